@@ -1,0 +1,64 @@
+"""Reading files of JSON records so that every error says where it is."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from cotrail.errors import InputError
+
+T = TypeVar("T")
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def lines(path: Path, error: type[InputError]) -> Iterator[tuple[str, bytes]]:
+    """The lines of a JSON Lines file that aren't blank, each with its place, e.g. `dev.jsonl, line 3`."""
+    with _opened(path, error) as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield f"{path}, line {number}", line
+
+
+def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
+    """The elements of a JSON list, each with its place, e.g. `dev.json, entry 3`. The file is held in memory."""
+    with _opened(path, error) as file:
+        raw = file.read()
+    if not raw.strip():
+        return
+    for number, entry in enumerate(decode(raw, list[msgspec.Raw], str(path), error), start=1):
+        yield f"{path}, entry {number}", entry
+
+
+def is_list(path: Path, error: type[InputError]) -> bool:
+    """Whether the file is one JSON list, going by how it begins."""
+    with _opened(path, error) as file:
+        return next((line for line in file if line.strip()), b"").lstrip().startswith(b"[")
+
+
+@contextmanager
+def _opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as cause:
+        raise error(f"{path} can't be read ({cause.strerror}); check the path") from cause
+
+
+def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[InputError]) -> T:
+    """The record as its type; the error names the place.
+
+    NUL characters and lone surrogates are refused: PostgreSQL can't store them.
+    """
+    try:
+        record = msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as cause:
+        raise error(f"{place}: {cause}; correct the record or take it out") from cause
+    except (msgspec.DecodeError, UnicodeDecodeError) as cause:
+        raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
+    if _NUL.search(raw):
+        raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
+    return record

@@ -1,0 +1,39 @@
+"""The port that every language model is reached through."""
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from cotrail.actions import Generated, Until
+from cotrail.prompting.prompt import Prompt
+
+Profile = Literal["fast", "deterministic"]
+"""`fast`: prefix cache and parallel slots. `deterministic`: the same prompt gives the same bytes, whatever happens."""
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How a continuation is drawn; at temperature 0 the likeliest token is taken and the seed plays no part."""
+
+    temperature: float = 0.0
+    seed: int = 0
+
+
+class Generator(Protocol):
+    """Continues prompts; safe to call from many threads at once."""
+
+    @property
+    def identity(self) -> str:
+        """The model's name and the digest of everything that decides its output, e.g. `smollm2-135m@1f0c...`."""
+
+    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+        """Packs the prompt into the context and continues it.
+
+        Raises PromptTooLongError, EmptyGenerationError, TransientStepError.
+        """
+
+    def interrupt(self) -> None:
+        """Makes every `generate` under way raise `Interrupted` soon; the process is shutting down."""
+
+
+class Interrupted(Exception):  # noqa: N818 - control flow, not a failure
+    """A generation was cut off because its process is shutting down; the step is given back, not failed."""

@@ -1,0 +1,27 @@
+"""A paragraph of a corpus, and one found by a search."""
+
+import hashlib
+from functools import cached_property
+
+from msgspec import Struct
+
+
+class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
+    """A titled paragraph; `id` is its name in its corpus and takes no part in its identity."""
+
+    id: str
+    title: str
+    text: str
+
+    @cached_property
+    def digest(self) -> str:
+        """What names this content in the store: the SHA-256 of title and text, which hold no NUL."""
+        return hashlib.sha256(f"{self.title}\0{self.text}".encode()).hexdigest()
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A paragraph that a search found; ranks count from 1, the best first."""
+
+    paragraph: Paragraph
+    rank: int
+    score: float

@@ -1,0 +1,104 @@
+"""The prompt of a step, as parts, and the template that joins them (IRCoT, section 3.1)."""
+
+import hashlib
+from enum import StrEnum
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.paragraphs import Paragraph
+
+GAP = "\n\n\n"
+"""What stands between demonstrations."""
+
+
+class AnswerForm(StrEnum):
+    """What follows "A:" in a prompt."""
+
+    COT = "cot"
+    """A chain of thought that ends in "answer is: ..."."""
+
+    DIRECT = "direct"
+    """The answer alone."""
+
+
+class Demonstration(Struct, frozen=True, kw_only=True):
+    """A solved question: its paragraphs (gold and distractors) and what stands behind "A:"."""
+
+    id: str
+    paragraphs: tuple[Paragraph, ...]
+    question: str
+    answer: str
+
+    def render(self) -> str:
+        """The demonstration as it stands in a prompt."""
+        return _block(self.paragraphs, self.question, self.answer)
+
+
+class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
+    """The demonstrations of a run in one answer form, in the order of the prompt."""
+
+    items: tuple[Demonstration, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """What stands before the test question's own part: each demonstration and the gap behind it."""
+        return "".join(d.render() + GAP for d in self.items)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the text."""
+        return self.hash().hexdigest()
+
+    @cached_property
+    def _hashed(self) -> "hashlib._Hash":
+        return hashlib.sha256(self.text.encode())
+
+    def hash(self) -> "hashlib._Hash":
+        """A SHA-256 that has already taken in the text, so that the long common part of prompts is hashed once."""
+        return self._hashed.copy()
+
+
+class Prompt(Struct, frozen=True, kw_only=True, dict=True):
+    """Everything that a model is shown for one step.
+
+    paragraphs: in the order collected, so that the prompts of a question share a long prefix.
+    sentences: the chain of thought so far, which the model continues.
+    max_paragraph_words: each paragraph is cut to so many space-separated words.
+    """
+
+    demonstrations: Demonstrations
+    paragraphs: tuple[Paragraph, ...] = ()
+    question: str
+    sentences: tuple[str, ...] = ()
+    max_paragraph_words: int = 350
+
+    def render(self) -> str:
+        """The text for the model: demonstrations, paragraphs, question, and the chain so far."""
+        return self.demonstrations.text + self._test_block()
+
+    def _test_block(self) -> str:
+        shown = tuple(_cut(p, self.max_paragraph_words) for p in self.paragraphs)
+        return _block(shown, self.question, " ".join(self.sentences)).rstrip()
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the rendered prompt."""
+        hashed = self.demonstrations.hash()
+        hashed.update(self._test_block().encode())
+        return hashed.hexdigest()
+
+    def keep(self, demonstrations: int, paragraphs: int) -> "Prompt":
+        """The same prompt with its first so many demonstrations and paragraphs only."""
+        kept = Demonstrations(items=self.demonstrations.items[:demonstrations])
+        return replace(self, demonstrations=kept, paragraphs=self.paragraphs[:paragraphs])
+
+
+def _cut(paragraph: Paragraph, words: int) -> Paragraph:
+    return replace(paragraph, text=" ".join(paragraph.text.split(" ")[:words]).strip())
+
+
+def _block(paragraphs: tuple[Paragraph, ...], question: str, answer: str) -> str:
+    context = [f"Wikipedia Title: {p.title}\n{p.text}" for p in paragraphs]
+    return "\n\n".join([*context, f"Q: {question}\nA: {answer}"])

@@ -1,0 +1,189 @@
+"""The driver: runs a system over the recorded results and says what comes next.
+
+Nothing is kept between calls. Every call runs the generator from its beginning, hands it the recorded results in
+order, and holds each action that it yields against the record. The comparison is made out here, where no `except` of
+a system can hide it.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from cotrail.actions import (
+    Action,
+    Answer,
+    Binding,
+    Failure,
+    Result,
+    StepFailed,
+    System,
+    Together,
+    fingerprint,
+    kind,
+)
+from cotrail.errors import BlockedError, ReplayMismatchError
+
+Outcome = Result | Failure
+"""How a step ended."""
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A step that was recorded; `outcome` is None while nobody has finished it.
+
+    A step whose stored result can't be read any more is recorded with `unreadable` saying why.
+    """
+
+    kind: str
+    fingerprint: str
+    outcome: Outcome | None = None
+    unreadable: str | None = None
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """A step that is to be recorded: its place in the question, from 0, and what it asks for."""
+
+    sequence: int
+    action: Action
+    fingerprint: str
+
+
+class Next(Struct, frozen=True):
+    """The system goes on with these steps; none while it waits for some already recorded."""
+
+    steps: tuple[Step, ...]
+
+
+class Finished(Struct, frozen=True):
+    """The system returned its answer."""
+
+    answer: Answer
+
+
+class Failed(Struct, frozen=True):
+    """A step failed and the system didn't catch it."""
+
+    failure: Failure
+
+
+class SystemBrokenError(BlockedError):
+    """The system's own code raised an error, or yielded what isn't an action."""
+
+
+def advance(system: Callable[[], System], history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
+    """Replays `history` and returns what follows it.
+
+    history: the question's steps in sequence, without gaps.
+    Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault.
+    """
+    running = system()
+    try:
+        following = _replay(running, history, binding)
+    except BaseException:
+        with suppress(Exception):  # what was found first is what counts
+            running.close()
+        raise
+    try:
+        running.close()
+    except Exception as error:
+        raise _broken(error) from error
+    return following
+
+
+def _replay(running: System, history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
+    position = 0
+    reply: Result | tuple[Result, ...] | Failure | None = None
+    while True:
+        ended = _resume(running, reply)
+        if isinstance(ended, Finished | Failed):
+            if position < len(history):
+                raise ReplayMismatchError(position, _describe(history[position]), f"no step: it is {_verb(ended)}")
+            return ended
+        actions = _actions(ended, position)
+        recorded = history[position : position + len(actions)]
+        steps = _number(actions, position, binding)
+        for step, record in zip(steps, recorded, strict=False):
+            _compare(step, record)
+        if len(recorded) < len(actions):
+            return Next(steps[len(recorded) :])
+        outcomes = [record.outcome for record in recorded]
+        position += len(actions)
+        finished = [outcome for outcome in outcomes if outcome is not None]
+        if len(finished) < len(outcomes):
+            if position < len(history):
+                raise ReplayMismatchError(position, _describe(history[position]), "no step: it waits for earlier ones")
+            return Next(())
+        reply = _reply(ended, finished)
+
+
+def _resume(
+    running: System, reply: Result | tuple[Result, ...] | Failure | None
+) -> Action | Together | Finished | Failed:
+    """Runs the system up to its next yield; `reply` None starts it."""
+    try:
+        if reply is None:
+            return next(running)
+        if isinstance(reply, Failure):
+            return running.throw(StepFailed(reply))
+        return running.send(reply)
+    except StopIteration as stop:
+        if not isinstance(stop.value, Answer):
+            raise SystemBrokenError(f"the system returned {stop.value!r} where an Answer is due; mend it") from None
+        return Finished(stop.value)
+    except StepFailed as uncaught:
+        return Failed(uncaught.failure)
+    except Exception as error:
+        raise _broken(error) from error
+
+
+def _actions(yielded: object, position: int) -> tuple[Action, ...]:
+    actions = yielded.actions if isinstance(yielded, Together) else (yielded,)
+    if not actions or not all(isinstance(action, Action) for action in actions):
+        raise SystemBrokenError(f"the system yielded {yielded!r} at step {position}, which isn't an action; mend it")
+    return actions  # type: ignore[return-value]  # checked above
+
+
+def _number(actions: tuple[Action, ...], position: int, binding: Binding) -> tuple[Step, ...]:
+    try:
+        return tuple(
+            Step(sequence=sequence, action=action, fingerprint=fingerprint(action, binding))
+            for sequence, action in enumerate(actions, start=position)
+        )
+    except (TypeError, ValueError) as error:
+        raise SystemBrokenError(
+            f"the system yielded an action at step {position} that can't be written down ({error}); mend it"
+        ) from error
+
+
+def _compare(step: Step, record: Recorded) -> None:
+    yielded = f"{kind(step.action)} {step.fingerprint[:12]}"
+    if kind(step.action) != record.kind:
+        raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {yielded}")
+    if step.fingerprint != record.fingerprint:
+        raise ReplayMismatchError(step.sequence, _describe(record), f"the same kind with another input, {yielded}")
+    if record.unreadable is not None:
+        raise ReplayMismatchError(step.sequence, f"a result that can't be read ({record.unreadable})", yielded)
+
+
+def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tuple[Result, ...] | Failure:
+    """What the system is sent: the results as yielded, or the first failure among them."""
+    results: list[Result] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            return outcome
+        results.append(outcome)
+    return tuple(results) if isinstance(yielded, Together) else results[0]
+
+
+def _broken(error: Exception) -> SystemBrokenError:
+    return SystemBrokenError(
+        f"the system's code raised {type(error).__name__}: {error}; mend it, then `cotrail resume RUN` goes on"
+    )
+
+
+def _describe(record: Recorded) -> str:
+    return f"{record.kind} {record.fingerprint[:12]}"
+
+
+def _verb(ended: Finished | Failed) -> str:
+    return "finished" if isinstance(ended, Finished) else f"failed ({ended.failure.type})"

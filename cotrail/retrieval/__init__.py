@@ -1,0 +1,1 @@
+"""Retrievers: a port of one method, and an adapter a search engine."""

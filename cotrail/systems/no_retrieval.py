@@ -1,0 +1,12 @@
+"""NoR: the reader without any paragraph, by what the model knows (IRCoT, section 4.1)."""
+
+from cotrail.actions import Answer, System
+from cotrail.questions import Question
+from cotrail.systems.reading import Shots, read
+from cotrail.systems.settings import NoRetrievalSettings
+
+
+def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
+    """Asks the model at once."""
+    answer = yield from read(question, (), shots, settings.reading)
+    return Answer(text=answer)

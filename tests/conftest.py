@@ -1,0 +1,63 @@
+"""What every test may use: an environment without cotrail's variables, and a bounded wait."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from tasks.settings import Settings, settings
+from workers.stack import Stack
+from workers.stack.place import STATE
+
+Eventually = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def no_variables() -> Iterator[None]:
+    # A patch of its own: the fixture `monkeypatch` would then outlive the other fixtures of every test.
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("COTRAIL_")]:
+            patch.delenv(name)
+        settings.cache_clear()
+        yield
+    settings.cache_clear()
+
+
+def wait_until(condition: Callable[[], object], what: str = "what was waited for", seconds: float = 60) -> None:
+    """Waits until a condition holds; fails with what it says where it doesn't in time."""
+
+    def late(_: object) -> None:
+        pytest.fail(f"after {seconds} s still not: {what}")
+
+    looking = Retrying(
+        retry=retry_if_result(lambda holds: not holds),
+        wait=wait_fixed(0.02),
+        stop=stop_after_delay(seconds),
+        retry_error_callback=late,
+    )
+    looking(condition)
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Eventually:
+    return wait_until
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A PostgreSQL and a Redis of the tests' own, from the wheels; the settings that lead there."""
+    own = Settings(home=tmp_path_factory.mktemp("servers"), database_url=None, broker_url=None)
+    stack = Stack(own)
+    stack.start_servers()
+    yield own
+    remove(stack, own)
+
+
+def remove(stack: Stack, own: Settings) -> None:
+    """Stops a stack and removes what root's PostgreSQL keeps outside of the home."""
+    stack.down()
+    data = (own.home / "postgres").resolve()
+    if data.is_relative_to(STATE):
+        shutil.rmtree(data.parent)

@@ -1,0 +1,123 @@
+"""Recorded questions, replayed: what each version of a system did, it does for as long as a run may pin it.
+
+A file in `histories` holds a question, what its run pins, a record, and what must follow it. Those named `bad` don't
+agree with the code, on purpose.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from cotrail.actions import Action, Binding, Failure, Generated, Retrieve, Retrieved, kind
+from cotrail.errors import ReplayMismatchError
+from cotrail.prompting.prompt import AnswerForm, Demonstrations
+from cotrail.questions import Question
+from cotrail.replay import Failed, Finished, Next, Outcome, Recorded, advance
+from cotrail.systems import SYSTEMS, SystemSpec, find_system
+
+FILES = {path.stem: path for path in sorted((Path(__file__).parent / "histories").glob("*.json"))}
+
+Json = dict[str, Any]
+
+
+class StoredStep(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A step of a record; `outcome` is a failure where it has a `type`."""
+
+    kind: str
+    fingerprint: str
+    outcome: Json | None = None
+    unreadable: str | None = None
+
+    def recorded(self) -> Recorded:
+        return Recorded(
+            kind=self.kind, fingerprint=self.fingerprint, outcome=self._outcome(), unreadable=self.unreadable
+        )
+
+    def _outcome(self) -> Outcome | None:
+        if self.outcome is None:
+            return None
+        if "type" in self.outcome:
+            return msgspec.convert(self.outcome, Failure)
+        if self.kind == "retrieve":
+            return msgspec.convert(self.outcome, Retrieved)
+        return msgspec.convert(self.outcome, Generated)
+
+
+class History(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A file: what a run pins, one question's record, and what follows it (one of the shapes of `follow`)."""
+
+    shows: str
+    system: str
+    version: int
+    settings: Json
+    binding: Binding
+    demonstrations: dict[AnswerForm, Demonstrations]
+    question: Question
+    history: list[StoredStep]
+    expected: Json
+
+    def follow(self, length: int | None = None) -> Json:
+        """What follows the record, or its first so many steps."""
+        spec = find_system(self.system, self.version)
+        settings: Struct = msgspec.convert(self.settings, spec.settings)
+        recorded = [step.recorded() for step in self.history[:length]]
+        try:
+            outcome = advance(lambda: spec.open(self.question, self.demonstrations, settings), recorded, self.binding)
+        except ReplayMismatchError as error:
+            return {"mismatch": {"sequence": error.sequence, "recorded": error.recorded, "yielded": error.yielded}}
+        match outcome:
+            case Next(steps):
+                return {"next": [{"fingerprint": step.fingerprint, **shown(step.action)} for step in steps]}
+            case Finished(answer):
+                return {"answer": json.loads(msgspec.json.encode(answer))}
+            case Failed(failure):
+                return {"failed": msgspec.to_builtins(failure)}
+
+
+def shown(action: Action) -> Json:
+    """An action in full, so that a difference can be seen."""
+    if isinstance(action, Retrieve):
+        return {"kind": kind(action), "query": action.query, "count": action.count, "titles": list(action.titles)}
+    lines = action.prompt.render().split("\n")
+    return {"kind": kind(action), "max_tokens": action.max_tokens, "until": action.until, "prompt": lines}
+
+
+def history(name: str) -> History:
+    return msgspec.json.decode(FILES[name].read_bytes(), type=History)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_follows_a_record_stays_the_same(name: str) -> None:
+    recorded = history(name)
+    assert recorded.follow() == recorded.expected, (
+        f"{recorded.system} version {recorded.version} no longer does what it did ({recorded.shows}): questions under "
+        "way would be blocked or answered otherwise. Revert the change, or raise the system's version, keep this one "
+        "in SYSTEMS while runs may pin it, and record histories of the new one."
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "_bad_" not in name])
+def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
+    recorded = history(name)
+    for length, step in enumerate(recorded.history):
+        (following,) = recorded.follow(length)["next"]
+        assert (following["kind"], following["fingerprint"]) == (step.kind, step.fingerprint), (
+            f"step {length} of {name}: raise the version of {recorded.system}, or revert the change"
+        )
+
+
+@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
+def test_every_version_of_a_system_has_a_record_of_an_answer_and_a_bad_one(spec: SystemSpec) -> None:
+    ends = {next(iter(history(name).expected)) for name in FILES if name.startswith(f"{spec.name}_v{spec.version}_")}
+    assert ends >= {"answer", "mismatch"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_named_for_what_it_holds(name: str) -> None:
+    recorded = history(name)
+    assert name.startswith(f"{recorded.system}_v{recorded.version}_")
+    assert ("_bad_" in name) == ("mismatch" in recorded.expected)

@@ -1,0 +1,207 @@
+"""Whatever the system, its record leads where it led before."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.actions import (
+    Action,
+    Answer,
+    Failure,
+    Generated,
+    Reason,
+    Result,
+    Retrieve,
+    StepFailed,
+    System,
+    Together,
+    fingerprint,
+    kind,
+)
+from cotrail.errors import ReplayMismatchError
+from cotrail.generation.generator import Sampling
+from cotrail.generation.scripted import ScriptedGenerator
+from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations, Prompt
+from cotrail.questions import Question
+from cotrail.replay import Next, Outcome, advance
+from cotrail.systems import SYSTEMS, SystemSpec
+from cotrail.systems.settings import IRCoTSettings, ReaderSettings
+from tests.replay.driving import BINDING, FAILURE, World, found, live, record, replayed, search
+
+
+class Node(Struct, frozen=True):
+    """A turn of a toy system: how many actions together, whether it catches failures, what it then goes through."""
+
+    width: int
+    catches: bool
+    inner: "tuple[Node, ...]" = ()
+
+
+def nodes(inner: st.SearchStrategy[tuple[Node, ...]]) -> st.SearchStrategy[tuple[Node, ...]]:
+    return st.lists(st.builds(Node, st.integers(1, 3), st.booleans(), inner), max_size=3).map(tuple)
+
+
+PROGRAMS = st.recursive(st.just(()), nodes, max_leaves=4)
+
+
+def toy(program: tuple[Node, ...]) -> Callable[[], System]:
+    """A system whose every query depends on all that it was told before."""
+
+    def system() -> System:
+        return Answer(text=(yield from turns(program, "")))
+
+    return system
+
+
+def turns(program: tuple[Node, ...], told: str) -> Generator[Action | Together, Result | tuple[Result, ...], str]:
+    for node in program:
+        actions = tuple(search(f"{told}/{n}") for n in range(node.width))
+        try:
+            reply = yield (Together(actions) if node.width > 1 else actions[0])
+            told = sha256(repr((told, reply)).encode()).hexdigest()[:6]
+        except StepFailed as failed:
+            if not node.catches:
+                raise
+            told += failed.failure.type
+        told = yield from turns(node.inner, told)
+    return told
+
+
+def toy_world(action: Action) -> Outcome:
+    """An outcome for each query, a failure for about every fifth."""
+    assert isinstance(action, Retrieve)
+    drawn = sha256(action.query.encode()).digest()[0]
+    return FAILURE if drawn % 5 == 0 else found(f"t{drawn}")
+
+
+@given(PROGRAMS)
+def test_replay_goes_where_the_live_system_goes(program: tuple[Node, ...]) -> None:
+    assert replayed(toy(program), toy_world) == live(toy(program)(), toy_world)
+
+
+@given(PROGRAMS)
+def test_every_prefix_of_a_record_leads_to_the_step_that_follows_it(program: tuple[Node, ...]) -> None:
+    trace, ended = live(toy(program)(), toy_world)
+    history = [record(*step) for step in trace]
+    for k, expected in enumerate(history):
+        following = advance(toy(program), history[:k], BINDING)
+        assert isinstance(following, Next)
+        assert [step.sequence for step in following.steps] == list(range(k, k + len(following.steps)))
+        assert (kind(following.steps[0].action), following.steps[0].fingerprint) == (
+            expected.kind, expected.fingerprint,
+        )  # fmt: skip
+        assert advance(toy(program), [*history[:k], replace(expected, outcome=None)], BINDING) == Next(
+            following.steps[1:]
+        )
+    assert advance(toy(program), history, BINDING) == ended
+
+
+@given(PROGRAMS, st.data())
+def test_any_step_recorded_otherwise_is_noticed_where_it_stands(program: tuple[Node, ...], data: st.DataObject) -> None:
+    history = [record(*step) for step in live(toy(program)(), toy_world)[0]]
+    wrong = [
+        record(search("never asked"), FAILURE),
+        record(Reason(prompt=Prompt(demonstrations=Demonstrations(), question="never asked"), max_tokens=5)),
+    ]
+    place = data.draw(st.integers(0, len(history)))
+    changed = [*history[:place], data.draw(st.sampled_from(wrong)), *history[place + 1 :]]
+    with pytest.raises(ReplayMismatchError) as raised:
+        advance(toy(program), changed, BINDING)
+    assert raised.value.sequence == place
+
+
+# The shipped systems, in a scripted world
+
+ROME = Question(id="q", text="Where is the bridge that Ada built?")
+SHOTS = {
+    form: Demonstrations(
+        items=(Demonstration(id=form, paragraphs=(), question="Is it?", answer="So the answer is: yes."),)
+    )
+    for form in AnswerForm
+}
+SCRIPT = {
+    "name": "s",
+    "questions": {
+        ROME.text: {"sentences": ["Ada built the Long Bridge.", "Thus it is in Rome.", "It is Rome."], "answer": "Rome"}
+    },
+}
+
+
+def scripted_world(**failures: str) -> World:
+    generator = ScriptedGenerator({**SCRIPT, "failures": {ROME.text: failures}})
+
+    def world(action: Action) -> Outcome:
+        if isinstance(action, Retrieve):
+            return found(*(f"{word} {action.count}" for word in sorted(set(action.query.split()))))
+        try:
+            return generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        except Exception as error:  # noqa: BLE001 - as a worker does
+            return Failure(type=type(error).__name__, message=str(error))
+
+    return world
+
+
+def opened(spec: SystemSpec) -> Callable[[], System]:
+    return lambda: spec.open(ROME, SHOTS, spec.settings())
+
+
+WORLDS = {
+    "undisturbed": scripted_world(),
+    "empty sentence": scripted_world(**{"1": "empty"}),
+    "failed sentence": scripted_world(**{"1": "permanent"}),
+    "failed reader": scripted_world(answer="permanent"),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}-{spec.version}")
+def test_every_system_replays_as_it_runs(spec: SystemSpec, world: str) -> None:
+    trace, ended = replayed(opened(spec), WORLDS[world])
+    assert (trace, ended) == live(opened(spec)(), WORLDS[world])
+    history = [record(*step) for step in trace]
+    for k, expected in enumerate(history):
+        following = advance(opened(spec), history[:k], BINDING)
+        assert isinstance(following, Next)
+        assert [step.fingerprint for step in following.steps] == [expected.fingerprint]
+
+
+def test_a_changed_setting_is_noticed_in_a_recorded_question() -> None:
+    spec = SYSTEMS[0]
+    history = [record(*step) for step in replayed(opened(spec), WORLDS["undisturbed"])[0]]
+    changed = IRCoTSettings(reading=ReaderSettings(max_answer_tokens=65))
+    with pytest.raises(ReplayMismatchError) as raised:
+        advance(lambda: spec.open(ROME, SHOTS, changed), history, BINDING)
+    assert raised.value.sequence == len(history) - 1
+
+
+def print_fingerprints() -> None:
+    for spec in SYSTEMS:
+        for action, outcome in live(opened(spec)(), WORLDS["undisturbed"])[0]:
+            digest = outcome.prompt_digest if isinstance(outcome, Generated) else ""
+            print(spec.name, fingerprint(action, BINDING), digest)  # noqa: T201 - read by the test below
+
+
+def test_fingerprints_do_not_depend_on_the_hash_seed() -> None:
+    def printed(seed: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", "from tests.replay.test_properties import print_fingerprints as p; p()"],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout
+
+    first = printed("1")
+    assert len(first.splitlines()) > 8
+    assert printed("2") == first

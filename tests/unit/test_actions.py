@@ -1,0 +1,178 @@
+import json
+from hashlib import sha256
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cotrail.actions import (
+    ACTIONS,
+    Action,
+    Binding,
+    Failure,
+    Read,
+    Reason,
+    Retrieve,
+    StepFailed,
+    Until,
+    canonical,
+    fingerprint,
+    kind,
+)
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+
+BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpus="hp@9a2b")
+PROMPT = Prompt(
+    demonstrations=Demonstrations(
+        items=(Demonstration(id="d", paragraphs=(), question="Is it?", answer="So the answer is: yes."),)
+    ),
+    paragraphs=(Paragraph(id="p1", title="Ada", text="Ada built a bridge."),),
+    question="Who built it?",
+    sentences=("A bridge was built.",),
+)
+RETRIEVE = Retrieve(query="Ada's bridge", count=4, titles=("Ada", "Brücke"))
+REASON = Reason(prompt=PROMPT, max_tokens=200)
+READ = Read(prompt=PROMPT, max_tokens=64)
+
+GOLDEN: dict[str, tuple[Action, str]] = {
+    "retrieve": (RETRIEVE, "13339e8606b6f3202fac2fac030bc61faf872877c93bd2cdb19ae4cddb48006a"),
+    "reason": (REASON, "e743205f44bd316ffd9dfa94778997b71b441b6063507435991eba2c6daaabd9"),
+    "read": (READ, "86fc8a47399bb6f5bff4b17a231ffbb5747c75fa319fa5d0dd3388e2c547f756"),
+}
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def reordered(value: object) -> object:
+    """An equal value, all of whose mappings were filled the other way round."""
+    if isinstance(value, dict):
+        return {key: reordered(value[key]) for key in reversed(value)}
+    return [reordered(each) for each in value] if isinstance(value, list) else value
+
+
+def test_canonical_json_is_sorted_and_without_spaces() -> None:
+    value = {"query": "Brücke", "count": 4, "titles": ("b", "a"), "nested": {"z": None, "a": 0.5}}
+    assert canonical(value) == ('{"count":4,"nested":{"a":0.5,"z":null},"query":"Brücke","titles":["b","a"]}'.encode())
+
+
+@given(JSON)
+def test_canonical_json_does_not_depend_on_the_order_of_keys(value: object) -> None:
+    assert canonical(reordered(value)) == canonical(value)
+    assert json.loads(canonical(value)) == value
+
+
+@given(JSON, JSON)
+def test_different_values_are_written_differently(one: object, other: object) -> None:
+    if canonical(one) == canonical(other):
+        assert one == other
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_fingerprint_never_changes(name: str) -> None:
+    action, golden = GOLDEN[name]
+    assert fingerprint(action, BINDING) == golden, (
+        "every question under way would be blocked by this; put the fingerprint back"
+    )
+
+
+def test_a_fingerprint_is_the_hash_of_the_canonical_json_of_what_decides() -> None:
+    decides = {
+        "kind": "retrieve",
+        "query": "Ada's bridge",
+        "count": 4,
+        "titles": ["Ada", "Brücke"],
+        "corpus": "hp@9a2b",
+    }
+    text = json.dumps(decides, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert fingerprint(RETRIEVE, BINDING) == sha256(text.encode()).hexdigest()
+    prompt_digest = sha256(PROMPT.render().encode()).hexdigest()
+    drawn = {"model": "smollm2-135m@1f0c", "profile": "fast", "temperature": 0.0, "seed": 7}
+    decides = {"kind": "read", "prompt": prompt_digest, "until": "line", "max_tokens": 64, **drawn}
+    text = json.dumps(decides, sort_keys=True, separators=(",", ":"))
+    assert fingerprint(READ, BINDING) == sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "change", [{"query": "Ada's  bridge"}, {"count": 5}, {"titles": ()}, {"titles": ("Brücke", "Ada")}]
+)
+def test_whatever_decides_a_search_is_in_its_fingerprint(change: dict[str, object]) -> None:
+    assert fingerprint(replace(RETRIEVE, **change), BINDING) != fingerprint(RETRIEVE, BINDING)
+
+
+@pytest.mark.parametrize("action", [REASON, READ])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": replace(PROMPT, question="Who built it? ")},
+        {"prompt": replace(PROMPT, question="who built it?")},
+        {"prompt": replace(PROMPT, sentences=())},
+        {"prompt": replace(PROMPT, paragraphs=())},
+        {"prompt": replace(PROMPT, demonstrations=Demonstrations())},
+        {"prompt": replace(PROMPT, max_paragraph_words=2)},
+        {"max_tokens": 65},
+    ],
+)
+def test_whatever_decides_a_generation_is_in_its_fingerprint(action: Reason | Read, change: dict[str, object]) -> None:
+    assert fingerprint(replace(action, **change), BINDING) != fingerprint(action, BINDING)
+
+
+def test_the_kind_and_the_end_are_in_the_fingerprint() -> None:
+    alike = [cls(prompt=PROMPT, max_tokens=200, until=end) for cls in (Reason, Read) for end in get_args(Until)]
+    assert len({fingerprint(action, BINDING) for action in alike}) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "concerns"),
+    [
+        ({"corpus": "hp@0000"}, {"retrieve"}),
+        ({"model": "smollm2-135m@0000"}, {"reason", "read"}),
+        ({"profile": "deterministic"}, {"reason", "read"}),
+        ({"temperature": 0.7}, {"reason", "read"}),
+        ({"seed": 8}, {"reason", "read"}),
+    ],
+)
+def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, object], concerns: set[str]) -> None:
+    other = replace(BINDING, **change)
+    changed = {kind(a) for a in (RETRIEVE, REASON, READ) if fingerprint(a, other) != fingerprint(a, BINDING)}
+    assert changed == concerns
+
+
+def test_every_field_is_covered_above() -> None:
+    assert set(Binding.__struct_fields__) == {"corpus", "model", "profile", "temperature", "seed"}
+    assert set(Retrieve.__struct_fields__) == {"query", "count", "titles"}
+    assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) == {"prompt", "max_tokens", "until"}
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        replace(PROMPT, max_paragraph_words=349),
+        replace(PROMPT, paragraphs=(replace(PROMPT.paragraphs[0], id="another id"),)),
+        replace(PROMPT, paragraphs=(replace(PROMPT.paragraphs[0], text="Ada built a bridge. "),)),
+        replace(PROMPT, sentences=("A bridge", "was built.")),
+    ],
+)
+def test_what_does_not_show_in_the_prompt_does_not_count(same: Prompt) -> None:
+    assert same != PROMPT
+    assert fingerprint(replace(REASON, prompt=same), BINDING) == fingerprint(REASON, BINDING)
+
+
+def test_every_action_has_its_name() -> None:
+    assert {kind(action): type(action) for action in (RETRIEVE, REASON, READ)} == ACTIONS
+
+
+def test_a_failed_step_says_what_failed() -> None:
+    failure = Failure(type="PromptTooLongError", message="no room")
+    assert str(StepFailed(failure)) == "PromptTooLongError: no room"
+    assert StepFailed(failure).failure is failure

@@ -1,0 +1,129 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.actions import ACTIONS, Action, Failure, Generated, Read, Reason, Retrieve, Retrieved, kind
+from cotrail.errors import PromptTooLongError
+from cotrail.paragraphs import Hit, Paragraph
+from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+from models.encoding import Json, action_of, digests_in, failure_of, request_of, result_of, storable
+
+LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+COUNTS = st.integers(1, 2**31 - 1)
+PARAGRAPHS = st.lists(
+    st.builds(lambda title, text: Paragraph(id=f"{title}/{text}", title=title, text=text), LINES, TEXTS), max_size=4
+).map(tuple)
+DEMONSTRATIONS = st.lists(
+    st.builds(Demonstration, id=TEXTS, paragraphs=PARAGRAPHS, question=TEXTS, answer=TEXTS), max_size=3
+).map(lambda items: Demonstrations(items=tuple(items)))
+PROMPTS = st.builds(
+    Prompt,
+    demonstrations=DEMONSTRATIONS,
+    paragraphs=PARAGRAPHS,
+    question=TEXTS,
+    sentences=st.lists(TEXTS, max_size=3).map(tuple),
+    max_paragraph_words=COUNTS,
+)
+UNTIL = st.sampled_from(["sentence", "line"])
+RETRIEVES = st.builds(Retrieve, query=TEXTS, count=COUNTS, titles=st.lists(TEXTS, max_size=3).map(tuple))
+GENERATIONS = st.one_of(
+    *(st.builds(written, prompt=PROMPTS, max_tokens=COUNTS, until=UNTIL) for written in (Reason, Read))
+)
+
+
+def stored(request: Json) -> Json:
+    """A request as it comes back from a JSON column."""
+    return msgspec.json.decode(msgspec.json.encode(request), type=dict)
+
+
+def reopened(action: Action) -> Action:
+    """An action written down, and read again beside the parts that its store keeps."""
+    prompt = None if isinstance(action, Retrieve) else action.prompt
+    paragraphs = {each.digest: each for each in prompt.paragraphs} if prompt else {}
+    demonstrations = {prompt.demonstrations.digest: prompt.demonstrations} if prompt else {}
+    request = stored(request_of(action))
+    assert set(digests_in(request)) == set(paragraphs)
+    return action_of(kind(action), request, paragraphs, demonstrations.__getitem__)
+
+
+@given(RETRIEVES | GENERATIONS)
+def test_an_action_comes_back_as_it_was(action: Action) -> None:
+    assert reopened(action) == action
+
+
+@given(GENERATIONS)
+def test_its_prompt_is_rebuilt_byte_for_byte(action: Reason | Read) -> None:
+    again = reopened(action)
+    assert isinstance(again, Reason | Read)
+    assert again.prompt.render() == action.prompt.render()
+    assert again.prompt.digest == action.prompt.digest
+
+
+def test_every_kind_of_action_is_tested_here() -> None:
+    assert set(ACTIONS) == {"retrieve", "reason", "read"}
+
+
+def test_long_parts_stand_in_a_request_by_digest_only() -> None:
+    long = Paragraph(id="p", title="Long", text="word " * 1000)
+    shot = Demonstration(id="d", paragraphs=(long,), question="Is it?", answer="yes")
+    prompt = Prompt(demonstrations=Demonstrations(items=(shot,)), paragraphs=(long,), question="Who?")
+    request = request_of(Read(prompt=prompt, max_tokens=64))
+    assert len(msgspec.json.encode(request)) < 400
+    assert digests_in(request) == [long.digest]
+
+
+def test_a_search_refers_to_no_paragraphs() -> None:
+    assert digests_in(request_of(Retrieve(query="a", count=1))) == []
+
+
+def test_a_paragraph_that_is_gone_is_an_error() -> None:
+    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(Paragraph(id="p", title="T", text="x"),), question="?")
+    request = stored(request_of(Reason(prompt=prompt, max_tokens=5)))
+    with pytest.raises(KeyError):
+        action_of("reason", request, {}, lambda digest: prompt.demonstrations)
+
+
+@given(st.builds(
+    Generated, text=TEXTS, raw=TEXTS, demonstrations=COUNTS, paragraphs=COUNTS, prompt_digest=TEXTS,
+    prompt_tokens=COUNTS, cached_prompt_tokens=COUNTS, generated_tokens=COUNTS,
+))  # fmt: skip
+def test_what_was_written_comes_back_as_it_was(result: Generated) -> None:
+    assert msgspec.convert(stored(result_of(result)), Generated) == result
+
+
+def test_of_what_was_found_only_the_number_stands_in_json() -> None:
+    hit = Hit(paragraph=Paragraph(id="p", title="T", text="x"), rank=1, score=0.5)
+    assert result_of(Retrieved(hits=(hit, hit))) == {"hits": 2}
+    assert result_of(Retrieved(hits=())) == {"hits": 0}
+
+
+ANY_TEXT = st.text(st.characters() | st.sampled_from("\0\ud800\udfff\ufffd"))
+
+
+@given(ANY_TEXT)
+def test_whatever_is_stored_can_be(value: str) -> None:
+    kept = storable(value)
+    assert "\0" not in kept
+    assert kept.encode().decode() == kept
+    assert len(kept) == len(value)
+    assert storable(kept) == kept
+
+
+@given(TEXTS)
+def test_what_can_be_stored_is_left_as_it_is(value: str) -> None:
+    assert storable(value) == value
+
+
+@pytest.mark.parametrize("bad", [0, 0xD800, 0xDBFF, 0xDC00, 0xDFFF], ids=hex)
+def test_what_can_t_be_stored_becomes_the_replacement_character(bad: int) -> None:
+    assert storable(f"a{chr(bad)}b") == "a\ufffdb"
+
+
+def test_a_pair_of_surrogates_is_not_joined_by_accident() -> None:
+    assert storable("\ud83d\ude00") == "\ufffd\ufffd"
+
+
+def test_an_error_is_stored_by_its_class_and_message() -> None:
+    assert failure_of(PromptTooLongError("no \0 room")) == Failure(type="PromptTooLongError", message="no \ufffd room")

@@ -1,0 +1,148 @@
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+
+
+def paragraph(title: str, text: str) -> Paragraph:
+    return Paragraph(id=f"id of {title}", title=title, text=text)
+
+
+TULIP = Demonstration(
+    id="d1",
+    paragraphs=(paragraph("Tulip", "A flower."), paragraph("Ghent", "A town.")),
+    question="Is a tulip a flower?",
+    answer="A tulip is a flower. So the answer is: yes.",
+)
+BARE = Demonstration(id="d2", paragraphs=(), question="Is it?", answer="So the answer is: no.")
+PROMPT = Prompt(
+    demonstrations=Demonstrations(items=(TULIP, BARE)),
+    paragraphs=(paragraph("Ada", "Ada built a bridge."), paragraph("Rome", "Rome has bridges. ")),
+    question="Who built it?",
+    sentences=("A bridge was built.", "Ada built one."),
+)
+
+RENDERED = b"""\
+Wikipedia Title: Tulip
+A flower.
+
+Wikipedia Title: Ghent
+A town.
+
+Q: Is a tulip a flower?
+A: A tulip is a flower. So the answer is: yes.
+
+
+Q: Is it?
+A: So the answer is: no.
+
+
+Wikipedia Title: Ada
+Ada built a bridge.
+
+Wikipedia Title: Rome
+Rome has bridges.
+
+Q: Who built it?
+A: A bridge was built. Ada built one."""
+
+TEXTS = st.text("ab \n\t.é", max_size=12)
+PARAGRAPHS = st.lists(st.builds(paragraph, TEXTS, TEXTS), max_size=3).map(tuple)
+DEMONSTRATIONS = st.lists(
+    st.builds(Demonstration, id=TEXTS, paragraphs=PARAGRAPHS, question=TEXTS, answer=TEXTS), max_size=3
+).map(lambda items: Demonstrations(items=tuple(items)))
+PROMPTS = st.builds(
+    Prompt,
+    demonstrations=DEMONSTRATIONS,
+    paragraphs=PARAGRAPHS,
+    question=TEXTS,
+    sentences=st.lists(TEXTS, max_size=3).map(tuple),
+    max_paragraph_words=st.integers(1, 5),
+)
+
+
+def test_a_prompt_is_these_bytes() -> None:
+    assert PROMPT.render().encode() == RENDERED
+    assert PROMPT.digest == "e61eec193eb23ba51f4b3f50ca0cc3723d6f36a2efcb136f1c73ca261bee6289"
+
+
+def test_a_prompt_without_demonstrations_paragraphs_and_chain_ends_behind_the_colon() -> None:
+    assert Prompt(demonstrations=Demonstrations(), question="Who?").render() == "Q: Who?\nA:"
+
+
+@pytest.mark.parametrize("last", ["It is so. ", "It is so.\n", "It is so.\t \n"])
+def test_space_at_the_end_of_the_chain_is_taken_off(last: str) -> None:
+    prompt = Prompt(demonstrations=Demonstrations(), question="Who?", sentences=("One.", last))
+    assert prompt.render() == "Q: Who?\nA: One. It is so."
+
+
+def test_a_paragraph_is_cut_to_350_space_separated_words_and_stripped() -> None:
+    long = paragraph("Long", " ".join(f"w{n}" for n in range(351)))
+    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(long,), question="Who?")
+    shown = prompt.render().split("\n")[1].split(" ")
+    assert (len(shown), shown[-1]) == (350, "w349")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("one two three", "one two"), ("one  two", "one"), (" one two", "one"), ("one\ttwo three four", "one\ttwo three")],
+)
+def test_words_are_what_stands_between_single_spaces(text: str, shown: str) -> None:
+    prompt = Prompt(
+        demonstrations=Demonstrations(), paragraphs=(paragraph("T", text),), question="Who?", max_paragraph_words=2
+    )
+    assert prompt.render() == f"Wikipedia Title: T\n{shown}\n\nQ: Who?\nA:"
+
+
+def test_paragraphs_of_demonstrations_are_not_cut() -> None:
+    long = " ".join(["word"] * 400)
+    shown = Demonstration(id="d", paragraphs=(paragraph("T", long),), question="Is it?", answer="yes")
+    prompt = Prompt(demonstrations=Demonstrations(items=(shown,)), question="Who?")
+    assert long in prompt.render()
+
+
+@given(PROMPTS)
+def test_the_digest_is_that_of_the_rendered_text(prompt: Prompt) -> None:
+    assert prompt.digest == sha256(prompt.render().encode()).hexdigest()
+    assert prompt.demonstrations.digest == sha256(prompt.demonstrations.text.encode()).hexdigest()
+
+
+@given(PROMPTS)
+def test_the_demonstrations_are_the_beginning_of_every_prompt(prompt: Prompt) -> None:
+    assert prompt.render().startswith(prompt.demonstrations.text)
+
+
+@given(PROMPTS, TEXTS)
+def test_a_longer_chain_leaves_what_stands_before_it(prompt: Prompt, sentence: str) -> None:
+    longer = Prompt(
+        demonstrations=prompt.demonstrations,
+        paragraphs=prompt.paragraphs,
+        question=prompt.question,
+        sentences=(*prompt.sentences, sentence),
+        max_paragraph_words=prompt.max_paragraph_words,
+    )
+    assert longer.render().startswith(prompt.render())
+
+
+@given(PROMPTS, st.integers(0, 4), st.integers(0, 4))
+def test_parts_are_kept_from_the_front(prompt: Prompt, demonstrations: int, paragraphs: int) -> None:
+    before = prompt.digest
+    kept = prompt.keep(demonstrations, paragraphs)
+    assert kept == Prompt(
+        demonstrations=Demonstrations(items=prompt.demonstrations.items[:demonstrations]),
+        paragraphs=prompt.paragraphs[:paragraphs],
+        question=prompt.question,
+        sentences=prompt.sentences,
+        max_paragraph_words=prompt.max_paragraph_words,
+    )
+    assert kept.digest == sha256(kept.render().encode()).hexdigest()
+    assert prompt.digest == before
+
+
+def test_keeping_everything_keeps_every_byte() -> None:
+    assert PROMPT.keep(2, 2).render() == PROMPT.render()
+    assert PROMPT.keep(0, 0).render() == "Q: Who built it?\nA: A bridge was built. Ada built one."

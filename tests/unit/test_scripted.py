@@ -1,0 +1,136 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cotrail.actions import Generated, Until
+from cotrail.errors import EmptyGenerationError, InputError, StepError, TransientStepError, UnknownNameError
+from cotrail.generation.catalogue import catalogue, find_model, identity, open_generator
+from cotrail.generation.generator import Generator, Interrupted, Sampling
+from cotrail.generation.scripted import ScriptedGenerator
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import Demonstrations, Prompt
+
+SCRIPT = {
+    "name": "chain",
+    "questions": {"Who?": {"sentences": ["One came.", "Two went."], "answer": "Three"}},
+    "default": {"answer": "nobody"},
+}
+
+
+def write(generator: Generator, question: str, sentences: int = 0, until: Until = "sentence") -> Generated:
+    prompt = Prompt(
+        demonstrations=Demonstrations(),
+        paragraphs=(Paragraph(id="p", title="T", text="some text"),),
+        question=question,
+        sentences=("It was.",) * sentences,
+    )
+    return generator.generate(prompt, until, 10, Sampling())
+
+
+def test_sentences_come_in_the_script_s_order_and_then_the_answer() -> None:
+    generator = ScriptedGenerator(SCRIPT)
+    texts = [write(generator, "Who?", n).text for n in range(4)]
+    assert texts == ["One came.", "Two went.", "So the answer is: Three.", "So the answer is: Three."]
+    assert write(generator, "Who?", 2, "line").text == "Three"
+
+
+def test_an_instruction_before_the_question_does_not_hide_it() -> None:
+    assert write(ScriptedGenerator(SCRIPT), "Think first.\nWho?").text == "One came."
+
+
+def test_an_unknown_question_gets_the_default_or_fails() -> None:
+    assert write(ScriptedGenerator(SCRIPT), "What?", until="line").text == "nobody"
+    with pytest.raises(StepError, match=r"no question 'What\?'"):
+        write(ScriptedGenerator({**SCRIPT, "default": None}), "What?")
+
+
+def test_words_are_counted_as_tokens_and_the_context_is_kept() -> None:
+    result = write(ScriptedGenerator(SCRIPT), "Who?")
+    assert (result.prompt_tokens, result.generated_tokens, result.paragraphs) == (8, 2, 1)
+    small = write(ScriptedGenerator({**SCRIPT, "context": 14}), "Who?")
+    assert (small.prompt_tokens, small.paragraphs) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [("transient", TransientStepError), ("permanent", StepError), ("empty", EmptyGenerationError)]
+)
+def test_a_scripted_failure_comes_at_its_step_every_time(kind: str, error: type[Exception]) -> None:
+    generator = ScriptedGenerator({**SCRIPT, "failures": {"Who?": {"1": kind, "answer": kind}}})
+    assert write(generator, "Who?", 0).text == "One came."
+    for _ in range(2):
+        with pytest.raises(error, match="step 1"):
+            write(generator, "Who?", 1)
+    with pytest.raises(error, match="step answer"):
+        write(generator, "Who?", 2, "line")
+
+
+def test_an_interrupted_generator_writes_nothing_more() -> None:
+    generator = ScriptedGenerator(SCRIPT)
+    generator.interrupt()
+    with pytest.raises(Interrupted):
+        write(generator, "Who?")
+
+
+def test_the_identity_changes_with_the_script_only(tmp_path: Path) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps(SCRIPT, indent=3))
+    assert ScriptedGenerator(path).identity == ScriptedGenerator(SCRIPT).identity
+    assert ScriptedGenerator(SCRIPT).identity.startswith("chain@")
+    assert ScriptedGenerator({**SCRIPT, "context": 7}).identity != ScriptedGenerator(SCRIPT).identity
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"name": "x"}', '{"name": "x", "questions": {}, "failures": {"Q": {"0": "often"}}}']
+)
+def test_a_malformed_script_is_named(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"script\.json is malformed"):
+        ScriptedGenerator(path)
+
+
+def test_a_missing_list_of_models_leaves_the_built_in_one(tmp_path: Path) -> None:
+    assert list(catalogue(tmp_path / "models.toml")) == ["smollm2-135m"]
+
+
+def test_an_added_model_is_found_beside_its_list_and_opens_under_its_name(tmp_path: Path) -> None:
+    (tmp_path / "chain.json").write_text(json.dumps(SCRIPT))
+    models = tmp_path / "models.toml"
+    models.write_text('[models.mine]\nengine = "scripted"\npath = "chain.json"\n')
+    spec = find_model(models, "mine")
+    generator = open_generator(spec, "deterministic", 1)
+    assert generator.identity == identity(spec)
+    assert generator.identity.startswith("mine@")
+    assert write(generator, "Who?").text == "One came."
+
+
+def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="smollm2-135m"):
+        find_model(tmp_path / "models.toml", "gpt")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("[models", "malformed"),
+        ("\udcff", "malformed"),
+        ('[models.m]\nengine = "magic"\npath = "x"', "malformed.*magic"),
+        ('[models.m]\nengine = "llamacpp"', "malformed.*path"),
+        ('[models.m]\nengine = "llamacpp"\npath = "x"\ncontext = 0', "context of m is 0"),
+        ('[models.m]\nengine = "scripted"\npath = "x"\ncontext = 9', "belongs into its script"),
+        ('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"', "built-in"),
+    ],
+)
+def test_a_broken_list_of_models_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
+    models = tmp_path / "models.toml"
+    models.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match=problem):
+        catalogue(models)
+
+
+def test_a_model_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    models = tmp_path / "models.toml"
+    models.write_text('[models.m]\nengine = "llamacpp"\npath = "gone.gguf"')
+    with pytest.raises(InputError, match=r"gone\.gguf"):
+        identity(find_model(models, "m"))

@@ -1,0 +1,167 @@
+import errno
+import socket
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from pydantic import ValidationError
+from sqlalchemy import make_url
+
+from tasks.settings import Settings, settings
+
+SECRET = "hunter2"
+
+VARIABLES = {
+    "home": ("/srv/cotrail", Path("/srv/cotrail")),
+    "broker_prefix": ("two:", "two:"),
+    "corpora": ("/srv/corpora", Path("/srv/corpora")),
+    "model": ("smollm2-360m", "smollm2-360m"),
+    "generation_slots": ("3", 3),
+    "lease_seconds": ("1.5", 1.5),
+    "heartbeat_seconds": ("0.5", 0.5),
+    "sweep_seconds": ("0.25", 0.25),
+    "resend_seconds": ("7", 7.0),
+    "max_attempts": ("2", 2),
+}
+SECRETS = {"database_url": f"postgresql://ada:{SECRET}@db/cotrail", "broker_url": f"redis://:{SECRET}@redis:6379/0"}
+
+
+@pytest.mark.parametrize("field", VARIABLES)
+def test_every_field_is_read_from_its_variable(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, value = VARIABLES[field]
+    assert getattr(Settings(), field) != value
+    monkeypatch.setenv(f"COTRAIL_{field.upper()}", text)
+    assert getattr(Settings(), field) == value
+
+
+@pytest.mark.parametrize("field", SECRETS)
+def test_addresses_are_read_from_their_variables_too(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"COTRAIL_{field.upper()}", SECRETS[field])
+    assert getattr(Settings(), field).get_secret_value() == SECRETS[field]
+
+
+def test_every_field_is_tested_here() -> None:
+    assert set(Settings.model_fields) == {*VARIABLES, *SECRETS}
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("generation_slots", "0"),
+        ("generation_slots", "many"),
+        ("lease_seconds", "0"),
+        ("heartbeat_seconds", "-1"),
+        ("sweep_seconds", "0"),
+        ("resend_seconds", "soon"),
+        ("max_attempts", "0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(field: str, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"COTRAIL_{field.upper()}", bad)
+    with pytest.raises(ValidationError, match=field):
+        Settings()
+
+
+def test_settings_are_read_once_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = settings()
+    monkeypatch.setenv("COTRAIL_MODEL", "another")
+    assert settings() is first
+    with pytest.raises(ValidationError, match="frozen"):
+        first.model = "another"  # type: ignore[misc]
+
+
+def test_no_password_shows_where_settings_are_printed() -> None:
+    secret = Settings.model_validate(SECRETS)
+    shown = [
+        repr(secret),
+        str(secret),
+        str(secret.model_dump()),
+        secret.model_dump_json(),
+    ]
+    assert not [text for text in shown if SECRET in text]
+
+
+# Where files are
+
+
+def test_what_is_not_named_is_in_the_home(tmp_path: Path) -> None:
+    own = Settings(home=tmp_path)
+    assert own.corpora_path == tmp_path / "corpora"
+    assert own.catalogue_path == tmp_path / "models.toml"
+    assert Settings(home=tmp_path, corpora=Path("/srv/c")).corpora_path == Path("/srv/c")
+
+
+def test_the_sockets_of_a_short_home_are_inside_it() -> None:
+    assert Settings(home=Path("/srv/cotrail")).socket_path == Path("/srv/cotrail/run")
+
+
+def test_a_relative_home_has_an_absolute_socket_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/tmp")
+    assert Settings(home=Path("here")).socket_path == Path("/tmp/here/run")
+
+
+LONG = {
+    "plain": "x" * 200,
+    "just too long": "x" * 74,
+    "two bytes a letter": "é" * 60,
+    "three bytes a letter": "\N{HIRAGANA LETTER A}" * 30,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_sockets_can_be_made_however_long_the_home_is(name: str) -> None:
+    path = Settings(home=Path("/srv/cotrail/home") / LONG[name]).socket_path
+    assert can_hold_sockets(path)
+
+
+@pytest.mark.parametrize("length", range(80, 95))
+def test_sockets_can_be_made_at_the_limit(length: int) -> None:
+    assert can_hold_sockets(Settings(home=Path("/" + "x" * (length - 1))).socket_path)
+
+
+def can_hold_sockets(path: Path) -> bool:
+    """Whether the kernel takes the longest name of a socket there; the folder needn't exist."""
+    with socket.socket(socket.AF_UNIX) as unconnected:
+        try:
+            return unconnected.connect_ex(str(path / ".s.PGSQL.5432")) == errno.ENOENT
+        except OSError:
+            return False
+
+
+def test_two_long_homes_have_sockets_of_their_own() -> None:
+    homes = [Path("/srv") / ("x" * 200) / name for name in ("one", "two")]
+    one, two = (Settings(home=home).socket_path for home in homes)
+    assert one != two
+    assert one == Settings(home=homes[0]).socket_path
+
+
+# Where servers are
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_a_database_s_url_may_be_written_as_people_write_it(scheme: str) -> None:
+    url = make_url(
+        Settings.model_validate({"database_url": f"{scheme}://ada:{SECRET}@db:5433/trail?sslmode=require"}).database
+    )
+    assert url.drivername == "postgresql+psycopg"
+    assert (url.username, url.password, url.host, url.port, url.database) == ("ada", SECRET, "db", 5433, "trail")
+    assert url.query == {"sslmode": "require"}
+
+
+def test_a_password_that_looks_like_a_scheme_is_left_alone() -> None:
+    own = Settings.model_validate({"database_url": "postgresql://ada:postgres://@db/trail"})
+    assert own.database == "postgresql+psycopg://ada:postgres://@db/trail"
+
+
+@pytest.mark.parametrize("home", ["/srv/cotrail", "/srv/a b&c=d?e#f%20/é", "/srv/" + "x" * 200])
+def test_the_local_stack_is_reached_through_its_sockets(home: str) -> None:
+    own = Settings(home=Path(home))
+    url = make_url(own.database)
+    assert (url.drivername, url.username, url.database) == ("postgresql+psycopg", "postgres", "cotrail")
+    assert url.query == {"host": str(own.socket_path), "port": "5432"}
+    scheme, _, path = own.broker.partition("://")
+    assert (scheme, unquote(path)) == ("redis+socket", f"{own.socket_path}/redis.sock")
+
+
+def test_a_broker_s_url_is_used_as_it_is() -> None:
+    assert Settings.model_validate(SECRETS).broker == SECRETS["broker_url"]

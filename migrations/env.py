@@ -1,0 +1,17 @@
+"""What Alembic runs: one connection, one transaction."""
+
+from alembic import context
+from sqlalchemy import create_engine, pool, text
+
+from models.tables import Base
+
+LOCK = 0x6D696772
+"""An advisory lock of its own, so that two processes that start together don't both migrate."""
+
+engine = create_engine(context.config.attributes["url"], poolclass=pool.NullPool)
+with engine.connect() as connection:
+    context.configure(connection=connection, target_metadata=Base.metadata, compare_server_default=True)
+    with context.begin_transaction():
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        context.run_migrations()
+engine.dispose()

@@ -1,0 +1,126 @@
+"""Advancing questions: replay each over its record, and record what follows.
+
+Both happen in the transaction that recorded the latest results (docs/architecture.md, "Commit, then send").
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from cotrail.actions import kind
+from cotrail.errors import BlockedError
+from cotrail.questions import Question as Asked
+from cotrail.replay import Failed, Finished, Next, Step, advance
+from models.encoding import failure_of, request_of
+from models.histories import read_histories
+from models.rows import Rows, recordset
+from models.runs import Runs
+from models.statements import NEW_STEPS, NEW_UNSENT_STEPS
+from models.tables import QuestionStatus, questions
+
+
+class Dispatch(Struct, frozen=True):
+    """A message that is due: all that it holds, the queue that it belongs into, and how far its question is."""
+
+    step_id: int
+    epoch: int
+    kind: str
+    sequence: int = 0
+
+
+class Unsaved(Struct, frozen=True, kw_only=True):
+    """A step that is to follow, and the question it belongs to."""
+
+    run_id: str
+    question_id: int
+    step: Step
+
+
+_LOCK = (
+    select(questions.c.id, questions.c.run_id, questions.c.key, questions.c.text)
+    .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
+    .where(questions.c.status == QuestionStatus.OPEN)
+    .order_by(questions.c.id)
+    .with_for_update(key_share=True)
+)
+
+_ENDS = ("status", "answer", "sentences", "collected", "reason")
+_ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS))
+_END = (
+    update(questions)
+    .where(questions.c.id == _ended.c.id)
+    .values({name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()})
+)
+
+
+def lock_questions(connection: Connection, ids: Iterable[int]) -> Sequence[RowMapping]:
+    """Takes the open ones of these questions for this transaction, always in the same order."""
+    return connection.execute(_LOCK, {"ids": sorted(set(ids))}).mappings().all()
+
+
+def advance_questions(
+    connection: Connection, runs: Runs, locked: Sequence[RowMapping], *, send: bool = True
+) -> dict[int, list[Dispatch]]:
+    """Replays locked questions, records what follows, and returns each question's messages.
+
+    They are to be sent once the transaction is committed; without `send` the maintenance process does that.
+    """
+    histories = read_histories(connection, [row["id"] for row in locked])
+    following: list[Unsaved] = []
+    ended: Rows = []
+    for row in locked:
+        try:
+            plan = runs.plan(connection, row["run_id"])
+            system = plan.open(Asked(id=row["key"], text=row["text"]), runs.systems)
+            outcome = advance(system, histories.get(row["id"], ()), plan.binding)
+        except BlockedError as error:
+            ended.append(_end(row["id"], QuestionStatus.BLOCKED, reason=failure_of(error)))
+            continue
+        match outcome:
+            case Next():
+                following += (Unsaved(run_id=row["run_id"], question_id=row["id"], step=step) for step in outcome.steps)
+            case Finished(answer):
+                ended.append(
+                    _end(
+                        row["id"],
+                        QuestionStatus.FINISHED,
+                        answer=answer.text,
+                        sentences=answer.sentences,
+                        collected=[paragraph.digest for paragraph in answer.paragraphs],
+                    )
+                )
+            case Failed(failure):
+                ended.append(_end(row["id"], QuestionStatus.FAILED, reason=failure))
+    if ended:
+        connection.execute(_END, {"rows": ended})
+    return record_steps(connection, following, send=send)
+
+
+def record_steps(connection: Connection, following: Sequence[Unsaved], *, send: bool) -> dict[int, list[Dispatch]]:
+    """Records steps that nobody has executed yet; the paragraphs of their prompts are stored already."""
+    if not following:
+        return {}
+    rows = [
+        {
+            "run_id": unsaved.run_id,
+            "question_id": unsaved.question_id,
+            "sequence": unsaved.step.sequence,
+            "kind": kind(unsaved.step.action),
+            "fingerprint": unsaved.step.fingerprint,
+            "request": request_of(unsaved.step.action),
+        }
+        for unsaved in following
+    ]
+    dispatches: dict[int, list[Dispatch]] = defaultdict(list)
+    for question_id, *message in connection.execute(NEW_STEPS if send else NEW_UNSENT_STEPS, {"rows": rows}):
+        dispatches[question_id].append(Dispatch(*message))
+    return dispatches
+
+
+def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("answer", "sentences", "collected", "reason"))
+    return {"id": question_id, "status": status, **empty, **columns}

@@ -1,0 +1,79 @@
+"""Histories: the recorded steps of questions, as the replay driver takes them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, bindparam, case, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
+
+from cotrail.actions import Failure, Generated, Result, Retrieved
+from cotrail.paragraphs import Hit, Paragraph
+from cotrail.replay import Recorded
+from models.tables import StepState, paragraph_sets, paragraphs, questions, steps
+
+_HIT = (paragraph_sets.c.paragraph_id, paragraphs.c.title, paragraphs.c.text, paragraph_sets.c.score)
+_HITS = (
+    select(
+        func.jsonb_agg(
+            aggregate_order_by(
+                func.jsonb_build_array(
+                    paragraph_sets.c.paragraph_id, paragraphs.c.title, paragraphs.c.text, paragraph_sets.c.score
+                ),
+                paragraph_sets.c.rank,
+            )
+        )
+    )
+    .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)
+    .where(paragraph_sets.c.step_id == steps.c.id)
+    .correlate(steps)
+    .scalar_subquery()
+)
+
+_HISTORY = (
+    select(
+        steps.c.question_id,
+        steps.c.kind,
+        steps.c.fingerprint,
+        steps.c.state,
+        steps.c.result,
+        steps.c.failure,
+        case((steps.c.kind == "retrieve", _HITS)).label("hits"),
+    )
+    .where(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
+    .order_by(steps.c.question_id, steps.c.sequence)
+)
+
+
+def read_histories(connection: Connection, question_ids: Sequence[int]) -> dict[int, list[Recorded]]:
+    """The steps of each of these questions, in sequence; questions without steps are left out."""
+    histories: dict[int, list[Recorded]] = defaultdict(list)
+    for row in connection.execute(_HISTORY, {"ids": question_ids}).mappings():
+        histories[row["question_id"]].append(_recorded(row))
+    return histories
+
+
+def _recorded(row: RowMapping) -> Recorded:
+    common = {"kind": row["kind"], "fingerprint": row["fingerprint"]}
+    try:
+        match row["state"]:
+            case StepState.FINISHED:
+                return Recorded(**common, outcome=_result(row))
+            case StepState.FAILED:
+                return Recorded(**common, outcome=msgspec.convert(row["failure"], Failure))
+            case _:
+                return Recorded(**common)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        return Recorded(**common, unreadable=str(error))
+
+
+def _result(row: RowMapping) -> Result:
+    if row["kind"] == "retrieve":
+        return Retrieved(hits=tuple(hit(rank, *parts) for rank, parts in enumerate(row["hits"] or (), start=1)))
+    return msgspec.convert(row["result"], Generated)
+
+
+def hit(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:
+    """A row of a paragraph set as the system saw it."""
+    return Hit(paragraph=Paragraph(id=paragraph_id, title=title, text=text), rank=rank, score=float(score))

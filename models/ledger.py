@@ -1,0 +1,221 @@
+"""What workers write: claims, results, retries, signs of life.
+
+Claims and results are taken many at once, each call one transaction, so that what arrives together is written
+together. The statements are in `models.statements`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, RowMapping
+
+from cotrail.actions import Action, Failure, Generated, Reason, Retrieve, Retrieved
+from cotrail.paragraphs import Paragraph
+from cotrail.replay import Outcome
+from models import statements
+from models.advancing import Dispatch, advance_questions, lock_questions
+from models.encoding import action_of, digests_in, failure_of, result_of
+from models.rows import Rows
+from models.runs import RunPlan, Runs
+from models.tables import AttemptOutcome, StepState
+
+MAX_KNOWN_PARAGRAPHS = 50_000
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A step that this worker holds, with all that is needed to execute it.
+
+    epoch: how often the step has been claimed, this time included.
+    """
+
+    step_id: int
+    epoch: int
+    question_id: int
+    action: Action
+    run: RunPlan
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """A claimed step and how it ended."""
+
+    claim: Claim
+    outcome: Outcome
+    milliseconds: float
+
+
+class Ledger:
+    """The store as one worker process writes it.
+
+    worker: what names the process in the store; lease_seconds: how long its steps stay its own without a heartbeat.
+    """
+
+    def __init__(self, engine: Engine, worker: str, lease_seconds: float, runs: Runs | None = None) -> None:
+        self.engine = engine
+        self.worker = worker
+        self.lease_seconds = lease_seconds
+        self.runs = runs or Runs()
+        self._known: dict[str, Paragraph] = {}
+
+    def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
+        """Takes steps for this worker; None for one that isn't to be had: taken, finished, stale, paused, cancelled."""
+        wanted = [{"id": message.step_id, "epoch": message.epoch} for message in messages]
+        with self.engine.begin() as connection:
+            parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
+            taken = connection.execute(statements.CLAIM, parameters).mappings().all()
+            self._learn_paragraphs(connection, taken)
+            claims = {row["id"]: self._claim(connection, row) for row in taken}
+        return [claims.pop(message.step_id, None) for message in messages]
+
+    def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
+        """Records how steps ended and what follows; returns, for each, the messages that are now to be sent.
+
+        A completion whose claim was lost meanwhile changes nothing: another's result counts.
+        """
+        with self.engine.begin() as connection:
+            locked = lock_questions(connection, (done.claim.question_id for done in completions))
+            counting = self._finish(connection, completions)
+            self._save_paragraph_sets(connection, counting)
+            self._save_sentences(connection, counting)
+            touched = {done.claim.question_id for done in counting}
+            following = advance_questions(connection, self.runs, [row for row in locked if row["id"] in touched])
+        return [following.pop(done.claim.question_id, []) for done in completions]
+
+    def retry(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
+        """Gives a step back that is to be tried again after a while."""
+        self._give_back([claim], AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Gives steps back that others may take at once."""
+        self._give_back(claims, AttemptOutcome.RELEASED)
+
+    def block(self, claim: Claim, error: Exception) -> None:
+        """Stops a question until a person has mended what the error says; its step is given back."""
+        reason = failure_of(error)
+        with self.engine.begin() as connection:
+            connection.execute(statements.BLOCK, {"question_id": claim.question_id, "reason": reason})
+        self._give_back([claim], AttemptOutcome.BLOCKED, reason)
+
+    def retries(self, claim: Claim) -> int:
+        """How often a step was given back to be tried again."""
+        with self.engine.begin() as connection:
+            return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
+
+    def beat(self, held: Sequence[Claim]) -> None:
+        """Renews the leases of steps that this worker holds."""
+        with self.engine.begin() as connection:
+            connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
+
+    def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
+        """Records steps as failed that nobody holds; their systems are told as of any failure."""
+        with self.engine.begin() as connection:
+            rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
+            self._learn_paragraphs(connection, rows)
+            claims = [self._claim(connection, row) for row in rows]
+        return self.commit([Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims])
+
+    def _claim(self, connection: Connection, row: RowMapping) -> Claim:
+        action = action_of(
+            row["kind"],
+            row["request"],
+            self._known,
+            lambda digest: self.runs.demonstrations(connection, digest),
+        )
+        return Claim(
+            step_id=row["id"],
+            epoch=row["epoch"],
+            question_id=row["question_id"],
+            action=action,
+            run=self.runs.plan(connection, row["run_id"]),
+        )
+
+    def _finish(self, connection: Connection, completions: Sequence[Completion]) -> list[Completion]:
+        """Marks steps as finished or failed; returns the completions that count."""
+        rows = [_completed(done) for done in completions]
+        finished = {row.id for row in connection.execute(statements.FINISH, {"rows": rows})}
+        if len(finished) < len(rows):
+            connection.execute(statements.SUPERSEDE, {"rows": rows})
+        return [done for done in completions if done.claim.step_id in finished]
+
+    def _save_paragraph_sets(self, connection: Connection, completions: Sequence[Completion]) -> None:
+        found = [
+            (done.claim, done.claim.action.query, hit)
+            for done in completions
+            if isinstance(done.outcome, Retrieved) and isinstance(done.claim.action, Retrieve)
+            for hit in done.outcome.hits
+        ]
+        if not found:
+            return
+        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in self._known}
+        if new:
+            rows = [{"digest": digest, "title": new[digest].title, "text": new[digest].text} for digest in sorted(new)]
+            connection.execute(statements.NEW_PARAGRAPHS, {"rows": rows})
+        sets: Rows = [
+            {
+                "step_id": claim.step_id,
+                "rank": hit.rank,
+                "question_id": claim.question_id,
+                "query": query,
+                "digest": hit.paragraph.digest,
+                "paragraph_id": hit.paragraph.id,
+                "score": hit.score,
+            }
+            for claim, query, hit in found
+        ]
+        connection.execute(statements.NEW_SETS, {"rows": sets})
+
+    def _save_sentences(self, connection: Connection, completions: Sequence[Completion]) -> None:
+        rows: Rows = [
+            {
+                "step_id": done.claim.step_id,
+                "question_id": done.claim.question_id,
+                "position": len(done.claim.action.prompt.sentences),
+                "text": done.outcome.text,
+            }
+            for done in completions
+            if isinstance(done.outcome, Generated) and isinstance(done.claim.action, Reason)
+        ]
+        if rows:
+            connection.execute(statements.NEW_SENTENCES, {"rows": rows})
+
+    def _learn_paragraphs(self, connection: Connection, taken: Sequence[RowMapping]) -> None:
+        """Reads the paragraphs that these steps' prompts refer to and that this process hasn't met."""
+        needed = {digest for row in taken for digest in digests_in(row["request"])}
+        if len(self._known) > MAX_KNOWN_PARAGRAPHS:
+            self._known = {digest: self._known[digest] for digest in needed if digest in self._known}
+        missing = sorted(needed - self._known.keys())
+        if missing:
+            for row in connection.execute(statements.PARAGRAPHS, {"digests": missing}):
+                self._known[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
+
+    def _give_back(
+        self,
+        claims: Iterable[Claim],
+        outcome: AttemptOutcome,
+        error: Failure | None = None,
+        delay_seconds: float = 0,
+    ) -> None:
+        parameters = {"rows": _keys(claims), "outcome": outcome, "error": error, "delay_seconds": delay_seconds}
+        with self.engine.begin() as connection:
+            connection.execute(statements.GIVE_BACK, parameters)
+
+
+def _keys(claims: Iterable[Claim]) -> Rows:
+    return [{"id": claim.step_id, "epoch": claim.epoch} for claim in claims]
+
+
+def _completed(done: Completion) -> dict[str, object]:
+    row: dict[str, object] = {
+        "id": done.claim.step_id,
+        "epoch": done.claim.epoch,
+        "milliseconds": done.milliseconds,
+    }
+    match done.outcome:
+        case Failure() as failure:
+            return {**row, "state": StepState.FAILED, "failure": failure}
+        case Generated() as written:
+            tokens = {
+                name: getattr(written, name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
+            }
+            return {**row, "state": StepState.FINISHED, "result": result_of(written), **tokens}
+        case Retrieved() as retrieved:
+            return {**row, "state": StepState.FINISHED, "result": result_of(retrieved)}

@@ -1,0 +1,21 @@
+"""Many rows in one statement of one text, whatever their number: they travel as one JSON parameter."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, TableValuedAlias, bindparam, column, func, select
+from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
+
+Rows = list[dict[str, Any]]
+
+
+def recordset(*columns: ColumnElement[Any]) -> TableValuedAlias:
+    """The rows bound as the parameter `rows`, as a table of these columns."""
+    typed = (column(str(c.name), c.type) for c in columns)
+    rows = func.jsonb_to_recordset(bindparam("rows", type_=JSONB))
+    return rows.table_valued(*typed).render_derived(name="rows", with_types=True)
+
+
+def insert_rows(table: Table, *names: str, **constants: ColumnElement[Any]) -> Insert:
+    """`INSERT` of the rows bound as `rows`, in these columns; `constants` are the same for every row."""
+    rows = recordset(*(table.c[name] for name in names))
+    return insert(table).from_select([*names, *constants], select(rows, *constants.values()))

@@ -1,0 +1,146 @@
+"""The statements of the hot path, built once.
+
+All times are the database's. A statement over many rows takes them as the parameter `rows` (`models.rows`).
+"""
+
+from typing import Any
+
+from sqlalchemy import TEXT, BigInteger, ColumnElement, Double, String, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+
+from models.rows import insert_rows, recordset
+from models.tables import (
+    AttemptOutcome,
+    QuestionStatus,
+    RunState,
+    StepState,
+    attempts,
+    paragraph_sets,
+    paragraphs,
+    questions,
+    runs,
+    sentences,
+    steps,
+)
+
+_NULLABLE = JSONB(none_as_null=True)
+
+
+def after(name: str) -> ColumnElement[Any]:
+    """The time that is as many seconds from now as the parameter of that name says."""
+    return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, bindparam(name, type_=Double))
+
+
+_CLAIMED = (steps.c.id, steps.c.epoch, steps.c.question_id, steps.c.run_id, steps.c.kind, steps.c.request)
+_wanted = recordset(steps.c.id, steps.c.epoch)
+_claimed = (
+    update(steps)
+    .where(
+        steps.c.id == _wanted.c.id,
+        steps.c.epoch == _wanted.c.epoch,
+        steps.c.state == StepState.READY,
+        questions.c.id == steps.c.question_id,
+        questions.c.status == QuestionStatus.OPEN,
+        runs.c.id == steps.c.run_id,
+        runs.c.state == RunState.ACTIVE,
+    )
+    .values(
+        state=StepState.RUNNING,
+        epoch=steps.c.epoch + 1,
+        worker=bindparam("worker", type_=String),
+        started_at=func.now(),
+        lease_until=after("lease_seconds"),
+    )
+    .returning(*_CLAIMED)
+    .cte("claimed")
+)
+CLAIM = select(_claimed).add_cte(
+    insert(attempts)
+    .from_select(
+        ["step_id", "epoch", "worker"],
+        select(_claimed.c.id, _claimed.c.epoch, bindparam("worker", type_=String)),
+    )
+    .cte("logged")
+)
+"""Takes ready steps of open questions of active runs, under the epoch that the message holds."""
+
+_RESULT = ("state", "result", "failure", "prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
+_done = recordset(steps.c.id, steps.c.epoch, *(steps.c[name] for name in _RESULT))
+_finished = (
+    update(steps)
+    .where(
+        steps.c.id == _done.c.id,
+        steps.c.epoch == _done.c.epoch,
+        steps.c.state.in_([StepState.RUNNING, StepState.READY]),
+    )
+    .values({name: _done.c[name] for name in _RESULT} | {"finished_at": func.now(), "lease_until": None})
+    .returning(steps.c.id, steps.c.epoch, steps.c.state)
+    .cte("finished")
+)
+FINISH = select(_finished.c.id).add_cte(
+    update(attempts)
+    .where(attempts.c.step_id == _finished.c.id, attempts.c.epoch == _finished.c.epoch)
+    .values(outcome=_finished.c.state, ended_at=func.now(), error=None)
+    .cte("logged")
+)
+"""Ends steps under the epoch they were claimed in; a lease that ran out matters only once another has claimed."""
+
+SUPERSEDE = (
+    update(attempts)
+    .where(attempts.c.step_id == _done.c.id, attempts.c.epoch == _done.c.epoch, attempts.c.outcome.is_(None))
+    .values(outcome=AttemptOutcome.SUPERSEDED, ended_at=func.now())
+)
+
+_returned = (
+    update(steps)
+    .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
+    .values(state=StepState.READY, sent_at=None, lease_until=None, not_before=after("delay_seconds"))
+    .returning(steps.c.id, steps.c.epoch)
+    .cte("returned")
+)
+GIVE_BACK = select(_returned.c.id).add_cte(
+    update(attempts)
+    .where(attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch)
+    .values(
+        outcome=bindparam("outcome", type_=String),
+        ended_at=func.now(),
+        error=bindparam("error", type_=_NULLABLE),
+    )
+    .cte("logged")
+)
+"""Makes steps ready again that this worker holds; maintenance sends them when `delay_seconds` are over."""
+
+BLOCK = (
+    update(questions)
+    .where(questions.c.id == bindparam("question_id", type_=BigInteger), questions.c.status == QuestionStatus.OPEN)
+    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB))
+)
+
+BEAT = (
+    update(steps)
+    .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
+    .values(lease_until=after("lease_seconds"))
+)
+"""Renews the leases of steps that a worker holds."""
+
+UNHELD = select(*_CLAIMED).where(
+    steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY
+)
+
+RETRIES = select(func.count()).where(
+    attempts.c.step_id == bindparam("step_id", type_=BigInteger), attempts.c.outcome == AttemptOutcome.RETRIED
+)
+
+NEW_SENTENCES = insert_rows(sentences, "step_id", "question_id", "position", "text")
+NEW_SETS = insert_rows(paragraph_sets, "step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score")
+NEW_PARAGRAPHS = insert_rows(paragraphs, "digest", "title", "text").on_conflict_do_nothing()
+PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
+
+_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "request")
+_MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+
+NEW_STEPS = insert_rows(steps, *_STEP, sent_at=func.now()).returning(*_MESSAGE)
+"""Steps that follow, marked as sent: their messages go out as soon as this is committed."""
+
+NEW_UNSENT_STEPS = insert_rows(steps, *_STEP).returning(*_MESSAGE)
+"""Steps that the maintenance process is to send."""

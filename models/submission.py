@@ -1,0 +1,94 @@
+"""Submitting a run: everything about it in one transaction, so that it is there whole or not at all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Engine, func, insert, select
+from sqlalchemy.dialects.postgresql import insert as insert_or_ignore
+
+from cotrail.actions import Binding
+from cotrail.prompting.prompt import AnswerForm, Demonstrations
+from cotrail.questions import Question
+from models.advancing import advance_questions, lock_questions
+from models.rows import insert_rows
+from models.runs import Runs
+from models.tables import demonstrations, questions, runs
+
+WAKE = "cotrail_wake"
+"""The channel on which the maintenance process is told that steps are waiting to be sent."""
+
+CHUNK = 500
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    """A validated run, as it is stored.
+
+    settings: the system's, every default spelled out; provenance: versions and paths, for a reader.
+    """
+
+    id: str
+    system: str
+    system_version: int
+    settings: dict[str, Any]
+    dataset: str
+    corpus: str | None
+    model_name: str
+    binding: Binding
+    shots: dict[AnswerForm, Demonstrations]
+    provenance: dict[str, Any]
+
+
+_NEW_QUESTIONS = insert_rows(questions, "run_id", "position", "key", "text", "answers", "gold").returning(
+    questions.c.id
+)
+
+
+def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) -> None:
+    """Records a run, its questions and each question's first steps, and wakes whoever sends them."""
+    known = Runs()
+    with engine.begin() as connection:
+        for shots in submission.shots.values():
+            row = {"digest": shots.digest, "body": msgspec.to_builtins(shots)}
+            connection.execute(insert_or_ignore(demonstrations).values(row).on_conflict_do_nothing())
+        connection.execute(insert(runs).values(_run_row(submission)))
+        for start in range(0, len(asked), CHUNK):
+            rows = [
+                _question_row(submission.id, position, question)
+                for position, question in enumerate(asked[start : start + CHUNK], start=start)
+            ]
+            ids = connection.execute(_NEW_QUESTIONS, {"rows": rows}).scalars().all()
+            advance_questions(connection, known, lock_questions(connection, ids), send=False)
+        connection.execute(select(func.pg_notify(WAKE, submission.id)))
+
+
+def _run_row(submission: Submission) -> dict[str, Any]:
+    binding = submission.binding
+    return {
+        "id": submission.id,
+        "system": submission.system,
+        "system_version": submission.system_version,
+        "settings": submission.settings,
+        "dataset": submission.dataset,
+        "corpus": submission.corpus,
+        "corpus_revision": binding.corpus,
+        "model_name": submission.model_name,
+        "model": binding.model,
+        "profile": binding.profile,
+        "temperature": binding.temperature,
+        "seed": binding.seed,
+        "demonstrations": {form: shots.digest for form, shots in submission.shots.items()},
+        "provenance": submission.provenance,
+    }
+
+
+def _question_row(run_id: str, position: int, question: Question) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "position": position,
+        "key": question.id,
+        "text": question.text,
+        "answers": question.answers,
+        "gold": question.gold,
+    }

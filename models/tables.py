@@ -1,0 +1,274 @@
+"""The tables.
+
+    runs ──< questions ──< steps ──< attempts
+                             ├──── sentences         (what a Reason step wrote)
+                             └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
+    demonstrations: what prompts begin with, once by digest
+
+A step in state `ready` is its own outbox row: whoever finds it unclaimed may send it again (docs/architecture.md).
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, cast
+
+from sqlalchemy import BigInteger, CheckConstraint, Double, ForeignKey, Identity, Index, MetaData, String, Table, text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Json = dict[str, Any]
+now = text("now()")
+
+
+class RunState(StrEnum):
+    """What a person wants of a run; whether it is finished is seen from its questions."""
+
+    ACTIVE = "active"
+    """Steps are claimed and executed."""
+    PAUSED = "paused"
+    """No step is claimed; those under way are recorded."""
+    CANCELLED = "cancelled"
+    """As paused, for ever; its open questions are cancelled."""
+
+
+class QuestionStatus(StrEnum):
+    """Where a question stands; all but `open` and `blocked` are final."""
+
+    OPEN = "open"
+    """Steps are to come."""
+    FINISHED = "finished"
+    """The system returned an answer."""
+    FAILED = "failed"
+    """A step failed and the system didn't catch it."""
+    BLOCKED = "blocked"
+    """Record and code disagree, or something is missing; goes on after a person mended it."""
+    CANCELLED = "cancelled"
+    """Its run was cancelled."""
+
+
+class StepState(StrEnum):
+    """Where a step stands; `finished` and `failed` never change again."""
+
+    READY = "ready"
+    """Recorded, and in its queue or about to be."""
+    RUNNING = "running"
+    """Claimed by a worker under a lease."""
+    FINISHED = "finished"
+    """Its result is recorded."""
+    FAILED = "failed"
+    """Its failure is recorded, as data for the system."""
+
+
+class AttemptOutcome(StrEnum):
+    """How one execution of a step ended; NULL while it is under way."""
+
+    FINISHED = "finished"
+    """Its result became the step's."""
+    FAILED = "failed"
+    """Its failure became the step's."""
+    RETRIED = "retried"
+    """It failed in a way that another try may mend."""
+    EXPIRED = "expired"
+    """Its worker gave no sign of life until the lease ran out."""
+    RELEASED = "released"
+    """Its worker shut down and gave the step back."""
+    SUPERSEDED = "superseded"
+    """It came too late: another execution's result already counts."""
+    BLOCKED = "blocked"
+    """What it needs isn't there; the question waits."""
+
+
+class Base(DeclarativeBase):
+    """The schema; names of constraints are fixed so that migrations can refer to them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+            "uq": "%(table_name)s_%(column_0_N_name)s_key",
+            "ck": "%(table_name)s_%(constraint_name)s_check",
+            "fk": "%(table_name)s_%(column_0_name)s_fkey",
+            "pk": "%(table_name)s_pkey",
+        }
+    )
+    type_annotation_map: ClassVar = {
+        Json: JSONB,
+        list[str]: JSONB,
+        list[Json]: JSONB,
+        datetime: TIMESTAMP(timezone=True),
+        float: Double,
+        int: BigInteger,
+        RunState: String,
+        QuestionStatus: String,
+        StepState: String,
+        AttemptOutcome: String,
+    }
+
+
+def _one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
+    values = ", ".join(f"'{state}'" for state in states)
+    return CheckConstraint(f"{column} IN ({values})", name=column)
+
+
+class Run(Base):
+    """A submitted evaluation, with all that decides its results."""
+
+    __tablename__ = "runs"
+    __table_args__ = (_one_of("state", RunState),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
+    system: Mapped[str]
+    system_version: Mapped[int]
+    settings: Mapped[Json]
+    """The system's settings, every default spelled out."""
+    dataset: Mapped[str]
+    corpus: Mapped[str | None]
+    corpus_revision: Mapped[str]
+    model_name: Mapped[str]
+    model: Mapped[str]
+    """Name and digest of the model."""
+    profile: Mapped[str]
+    temperature: Mapped[float]
+    seed: Mapped[int]
+    demonstrations: Mapped[Json]
+    """Digest of the demonstrations by answer form."""
+    provenance: Mapped[Json]
+    """Versions, git revision and paths at submission: for a reader, not for the workers."""
+
+
+class Question(Base):
+    """A question of a run, and in the end its answer."""
+
+    __tablename__ = "questions"
+    __table_args__ = (
+        _one_of("status", QuestionStatus),
+        Index("questions_run_id_key_key", "run_id", "key", unique=True),
+        Index("questions_run_id_status_idx", "run_id", "status"),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    key: Mapped[str]
+    """The dataset's own id."""
+    text: Mapped[str]
+    answers: Mapped[list[str]]
+    gold: Mapped[list[Json]]
+    status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
+    answer: Mapped[str | None]
+    sentences: Mapped[list[str] | None]
+    """The chain of thought that the answer rests on."""
+    collected: Mapped[list[str] | None]
+    """The digests of the collected paragraphs, in that order."""
+    reason: Mapped[Json | None]
+    """Why the question failed or is blocked: `type` and `message`."""
+    finished_at: Mapped[datetime | None]
+
+
+class Step(Base):
+    """One action of a question; never changed once it is finished or failed."""
+
+    __tablename__ = "steps"
+    __table_args__ = (
+        _one_of("state", StepState),
+        Index("steps_question_id_sequence_key", "question_id", "sequence", unique=True),
+        Index("steps_run_id_idx", "run_id"),
+        Index("steps_open_idx", "kind", "sent_at", postgresql_where=text("state = 'ready'")),
+        Index("steps_leased_idx", "lease_until", postgresql_where=text("state = 'running'")),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"))
+    sequence: Mapped[int]
+    kind: Mapped[str]
+    fingerprint: Mapped[str]
+    request: Mapped[Json]
+    """The action, with the prompt's long parts as digests."""
+    state: Mapped[StepState] = mapped_column(default=StepState.READY, server_default="ready")
+    epoch: Mapped[int] = mapped_column(server_default="0")
+    """How often the step was claimed; a worker may commit only under the epoch it claimed."""
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    sent_at: Mapped[datetime | None]
+    """When its message was last sent, or was about to be; NULL: to be sent at once."""
+    not_before: Mapped[datetime | None]
+    worker: Mapped[str | None]
+    lease_until: Mapped[datetime | None]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    result: Mapped[Json | None]
+    failure: Mapped[Json | None]
+    prompt_tokens: Mapped[int | None]
+    cached_prompt_tokens: Mapped[int | None]
+    generated_tokens: Mapped[int | None]
+    milliseconds: Mapped[float | None]
+
+
+class Attempt(Base):
+    """One execution of a step, so that work done twice shows."""
+
+    __tablename__ = "attempts"
+
+    step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
+    epoch: Mapped[int] = mapped_column(primary_key=True)
+    worker: Mapped[str]
+    started_at: Mapped[datetime] = mapped_column(server_default=now)
+    ended_at: Mapped[datetime | None]
+    outcome: Mapped[AttemptOutcome | None]
+    error: Mapped[Json | None]
+
+
+class Sentence(Base):
+    """A sentence of a chain of thought, and the step that wrote it."""
+
+    __tablename__ = "sentences"
+    __table_args__ = (Index("sentences_question_id_idx", "question_id"),)
+
+    step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
+    question_id: Mapped[int]
+    position: Mapped[int]
+    """Its place in the chain, from 0."""
+    text: Mapped[str]
+
+
+class Paragraph(Base):
+    """A paragraph's content, once, however often it is found."""
+
+    __tablename__ = "paragraphs"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    title: Mapped[str]
+    text: Mapped[str]
+
+
+class ParagraphSet(Base):
+    """A row for each paragraph that a step found: which, with what rank and score, by what query."""
+
+    __tablename__ = "paragraph_sets"
+    __table_args__ = (Index("paragraph_sets_question_id_idx", "question_id"),)
+
+    step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
+    rank: Mapped[int] = mapped_column(primary_key=True)
+    question_id: Mapped[int]
+    query: Mapped[str]
+    digest: Mapped[str] = mapped_column(ForeignKey("paragraphs.digest"))
+    paragraph_id: Mapped[str]
+    """The paragraph's id in its corpus."""
+    score: Mapped[float]
+
+
+class DemonstrationSet(Base):
+    """The demonstrations that prompts refer to, once by digest."""
+
+    __tablename__ = "demonstrations"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    body: Mapped[Json]
+
+
+runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations = (
+    cast(Table, table.__table__)
+    for table in (Run, Question, Step, Attempt, Sentence, Paragraph, ParagraphSet, DemonstrationSet)
+)
+"""The same as SQLAlchemy Core tables, for statements over many rows."""

@@ -1,0 +1,249 @@
+"""Reading what happened to questions: each step, what it found or wrote, and the exact prompt that it was given."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, RowMapping, func, select
+
+from cotrail.actions import Failure, Generated, Retrieve
+from cotrail.errors import CotrailError, InputError, UnknownNameError
+from cotrail.paragraphs import Hit, Paragraph
+from cotrail.prompting.prompt import Prompt
+from cotrail.questions import GoldParagraph
+from models.encoding import action_of
+from models.histories import hit
+from models.runs import Runs
+from models.tables import QuestionStatus, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+
+CHUNK = 100
+"""How many questions are read at once."""
+
+
+class Collected(Struct, frozen=True, kw_only=True):
+    """A paragraph that a question collected, and the search that first found it: step, query, rank and score."""
+
+    paragraph: Paragraph
+    step: int
+    query: str
+    rank: int
+    score: float
+
+
+class TracedStep(Struct, frozen=True, kw_only=True):
+    """A step as it was carried out.
+
+    query: what a search was for; hits: what it found; new: the digests of those that were collected here first.
+    sentences, paragraphs: how many of them the prompt was made of; generated: what the model wrote.
+    attempts: how many executions there were, this one included.
+    """
+
+    sequence: int
+    kind: str
+    state: str
+    worker: str | None
+    attempts: int
+    milliseconds: float | None
+    query: str | None = None
+    hits: tuple[Hit, ...] = ()
+    new: frozenset[str] = frozenset()
+    sentences: int = 0
+    paragraphs: int = 0
+    generated: Generated | None = None
+    failure: Failure | None = None
+
+
+class TracedQuestion(Struct, frozen=True, kw_only=True):
+    """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far."""
+
+    key: str
+    text: str
+    answers: tuple[str, ...]
+    gold: tuple[GoldParagraph, ...]
+    status: str
+    answer: str | None
+    reason: Failure | None
+    sentences: tuple[str, ...]
+    collected: tuple[Collected, ...]
+    steps: tuple[TracedStep, ...]
+
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]:
+        """The collected paragraphs alone."""
+        return tuple(each.paragraph for each in self.collected)
+
+
+def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
+    """All questions of a run in their order."""
+    of_run = select(questions.c.id).where(questions.c.run_id == run_id).order_by(questions.c.position)
+    ids = connection.execute(of_run).scalars().all()
+    for start in range(0, len(ids), CHUNK):
+        yield from _read(connection, ids[start : start + CHUNK])
+
+
+def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
+    """One question by the dataset's id or, where that is no question's, by its number in the run, from 1."""
+    return next(_read(connection, [_question_id(connection, run_id, key)]))
+
+
+def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
+    """The prompt of a step byte for byte as the model saw it; of a step without a result, as it was asked for.
+
+    InputError where there is no such step or it has no prompt; CotrailError where the store doesn't hold what the
+    model saw.
+    """
+    chosen = steps.c.question_id == _question_id(connection, run_id, key)
+    query = select(steps.c.kind, steps.c.request, steps.c.result).where(chosen, steps.c.sequence == sequence)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        count = connection.execute(select(func.count()).select_from(steps).where(chosen)).scalar_one()
+        raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
+    prompt = _prompt(connection, row.kind, row.request, sequence)
+    if row.result is None:
+        return prompt.render()
+    seen = msgspec.convert(row.result, Generated)
+    prompt = prompt.keep(seen.demonstrations, seen.paragraphs)
+    if prompt.digest != seen.prompt_digest:
+        raise CotrailError(
+            f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest[:12]}, "
+            f"and the model saw {seen.prompt_digest[:12]}; check that the run's store is untouched"
+        )
+    return prompt.render()
+
+
+def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
+    wanted = select(paragraphs).where(paragraphs.c.digest.in_(request.get("paragraphs", ())))
+    known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
+    known_runs = Runs()
+    action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))
+    if isinstance(action, Retrieve):
+        raise InputError(f"step {sequence} is a search and has no prompt; name a reason or read step")
+    return action.prompt
+
+
+def _question_id(connection: Connection, run_id: str, key: str) -> int:
+    of_run = select(questions.c.id).where(questions.c.run_id == run_id)
+    found = connection.execute(of_run.where(questions.c.key == key)).scalar()
+    if found is None and key.isascii() and key.isdigit() and len(key) < 10:
+        found = connection.execute(of_run.where(questions.c.position == int(key) - 1)).scalar()
+    if found is None:
+        first = connection.execute(
+            select(questions.c.key).where(questions.c.run_id == run_id).order_by(questions.c.position).limit(3)
+        ).scalars()
+        raise UnknownNameError(
+            f"run {run_id} has no question {key!r}; give its id (such as {', '.join(first)}) or its number from 1"
+        )
+    return int(found)
+
+
+def _read(connection: Connection, ids: Sequence[int]) -> Iterator[TracedQuestion]:
+    hits = _read_hits(connection, ids)
+    steps_of = _read_steps(connection, ids)
+    written = _read_sentences(connection, ids)
+    rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
+    for row in rows.mappings():
+        yield _question(row, steps_of[row["id"]], hits, written[row["id"]])
+
+
+def _question(
+    row: RowMapping, rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]], written: Sequence[str]
+) -> TracedQuestion:
+    found: dict[str, Collected] = {}
+    for step in rows:
+        for each in hits.get(step["id"], ()):
+            found.setdefault(each["digest"], _collected(each, step["sequence"]))
+    digests = row["collected"] if row["collected"] is not None else _collected_so_far(rows, hits)
+    kept = {digest: found[digest] for digest in digests if digest in found}
+    return TracedQuestion(
+        key=row["key"],
+        text=row["text"],
+        answers=tuple(row["answers"]),
+        gold=msgspec.convert(row["gold"], tuple[GoldParagraph, ...]),
+        status=row["status"],
+        answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
+        reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),
+        sentences=tuple(written if row["sentences"] is None else row["sentences"]),
+        collected=tuple(kept.values()),
+        steps=tuple(_step(step, hits.get(step["id"], ()), kept) for step in rows),
+    )
+
+
+def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]]) -> list[str]:
+    """The paragraphs of the latest prompt, and behind them what was found since."""
+    collected: dict[str, None] = {}
+    for step in rows:
+        if "paragraphs" in step["request"]:
+            collected = dict.fromkeys(step["request"]["paragraphs"])
+        collected |= dict.fromkeys(each["digest"] for each in hits.get(step["id"], ()))
+    return list(collected)
+
+
+def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected]) -> TracedStep:
+    request = row["request"]
+    common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
+    failure = None if row["failure"] is None else msgspec.convert(row["failure"], Failure)
+    if row["kind"] == "retrieve":
+        return TracedStep(
+            **common,
+            query=request["query"],
+            hits=tuple(_hit(each) for each in hits),
+            new=frozenset(
+                each["digest"]
+                for each in hits
+                if each["digest"] in kept and kept[each["digest"]].step == row["sequence"]
+            ),
+            failure=failure,
+        )
+    return TracedStep(
+        **common,
+        sentences=len(request["sentences"]),
+        paragraphs=len(request["paragraphs"]),
+        generated=None if row["result"] is None else msgspec.convert(row["result"], Generated),
+        failure=failure,
+    )
+
+
+def _hit(row: RowMapping) -> Hit:
+    return hit(row["rank"], row["paragraph_id"], row["title"], row["text"], row["score"])
+
+
+def _collected(row: RowMapping, sequence: int) -> Collected:
+    found = _hit(row)
+    return Collected(paragraph=found.paragraph, step=sequence, query=row["query"], rank=found.rank, score=found.score)
+
+
+def _read_steps(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
+    executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+    query = (
+        select(steps, executions.label("attempts"))
+        .where(steps.c.question_id.in_(ids))
+        .order_by(steps.c.question_id, steps.c.sequence)
+    )
+    grouped = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        grouped[row["question_id"]].append(row)
+    return grouped
+
+
+def _read_hits(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
+    """What each search step found, by rank."""
+    query = (
+        select(paragraph_sets, paragraphs.c.title, paragraphs.c.text)
+        .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)
+        .where(paragraph_sets.c.question_id.in_(ids))
+        .order_by(paragraph_sets.c.step_id, paragraph_sets.c.rank)
+    )
+    grouped = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        grouped[row["step_id"]].append(row)
+    return grouped
+
+
+def _read_sentences(connection: Connection, ids: Sequence[int]) -> dict[int, list[str]]:
+    query = select(sentences.c.question_id, sentences.c.text).where(sentences.c.question_id.in_(ids))
+    grouped = defaultdict(list)
+    for question_id, text in connection.execute(query.order_by(sentences.c.question_id, sentences.c.position)):
+        grouped[question_id].append(text)
+    return grouped

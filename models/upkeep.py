@@ -1,0 +1,102 @@
+"""What the maintenance process repairs: leases that ran out, steps that were never sent or whose message was lost."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, String, and_, bindparam, func, select, update
+
+from models.advancing import Dispatch
+from models.statements import after
+from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState, attempts, questions, runs, steps
+
+_active = and_(
+    questions.c.id == steps.c.question_id,
+    questions.c.status == QuestionStatus.OPEN,
+    runs.c.id == steps.c.run_id,
+    runs.c.state == RunState.ACTIVE,
+)
+_ready = and_(
+    steps.c.state == StepState.READY,
+    steps.c.kind == bindparam("wanted", type_=String),
+    func.coalesce(steps.c.not_before <= func.now(), True),
+)
+
+_overstayed = (
+    select(steps.c.id)
+    .where(steps.c.state == StepState.RUNNING, steps.c.lease_until < func.now())
+    .with_for_update(skip_locked=True)
+    .subquery("overstayed")
+)
+_expired = (
+    update(steps)
+    .where(steps.c.id == _overstayed.c.id)
+    .values(state=StepState.READY, sent_at=None, lease_until=None)
+    .returning(steps.c.id, steps.c.epoch)
+    .cte("expired")
+)
+_EXPIRE = select(_expired.c.id).add_cte(
+    update(attempts)
+    .where(attempts.c.step_id == _expired.c.id, attempts.c.epoch == _expired.c.epoch, attempts.c.outcome.is_(None))
+    .values(outcome=AttemptOutcome.EXPIRED, ended_at=func.now())
+    .cte("logged")
+)
+
+
+def _sent(which: Any, room: str) -> Any:
+    """Marks the oldest of these steps as sent and returns their messages."""
+    chosen = (
+        select(steps.c.id)
+        .where(_ready, _active, which)
+        .order_by(steps.c.sent_at.nulls_first(), steps.c.id)
+        .limit(bindparam(room, type_=BigInteger))
+        .with_for_update(of=steps, skip_locked=True)
+        .subquery("chosen")
+    )
+    return (
+        update(steps)
+        .where(steps.c.id == chosen.c.id)
+        .values(sent_at=func.now())
+        .returning(steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+    )
+
+
+_overdue = steps.c.sent_at < after("patience")
+_SEND_NEW = _sent(steps.c.sent_at.is_(None), "room")
+_SEND_AGAIN = _sent(_overdue, "room")
+_WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
+    _ready, _active, steps.c.sent_at.is_not(None)
+)
+
+
+def expire_leases(connection: Connection) -> list[int]:
+    """Makes the steps ready again whose workers gave no sign of life; returns their ids.
+
+    A step that is locked is passed over: its worker is committing just now, or was frozen as it did.
+    """
+    return list(connection.execute(_EXPIRE).scalars())
+
+
+def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
+    """Up to `room` steps of a kind that are due and were never sent; from now on they count as sent."""
+    return [Dispatch(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
+
+
+def take_lost(connection: Connection, kind: str, queued: int, patience_seconds: float) -> list[Dispatch]:
+    """Steps of a kind whose message seems lost: overdue, and more steps wait than the queue holds messages.
+
+    queued: how many messages the queue holds; patience_seconds: when an unclaimed step is overdue.
+    The longest overdue come first. A message sent twice costs a claim that finds nothing.
+    """
+    parameters = {"wanted": kind, "patience": -patience_seconds}
+    waiting = connection.execute(_WAITING, parameters).one()
+    room = min(waiting.overdue, waiting.waiting - queued)
+    if room <= 0:
+        return []
+    return [Dispatch(*row) for row in connection.execute(_SEND_AGAIN, {**parameters, "room": room})]
+
+
+def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:
+    """Those of these steps whose executions ended so often without a sign of life that they aren't tried again."""
+    count = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED)
+    query = select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
+    return list(connection.execute(query.having(count >= max_attempts)).scalars())

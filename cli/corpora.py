@@ -1,0 +1,79 @@
+"""`cotrail index`: makes a corpus searchable."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cli.output import Json, console, count, duration, print_json
+from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.manifest import IndexManifest, corpus_directory
+from tasks.settings import settings
+
+
+class Indexed(Struct, frozen=True, kw_only=True):
+    """A corpus that was just indexed."""
+
+    corpus: str
+    paragraphs: int
+    revision: str
+    seconds: float
+
+
+def index(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help='Files of `{"id", "title", "text"}`, one JSON object a line, '
+            "or question files of HotpotQA (`.json`) and MuSiQue (`.jsonl`), whose contexts are taken.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str, typer.Option("--name", metavar="CORPUS", help="What runs call the corpus.", show_default=False)
+    ],
+    *,
+    json: Json = False,
+) -> None:
+    """Index paragraphs as a corpus; one of that name is replaced once the new one is whole.
+
+    No server is needed. Example: `cotrail index corpus.jsonl --name mine`
+    """
+    corpus_directory(settings().corpora_path, name)
+    with _progress(shown=not json) as progress:
+        done = build(paths, name, progress)
+    if json:
+        print_json(done)
+        return
+    console().print(f"Indexed {count(done.paragraphs, 'paragraph')} as {name} in {duration(done.seconds)}.")
+    console().print(f"Revision {done.revision[:16]}", style="dim")
+
+
+def build(paths: list[Path], name: str, progress: Callable[[int], None] | None = None) -> Indexed:
+    """Indexes the files as the corpus of that name."""
+    from cotrail.retrieval.tantivy import build_index
+
+    started = time.monotonic()
+    directory = corpus_directory(settings().corpora_path, name)
+    manifest: IndexManifest = build_index(read_corpus(paths), directory, progress)
+    return Indexed(
+        corpus=name,
+        paragraphs=manifest.paragraphs,
+        revision=manifest.revision,
+        seconds=time.monotonic() - started,
+    )
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[int], None]]:
+    columns = (TextColumn("Indexing"), BarColumn(), TextColumn("{task.completed:,} paragraphs"), TimeElapsedColumn())
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done: bar.update(task, completed=done)

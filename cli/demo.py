@@ -1,0 +1,172 @@
+"""`cotrail demo`: the whole of it on the bundled sample, on this machine, from nothing to a report."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+from sqlalchemy import Engine
+
+import cotrail
+from cli.corpora import build
+from cli.output import console, count, duration, heading
+from cli.reporting import write_report
+from cli.request import RunRequest, make_request, prepare
+from cli.running import INCOMPLETE, closing_line, follow, print_reasons
+from cli.scoring import is_gold, read_scores, table_of
+from cli.store import open_store
+from cotrail.errors import UnavailableError
+from cotrail.metrics.scores import CAVEAT
+from models.audit import read_reasons
+from models.submission import submit
+from models.tables import QuestionStatus
+from models.traces import TracedQuestion, read_questions
+from tasks.settings import settings
+
+if TYPE_CHECKING:
+    from workers.stack import Stack
+
+SAMPLE = Path(cotrail.__file__).parent / "sample"
+CORPUS = "sample"
+QUESTIONS = 8
+"""How many of the sample's questions are asked without --all."""
+
+RETRIEVAL_COUNT = 2
+REPORT = Path("cotrail-demo.html")
+HOME = Path(".cotrail")
+"""Where the demo's stack lives, inside the working directory, unless COTRAIL_HOME says otherwise."""
+
+
+def demo(
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Ask all 32 questions instead of the first eight.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running afterwards.")] = False,
+) -> None:
+    """Show all of it on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
+
+    Nothing but this machine is used. State goes into `./.cotrail` unless COTRAIL_HOME is set.
+    """
+    os.environ.setdefault("COTRAIL_HOME", str(HOME.absolute()))
+    settings.cache_clear()
+    screen = console()
+    screen.print("IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of")
+    screen.print("reasoning, searches with that sentence, and so on. Each step is a task in a queue, recorded in")
+    screen.print("PostgreSQL before the next one begins. The country in the sample is invented.")
+    with _running_stack(screen, keep=keep):
+        code = _demonstrate(screen, limit=None if every else QUESTIONS)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
+    """The local stack, taken down afterwards unless it ran before or is to be kept."""
+    stack = _stack()
+    ran = _runs(stack)
+    _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
+    try:
+        with screen.status("starting…"):
+            stack.up()
+        screen.print(f"Running, with its state in {settings().home}.", soft_wrap=True)
+        yield
+    finally:
+        if keep or ran:
+            screen.print(
+                f"\nThe stack runs on. To stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True
+            )
+        else:
+            with screen.status("stopping the stack…"):
+                stack.down()
+            screen.print("\nThe stack is stopped.")
+
+
+def _stack() -> "Stack":
+    try:
+        from workers.stack import Stack
+    except ModuleNotFoundError as error:
+        raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
+    return Stack(settings())
+
+
+def _runs(stack: "Stack") -> bool:
+    return any(status.pid is not None for status in stack.status())
+
+
+def _demonstrate(screen: Console, *, limit: int | None) -> int:
+    _part(screen, "Index the corpus", "as `cotrail index` does")
+    indexed = build([SAMPLE / "corpus.jsonl"], CORPUS)
+    screen.print(f"{count(indexed.paragraphs, 'paragraph')} in {duration(indexed.seconds)}.")
+    with open_store() as engine:
+        run = _submit(screen, engine, limit)
+        _part(screen, "Let the workers work", "as `cotrail watch` shows it")
+        progress = follow(engine, run)
+        screen.print(closing_line(progress), soft_wrap=True)
+        _show_answers(screen, engine, run)
+        _part(screen, "Scores", "as `cotrail score` prints them")
+        with engine.connect() as connection:
+            screen.print(table_of(read_scores(connection, run)))
+            screen.print(CAVEAT, style="dim")
+            print_reasons(screen, read_reasons(connection, run))
+        screen.print("The bundled model is tiny (135 million parameters) and often wrong; the chains show where.")
+    _part(screen, "Report", "as `cotrail report` writes it")
+    write_report(run, REPORT)
+    screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
+    return 0 if progress.questions[QuestionStatus.FINISHED] == progress.total else INCOMPLETE
+
+
+def sample_request(limit: int | None) -> RunRequest:
+    """The demo's run."""
+    return make_request(
+        {
+            "system": "ircot",
+            "reader": "direct",
+            "dataset": "jsonl",
+            "questions": str(SAMPLE / "questions.jsonl"),
+            "corpus": CORPUS,
+            "demonstrations": str(SAMPLE / "demonstrations.txt"),
+            "retrieval_count": RETRIEVAL_COUNT,
+            "limit": limit,
+        }
+    )
+
+
+def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
+    _part(screen, "Submit the run", "as `cotrail submit` does")
+    prepared = prepare(sample_request(limit))
+    submit(engine, prepared.submission, prepared.questions)
+    asked = count(len(prepared.questions), "question")
+    screen.print(f"{asked} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
+    return prepared.submission.id
+
+
+def _show_answers(screen: Console, engine: Engine, run: str) -> None:
+    _part(screen, "Answers", "`+` marks the paragraphs found before a sentence, ★ those that are needed")
+    with engine.connect() as connection:
+        for place, question in enumerate(read_questions(connection, run), start=1):
+            screen.print()
+            screen.print(heading(f"{place}. {question.text}"))
+            screen.print(Padding(_reasoning(question), (0, 0, 0, 3)))
+
+
+def _reasoning(question: TracedQuestion) -> Text:
+    """The titles of what each search added, each sentence, and the answer beside the gold one."""
+    text = Text()
+    for step in question.steps:
+        for hit in step.hits:
+            if hit.paragraph.digest in step.new:
+                mark = "★" if is_gold(hit.paragraph, question.gold) else " "
+                text.append(f"+ {mark} {hit.paragraph.title}\n", style="yellow" if mark == "★" else "dim")
+        if step.kind == "reason" and step.generated:
+            text.append(f"{step.generated.text}\n", style="italic")
+    given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
+    text.append("answer ", style="dim").append(given or "(empty)", style="bold")
+    return text.append("\ngold   ", style="dim").append(question.answers[0] if question.answers else "none")
+
+
+def _part(screen: Console, title: str, explained: str) -> None:
+    screen.print()
+    screen.print(Text(title, style="bold cyan").append(f"  {explained}", style="not bold dim"))

@@ -1,0 +1,135 @@
+"""The command `cotrail`: registers the commands and turns expected errors into one line and an exit code."""
+
+import errno
+import os
+import sys
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from cli import control, corpora, demo, exporting, reporting, running, scoring, showing, stack, submitting, tracing
+from cli.output import console
+from cotrail.errors import CotrailError, InputError, UnavailableError
+
+INTERRUPTED = 130
+
+EPILOG = """
+**A first run**, after `cotrail up`:
+
+`cotrail index corpus.jsonl --name mine`
+
+`cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
+
+`cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
+
+**Exit codes**: 0 done · 1 something else went wrong · 2 what was handed in can't be used · 3 a server doesn't answer ·
+4 a run that was waited for ended with failed, blocked or cancelled questions · 130 interrupted
+"""
+
+app = typer.Typer(
+    name="cotrail",
+    help="Multi-step retrieval-augmented reasoning as queued, resumable, audited work.",
+    epilog=EPILOG,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Multi-step retrieval-augmented reasoning as queued, resumable, audited work."""
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"cotrail {installed('cotrail')}")
+        raise typer.Exit
+
+
+_STACK, _WORK, _RESULTS = "The local stack", "Work", "Results"
+
+app.command(rich_help_panel=_STACK)(stack.up)
+app.command(rich_help_panel=_STACK)(stack.down)
+app.command(name="stack", rich_help_panel=_STACK)(stack.stack)
+app.command(rich_help_panel=_STACK)(demo.demo)
+app.command(rich_help_panel=_WORK)(corpora.index)
+app.command(rich_help_panel=_WORK)(submitting.submit)
+app.command(rich_help_panel=_WORK)(running.watch)
+app.command(rich_help_panel=_WORK)(control.pause)
+app.command(rich_help_panel=_WORK)(control.resume)
+app.command(rich_help_panel=_WORK)(control.cancel)
+app.command(rich_help_panel=_RESULTS)(showing.runs)
+app.command(rich_help_panel=_RESULTS)(showing.show)
+app.command(rich_help_panel=_RESULTS)(tracing.trace)
+app.command(rich_help_panel=_RESULTS)(scoring.score)
+app.command(rich_help_panel=_RESULTS)(exporting.export)
+app.command(rich_help_panel=_RESULTS)(reporting.report)
+
+
+def main() -> None:
+    """Runs the command line of this process and exits."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; Python would complain as it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        return app(standalone_mode=False, prog_name="cotrail") or 0
+    except typer.TyperException as error:
+        return _refuse(_usage(error), 2)
+    except ValidationError as error:
+        return _refuse(_environment(error), 2)
+    except CotrailError as error:
+        return _refuse(str(error), exit_code(error))
+    except ModuleNotFoundError as error:
+        return _refuse(f"this needs {error.name}, which isn't installed: pip install 'cotrail[local]'", 1)
+    except typer.Abort:
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise BrokenPipeError from error
+        return _refuse(f"{error.strerror}: {error.filename}" if error.filename else str(error), 1)
+
+
+def exit_code(error: CotrailError) -> int:
+    """What the process exits with for this error."""
+    match error:
+        case InputError():
+            return 2
+        case UnavailableError():
+            return 3
+    return 1
+
+
+def _refuse(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    console(stderr=True).print(f"cotrail: {line}", soft_wrap=True)
+    return code
+
+
+def _usage(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "cotrail"
+    return f"{error.format_message().rstrip('.')}; see `{command} --help`"
+
+
+def _environment(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = "_".join(map(str, ("COTRAIL", *first["loc"]))).upper()
+    return f"the environment variable {name} can't be used: {first['msg']}; correct it or unset it"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""`cotrail score`: a run's scores, and those of its questions."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from rich.table import Table
+from sqlalchemy import Connection
+
+from cli.output import Json, console, count, number, print_json
+from cli.store import RunName, reading
+from cotrail.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.metrics.support import content_key
+from cotrail.paragraphs import Paragraph
+from cotrail.questions import GoldParagraph
+from models.audit import Progress, RunRecord, read_progress, read_run, resolve_run
+from models.tables import QuestionStatus
+from models.traces import TracedQuestion, read_questions
+
+
+class RunScores(Struct, frozen=True, kw_only=True):
+    """A run's scores; each metric is a mean, None where no question has it."""
+
+    run: str
+    system: str
+    dataset: str
+    questions: int
+    finished: int
+    failed: int
+    metrics: dict[str, float | None]
+    steps: int
+    prompt_tokens: int
+    cached_prompt_tokens: int
+    generated_tokens: int
+
+
+def score(run: RunName, *, json: Json = False) -> None:
+    """Print a run's scores. A question that isn't finished counts 0, so a run under way scores low."""
+    with reading() as connection:
+        scores = read_scores(connection, resolve_run(connection, run))
+    if json:
+        print_json(scores)
+    else:
+        screen = console()
+        screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
+        screen.print(table_of(scores))
+        screen.print(CAVEAT, style="dim")
+
+
+def read_scores(connection: Connection, run_id: str) -> RunScores:
+    """The scores of a run as it stands."""
+    record = read_run(connection, run_id)
+    rows = (scores_of(record, question) for question in read_questions(connection, run_id))
+    return run_scores(record, read_progress(connection, run_id), rows)
+
+
+def run_scores(record: RunRecord, progress: Progress, rows: Iterable[QuestionScores]) -> RunScores:
+    """The scores of a run from those of its questions."""
+    return RunScores(
+        run=record.id,
+        system=record.system,
+        dataset=record.dataset,
+        questions=progress.total,
+        finished=progress.questions[QuestionStatus.FINISHED],
+        failed=progress.questions[QuestionStatus.FAILED],
+        metrics=means(rows),
+        steps=progress.steps,
+        prompt_tokens=progress.tokens("prompt_tokens"),
+        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
+        generated_tokens=progress.tokens("generated_tokens"),
+    )
+
+
+def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
+    """The scores of one question of a run."""
+    return question_scores(record.dataset, question.answer, question.answers, question.paragraphs, question.gold)
+
+
+def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
+    """Whether the dataset marks the paragraph as needed, going by its content as the recall does."""
+    key = content_key(paragraph.title, paragraph.text)
+    return any(content_key(each.title, each.text) == key for each in gold)
+
+
+def table_of(scores: RunScores) -> Table:
+    """The metrics, each with its definition."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column(style="dim")
+    for name, definition in DEFINITIONS.items():
+        table.add_row(name, number(scores.metrics[name]), definition)
+    work = (
+        ("steps", scores.steps, "steps carried out"),
+        ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
+        ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
+        ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
+    )
+    for name, value, definition in work:
+        table.add_row(name, f"{value:,}", definition)
+    return table

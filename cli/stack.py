@@ -1,0 +1,78 @@
+"""`cotrail up`, `cotrail down` and `cotrail stack`: the local stack."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cotrail.errors import UnavailableError
+from tasks.settings import settings
+
+if TYPE_CHECKING:
+    from workers.stack import Access, Stack, Status
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def up(
+    *,
+    flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, and print how to get to it.")] = False,
+    json: Json = False,
+) -> None:
+    """Start PostgreSQL, Redis and the workers on this machine, as far as they don't run."""
+    stack = _stack()
+    access = stack.up(flower=flower)
+    _show(stack.status(), json=json, access=access)
+
+
+def down(*, json: Json = False) -> None:
+    """Stop all that `cotrail up` started. Runs go on after the next `cotrail up`."""
+    stack = _stack()
+    stopped = stack.down()
+    if json:
+        _show(stack.status(), json=True)
+    else:
+        Console().print("Stopped." if stopped else "Nothing was running.")
+
+
+def stack(*, json: Json = False) -> None:
+    """Show the processes of the local stack."""
+    _show(_stack().status(), json=json)
+
+
+def _stack() -> "Stack":
+    try:
+        from workers.stack import Stack
+    except ModuleNotFoundError as error:
+        raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
+    return Stack(settings())
+
+
+def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None) -> None:
+    if json:
+        flower = None if access is None else {"url": access.url, "user": access.user, "password": access.password}
+        typer.echo(msgspec.json.encode({"services": statuses, "flower": flower}, enc_hook=str))
+        return
+    console = Console()
+    console.print(_table(statuses))
+    if access is not None:
+        console.print(
+            f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True, markup=False
+        )
+
+
+def _table(statuses: "tuple[Status, ...]") -> Table:
+    table = Table("name", "state", "pid", "uptime", "memory", "log", box=None)
+    for status in statuses:
+        table.add_row(
+            status.name,
+            str(status.state),
+            "" if status.pid is None else str(status.pid),
+            "" if status.uptime is None else str(timedelta(seconds=int(status.uptime))),
+            "" if status.memory is None else f"{status.memory / 2**20:.0f} MiB",
+            "" if status.log is None else str(status.log),
+        )
+    return table

@@ -1,0 +1,140 @@
+"""`cotrail submit`: puts a run into the queue."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import Json, console, count, print_json
+from cli.request import Prepared, make_request, prepare, read_run_file
+from cli.running import follow, summarize
+from cli.store import open_store
+from cotrail.datasets import DATASETS
+from cotrail.systems import SYSTEMS
+from models.submission import submit as record
+
+_WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
+_SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)
+
+
+def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
+
+
+def submit(
+    run_file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN.toml]",
+            help="A TOML file with the options below by name (`retrieval_count = 4`), paths relative to it, and a "
+            "table `[settings]` for the system's further settings. Options given here win.",
+            show_default=False,
+        ),
+    ] = None,
+    system: Annotated[str | None, _option("--system", text=f"{_SYSTEMS}.", panel=_WHAT, metavar="NAME")] = None,
+    dataset: Annotated[
+        str | None,
+        _option(
+            "--dataset",
+            text=f"How the question file is written: {', '.join(DATASETS)} (your own questions).",
+            panel=_WHAT,
+            metavar="NAME",
+        ),
+    ] = None,
+    questions: Annotated[str | None, _option("--questions", text="The file.", panel=_WHAT, metavar="PATH")] = None,
+    corpus: Annotated[
+        str | None, _option("--corpus", text="A corpus made by `cotrail index`.", panel=_WHAT, metavar="CORPUS")
+    ] = None,
+    limit: Annotated[
+        int | None, _option("--limit", text="Only the first so many questions.", panel=_WHAT, metavar="N")
+    ] = None,
+    reader: Annotated[
+        str | None,
+        _option("--reader", text="`direct` (the default) or `cot`.", panel=_HOW, metavar="FORM"),
+    ] = None,
+    demonstrations: Annotated[
+        str | None,
+        _option(
+            "--demonstrations",
+            text="Solved examples that prompts begin with; none without this.",
+            panel=_HOW,
+            metavar="PATH",
+        ),
+    ] = None,
+    retrieval_count: Annotated[
+        int | None, _option("--retrieval-count", text="Paragraphs a search (K).", panel=_HOW, metavar="K")
+    ] = None,
+    max_sentences: Annotated[
+        int | None, _option("--max-sentences", text="Sentences a chain, at most.", panel=_HOW, metavar="N")
+    ] = None,
+    model: Annotated[
+        str | None,
+        _option("--model", text="A model of `models.toml` in COTRAIL_HOME.", panel=_MODEL, metavar="NAME"),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        _option(
+            "--profile",
+            text="`fast` (the default), or `deterministic`: the same bytes whatever happens.",
+            panel=_MODEL,
+            metavar="NAME",
+        ),
+    ] = None,
+    temperature: Annotated[
+        float | None, _option("--temperature", text="0 (the default) takes the likeliest.", panel=_MODEL, metavar="T")
+    ] = None,
+    seed: Annotated[
+        int | None, _option("--seed", text="What sampling begins with; 0 by default.", panel=_MODEL, metavar="N")
+    ] = None,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
+    json: Json = False,
+) -> None:
+    """Submit a run to the queue and print its id.
+
+    Everything is checked before anything is written. Workers carry it out; this command may end, or be ended.
+
+    Example: `cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
+    """
+    options = {
+        "system": system,
+        "dataset": dataset,
+        "questions": questions,
+        "corpus": corpus,
+        "limit": limit,
+        "reader": reader,
+        "demonstrations": demonstrations,
+        "retrieval_count": retrieval_count,
+        "max_sentences": max_sentences,
+        "model": model,
+        "profile": profile,
+        "temperature": temperature,
+        "seed": seed,
+    }
+    given = read_run_file(run_file) if run_file else {}
+    prepared = prepare(make_request(given | {key: value for key, value in options.items() if value is not None}))
+    _submit(prepared, wait=wait, json=json)
+
+
+def _submit(prepared: Prepared, *, wait: bool, json: bool) -> None:
+    run = prepared.submission.id
+    asked = len(prepared.questions)
+    with open_store() as engine:
+        record(engine, prepared.submission, prepared.questions)
+        if not wait:
+            _say(run, asked, json=json)
+            return
+        if not json:
+            console().print(f"Submitted {run} with {count(asked, 'question')}.", soft_wrap=True)
+        progress = follow(engine, run, stderr=json)
+        raise typer.Exit(summarize(engine, progress, json=json))
+
+
+def _say(run: str, asked: int, *, json: bool) -> None:
+    if json:
+        print_json({"run": run, "questions": asked})
+        return
+    typer.echo(run)
+    console(stderr=True).print(
+        f"{count(asked, 'question')} in the queue. `cotrail watch {run}` shows progress.", style="dim", soft_wrap=True
+    )

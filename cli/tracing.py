@@ -1,0 +1,165 @@
+"""`cotrail trace`: what happened to one question, step by step."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cli.output import Json, console, count, cut, duration, grid, heading, number, print_json
+from cli.scoring import is_gold, scores_of
+from cli.store import RunName, reading
+from cotrail.paragraphs import Hit
+from models.audit import RunRecord, read_run, resolve_run
+from models.tables import QuestionStatus
+from models.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
+
+SNIPPET = 160
+"""How much of a paragraph is shown; `--full` shows all of it."""
+
+
+def trace(
+    run: RunName,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="The question's id, or its number in the run, from 1.")
+    ],
+    prompt: Annotated[
+        int | None,
+        typer.Option("--prompt", metavar="STEP", help="Print the exact prompt of this step, and nothing else."),
+    ] = None,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Show paragraphs whole.")] = False,
+    json: Json = False,
+) -> None:
+    """Show how a question was answered: each search with what it found, each sentence, and the answer.
+
+    `+` marks a paragraph that was collected at this step, `★` one that the dataset marks as gold.
+    """
+    with reading() as connection:
+        record = read_run(connection, resolve_run(connection, run))
+        if prompt is not None:
+            text = rebuild_prompt(connection, record.id, question, prompt)
+            typer.echo(text.encode(), nl=False)
+            return
+        traced = read_question(connection, record.id, question)
+    if json:
+        print_json(as_json(record, traced))
+    else:
+        _show(console(), record, traced, full=full)
+
+
+def as_json(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
+    """A question with its steps, for programs."""
+    return {
+        "run": record.id,
+        "question_id": traced.key,
+        "question": traced.text,
+        "status": traced.status,
+        "answer": traced.answer,
+        "gold_answers": traced.answers,
+        "gold_paragraphs": traced.gold,
+        **msgspec.structs.asdict(scores_of(record, traced)),
+        "reason": traced.reason,
+        "sentences": traced.sentences,
+        "steps": [_step_json(step, traced) for step in traced.steps],
+    }
+
+
+def _step_json(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
+    common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "failure")
+    fields = {name: getattr(step, name) for name in common}
+    if step.kind != "retrieve":
+        return {**fields, "paragraphs": step.paragraphs, "generated": step.generated}
+    hits = [
+        {
+            "rank": hit.rank,
+            "score": hit.score,
+            **msgspec.structs.asdict(hit.paragraph),
+            "new": hit.paragraph.digest in step.new,
+            "gold": is_gold(hit.paragraph, traced.gold),
+        }
+        for hit in step.hits
+    ]
+    return {**fields, "query": step.query, "hits": hits}
+
+
+def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool) -> None:
+    screen.print(heading(traced.text))
+    screen.print(f"{traced.key} in {record.id}: {traced.status}, {count(len(traced.steps), 'step')}", style="dim")
+    for step in traced.steps:
+        screen.print()
+        screen.print(_head(step))
+        if step.kind == "retrieve":
+            screen.print(Padding(_hits(step, traced, full=full), (0, 0, 0, 3)))
+        else:
+            screen.print(Padding(_written(step), (0, 0, 0, 3)))
+    screen.print()
+    screen.print(_outcome(record, traced))
+
+
+def _head(step: TracedStep) -> Text:
+    text = Text(f"{step.sequence:>2} ", style="dim")
+    text.append(step.kind, style="bold cyan")
+    if step.query is not None:
+        text.append(f"  “{step.query}”")
+    return text
+
+
+def _hits(step: TracedStep, traced: TracedQuestion, *, full: bool) -> Table | Text:
+    if step.failure or not step.hits:
+        return _not_done(step, nothing="nothing found")
+    table = grid("green", "yellow", "dim", "dim", "")
+    table.columns[2].justify = table.columns[3].justify = "right"
+    for hit in step.hits:
+        table.add_row(
+            "+" if hit.paragraph.digest in step.new else " ",
+            "★" if is_gold(hit.paragraph, traced.gold) else " ",
+            str(hit.rank),
+            f"{hit.score:.2f}",
+            _paragraph(hit, full=full),
+        )
+    return table
+
+
+def _paragraph(hit: Hit, *, full: bool) -> Text:
+    text = Text(hit.paragraph.title, style="bold")
+    body = hit.paragraph.text if full else cut(hit.paragraph.text, SNIPPET)
+    return text.append(f"  {body}", style="not bold dim")
+
+
+def _written(step: TracedStep) -> Text:
+    if step.generated is None:
+        return _not_done(step, nothing="not done yet")
+    written = step.generated
+    dropped = step.paragraphs - written.paragraphs
+    facts = [
+        f"{written.prompt_tokens:,} tokens read ({written.cached_prompt_tokens:,} cached)",
+        f"{written.generated_tokens:,} written",
+        *([duration(step.milliseconds / 1000)] if step.milliseconds is not None else []),
+        *([f"{count(dropped, 'paragraph')} didn't fit the context"] if dropped else []),
+        *([step.worker] if step.worker else []),
+        *([f"{step.attempts} attempts"] if step.attempts > 1 else []),
+    ]
+    return Text(written.text).append(f"\n{' · '.join(facts)}", style="dim")
+
+
+def _not_done(step: TracedStep, *, nothing: str) -> Text:
+    if step.failure:
+        return Text(f"failed: {step.failure.type}: {step.failure.message}", style="red")
+    return Text(nothing if step.state == "finished" else step.state, style="dim")
+
+
+def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
+    table = grid("dim", "")
+    if traced.status == QuestionStatus.FINISHED:
+        table.add_row("answer", Text(traced.answer or "(empty)", style="bold"))
+    elif traced.reason:
+        table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
+    table.add_row("gold", " / ".join(traced.answers) or "none published")
+    scores = scores_of(record, traced)
+    agreement = f"EM {number(scores.answer_em, 0)}, F1 {number(scores.answer_f1, 2)}"
+    table.add_row("scores", f"{agreement}, recall {number(scores.support_recall, 2)}")
+    return table

@@ -1,0 +1,1 @@
+"""The Celery tasks, one file an action kind, and the commit that chains them."""

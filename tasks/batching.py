@@ -1,0 +1,70 @@
+"""Doing together what arrives together."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+logger = logging.getLogger(__name__)
+
+
+class Batcher(Generic[Item, Done]):
+    """Calls `work` with all the items that threads handed in since it was called last.
+
+    work: takes items and returns a result for each, in their order. If it raises for several items, each is tried
+    alone, so that one bad item spoils nothing but itself.
+    interval_seconds: while `crowded` says so, calls begin at least so far apart; a few milliseconds of waiting then
+    save most of the calls. Otherwise an item goes on at once.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[Sequence[Item]], Sequence[Done]],
+        interval_seconds: float = 0.0,
+        crowded: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._work = work
+        self._interval = interval_seconds
+        self._crowded = crowded
+        self._waiting: queue.SimpleQueue[tuple[Item, Future[Done]]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def do(self, item: Item) -> Done:
+        """Hands an item in and waits for its result; raises what `work` raised for it."""
+        future: Future[Done] = Future()
+        self._waiting.put((item, future))
+        return future.result()
+
+    def _run(self) -> None:
+        earliest = 0.0
+        while True:
+            batch = [self._waiting.get()]
+            if self._crowded():
+                time.sleep(max(0.0, earliest - time.monotonic()))
+            while not self._waiting.empty():
+                batch.append(self._waiting.get())
+            earliest = time.monotonic() + self._interval
+            self._do(batch)
+
+    def _do(self, batch: list[tuple[Item, Future[Done]]]) -> None:
+        try:
+            results = self._work([item for item, _ in batch])
+            if len(results) != len(batch):
+                raise TypeError(f"{len(batch)} items were handed in, and {len(results)} results came out")
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever handed the item in
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            logger.warning("a batch of %d failed and is tried one by one: %s", len(batch), error)
+            for each in batch:
+                self._do([each])
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            future.set_result(result)

@@ -1,0 +1,96 @@
+"""What the environment decides: where servers and files are, and how patient workers are."""
+
+import hashlib
+import os
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+from platformdirs import user_data_path
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MAX_SOCKET_PATH = 90
+"""Unix socket paths end at 107 bytes; the rest is room for the sockets' own names."""
+
+
+class Settings(BaseSettings):
+    """Read once, at the edge, from variables named COTRAIL_ and the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="COTRAIL_", frozen=True)
+
+    home: Path = Field(default_factory=lambda: user_data_path("cotrail"))
+    """Where indexes, the models' list and the local stack's state are."""
+
+    database_url: SecretStr | None = None
+    """PostgreSQL (`postgresql://user@host/database`); the local stack's own where unset."""
+
+    broker_url: SecretStr | None = None
+    """Redis or Valkey (`redis://host:6379/0`); the local stack's own where unset."""
+
+    broker_prefix: str = "cotrail:"
+    """What every key in Redis begins with, so that two deployments can share a server."""
+
+    corpora: Path | None = None
+    """The folder of the indexes; `corpora` in the home where unset."""
+
+    model: str = "smollm2-135m"
+    """The model that a generation worker loads as it starts, and that a run takes if it names none."""
+
+    generation_slots: int = Field(default=1, ge=1)
+    """How many prompts a generation worker works on at once."""
+
+    lease_seconds: float = Field(default=15, gt=0)
+    """How long a step stays with a worker that gives no sign of life."""
+
+    heartbeat_seconds: float = Field(default=3, gt=0)
+    """How often a worker gives that sign."""
+
+    sweep_seconds: float = Field(default=1, gt=0)
+    """How often the maintenance process looks for steps that nobody works on."""
+
+    resend_seconds: float = Field(default=3, gt=0)
+    """How long a step may wait unclaimed before maintenance asks whether its message was lost."""
+
+    max_attempts: int = Field(default=5, ge=1)
+    """How many executions of one step may end without a result before it counts as failed."""
+
+    @property
+    def corpora_path(self) -> Path:
+        """The folder of the indexes."""
+        return self.corpora or self.home / "corpora"
+
+    @property
+    def catalogue_path(self) -> Path:
+        """The list of models that a person added."""
+        return self.home / "models.toml"
+
+    @property
+    def socket_path(self) -> Path:
+        """The folder of the local stack's Unix sockets, of its own for each home, and short enough for the kernel."""
+        inside = self.home.absolute() / "run"
+        if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
+            return inside
+        name = hashlib.sha256(str(inside).encode()).hexdigest()[:16]
+        return Path("/tmp") / f"cotrail-{name}"  # noqa: S108 - the stack makes it readable by its owner only
+
+    @property
+    def database(self) -> str:
+        """The URL of PostgreSQL for SQLAlchemy."""
+        if self.database_url is None:
+            return f"postgresql+psycopg://postgres@/cotrail?host={quote(str(self.socket_path), safe='')}&port=5432"
+        return str(re.sub("^postgres(ql)?://", "postgresql+psycopg://", self.database_url.get_secret_value()))
+
+    @property
+    def broker(self) -> str:
+        """The URL of Redis for Celery."""
+        if self.broker_url is None:
+            return f"redis+socket://{quote(str(self.socket_path))}/redis.sock"
+        return self.broker_url.get_secret_value()
+
+
+@cache
+def settings() -> Settings:
+    """The settings of the process."""
+    return Settings()

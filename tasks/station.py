@@ -1,0 +1,171 @@
+"""What a worker process has to work with: its place in the store, its engines, its indexes."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar, cast
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
+
+from cotrail.errors import CorpusChangedError, ModelChangedError
+from cotrail.generation.catalogue import find_model, open_generator
+from cotrail.generation.generator import Generator, Profile
+from cotrail.retrieval.retriever import Retriever
+from cotrail.retrieval.tantivy import open_corpus
+from models.advancing import Dispatch
+from models.database import connect
+from models.ledger import Claim, Completion, Ledger
+from models.runs import RunPlan
+from tasks.batching import Batcher
+from tasks.settings import Settings, settings
+
+Done = TypeVar("Done")
+
+BATCH_SECONDS = 0.04
+"""How far apart a process's claims, and its commits, begin at least while it is crowded."""
+
+CROWD = 8
+"""How many threads make a crowd: fewer would wait longer than their waiting saves."""
+
+
+def _connection_lost(error: BaseException) -> bool:
+    return isinstance(error, OperationalError | InterfaceError) or (
+        isinstance(error, DBAPIError) and error.connection_invalidated
+    )
+
+
+class Station:
+    """One a process; threads share it.
+
+    A database that doesn't answer is waited for: nothing that was computed is given up for it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stopping = threading.Event()
+        self._retrying = Retrying(
+            retry=retry_if_exception(_connection_lost),
+            wait=wait_exponential(multiplier=0.05, max=1),
+            stop=self._given_up,
+            sleep=sleep_using_event(self.stopping),
+            reraise=True,
+        )
+        worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
+        self.ledger = Ledger(connect(settings.database), worker, settings.lease_seconds)
+        self._held: dict[int, Claim] = {}
+        self._claims: Batcher[Dispatch, Claim | None] = Batcher(
+            "claims", partial(self.insist, self.ledger.claim), BATCH_SECONDS, self._crowded
+        )
+        self._commits: Batcher[Completion, list[Dispatch]] = Batcher(
+            "commits", partial(self.insist, self.ledger.commit), BATCH_SECONDS, self._crowded
+        )
+        self._generators: dict[tuple[str, str], Generator] = {}
+        self._retrievers: dict[str, Retriever] = {}
+        self._opening = threading.Lock()
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    @contextmanager
+    def claimed(self, message: Dispatch) -> Iterator[Claim | None]:
+        """Holds a message's step, its lease renewed all the while; None where it isn't to be had."""
+        claim = self._claims.do(message)
+        if claim is None:
+            yield None
+            return
+        self._held[claim.step_id] = claim
+        try:
+            yield claim
+        finally:
+            del self._held[claim.step_id]
+
+    def commit(self, completion: Completion) -> list[Dispatch]:
+        """Records how a step ended; returns the messages that follow from it."""
+        return self._commits.do(completion)
+
+    def generator(self, run: RunPlan) -> Generator:
+        """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
+        generator = self.load(run.model_name, run.binding.profile)
+        if generator.identity != run.binding.model:
+            raise ModelChangedError(
+                f"the run was submitted with the model {run.binding.model}, and this worker has {generator.identity}; "
+                "put the former file back, then `cotrail resume RUN`"
+            )
+        return generator
+
+    def load(self, name: str, profile: str) -> Generator:
+        """A model in a serving profile, loaded once."""
+        with self._opening:
+            if (name, profile) not in self._generators:
+                spec = find_model(self.settings.catalogue_path, name)
+                self._generators[name, profile] = open_generator(
+                    spec, cast(Profile, profile), self.settings.generation_slots
+                )
+            return self._generators[name, profile]
+
+    def retriever(self, run: RunPlan) -> Retriever:
+        """The corpus that a run was submitted with; raises CorpusChangedError, UnknownNameError."""
+        name = run.corpus or ""
+        with self._opening:
+            if name not in self._retrievers or self._retrievers[name].revision != run.binding.corpus:
+                self._retrievers[name] = open_corpus(self.settings.corpora_path, name)
+            retriever = self._retrievers[name]
+        if retriever.revision != run.binding.corpus:
+            raise CorpusChangedError(
+                f"the corpus {name!r} was indexed anew since the run was submitted (then {run.binding.corpus[:12]}, "
+                f"now {retriever.revision[:12]}); index the former files again, then `cotrail resume RUN`"
+            )
+        return retriever
+
+    def insist(self, work: Callable[..., Done], *arguments: object) -> Done:
+        """Does work on the store, again for as long as the database doesn't answer and the process isn't to end."""
+        return self._retrying(work, *arguments)
+
+    def stop(self) -> None:
+        """Cuts off what the models are writing; each such step is given back."""
+        self.stopping.set()
+        for generator in list(self._generators.values()):
+            generator.interrupt()
+
+    def close(self) -> None:
+        """Frees the engines. One whose threads outlive the interpreter can crash the process as it exits."""
+        self._generators.clear()
+
+    def _crowded(self) -> bool:
+        return len(self._held) >= CROWD
+
+    def _given_up(self, state: RetryCallState) -> bool:
+        return self.stopping.is_set() and state.attempt_number > 1
+
+    def _beat(self) -> None:
+        while not self.stopping.wait(self.settings.heartbeat_seconds):
+            held = list(self._held.values())
+            if held:
+                self.insist(self.ledger.beat, held)
+
+
+_stations: dict[int, Station] = {}
+_making = threading.Lock()
+
+
+def station() -> Station:
+    """The process's own; made when first asked for, so that a forked process makes one of its own."""
+    with _making:
+        if os.getpid() not in _stations:
+            _stations.clear()
+            _stations[os.getpid()] = Station(settings())
+        return _stations[os.getpid()]
+
+
+def stop_station() -> None:
+    """Stops the process's own, if it has made one."""
+    if os.getpid() in _stations:
+        _stations[os.getpid()].stop()
+
+
+def close_station() -> None:
+    """Closes the process's own, if it has made one; nothing may use it any more."""
+    if os.getpid() in _stations:
+        _stations[os.getpid()].close()

@@ -1,0 +1,515 @@
+"""Reading the store, and the commands that do: runs made by hand in a PostgreSQL of their own."""
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import Engine, func, select, text, update
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from cli.request import make_request, prepare
+from cli.running import Pace, expected_steps, follow
+from cotrail.actions import Failure, Retrieve, Retrieved
+from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
+from cotrail.generation.generator import Sampling
+from cotrail.generation.scripted import ScriptedGenerator
+from cotrail.replay import Outcome
+from cotrail.retrieval.tantivy import open_corpus
+from models.advancing import Dispatch
+from models.audit import count_repeated, list_runs, read_progress, read_reasons, resolve_run
+from models.database import connect, migrate
+from models.ledger import Claim, Completion, Ledger
+from models.submission import submit
+from models.tables import paragraphs, runs, steps
+from models.traces import read_question, read_questions, rebuild_prompt
+from tasks.settings import Settings, settings
+from workers.stack import Stack
+from workers.stack.place import STATE
+
+Cotrail = Callable[..., Result]
+Submitted = Callable[..., str]
+
+SAMPLE = Path(__file__).parents[2] / "cotrail" / "sample"
+MODELS = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
+UNSCRIPTED = "sample-03"
+"""The question that the scripted model doesn't know, so that it fails."""
+
+
+def sample_questions() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a PostgreSQL of its own, migrated."""
+    place = Settings(home=tmp_path_factory.mktemp("pg"), database_url=None, broker_url=None)
+    stack = Stack(place)
+    stack.start_servers()
+    try:
+        migrate(place.database)
+        yield place.database.replace("postgresql+psycopg://", "postgresql://", 1)
+    finally:
+        stack.down()
+        data = (place.home / "postgres").resolve()
+        if data.is_relative_to(STATE):
+            shutil.rmtree(data.parent)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a scripted model that writes the sample's own chains."""
+    folder = tmp_path_factory.mktemp("home")
+    chains = {
+        question["question"]: {"sentences": question["chain"][:-1], "answer": question["answers"][0]}
+        for question in sample_questions()
+        if question["id"] != UNSCRIPTED
+    }
+    (folder / "script.json").write_text(json.dumps({"name": "sample", "questions": chains}))
+    (folder / "models.toml").write_text(MODELS)
+    kept = ("id", "question", "answers", "gold")
+    asked = [json.dumps({key: question[key] for key in kept}) for question in sample_questions()]
+    (folder / "questions.jsonl").write_text("\n".join(asked))
+    return folder
+
+
+@pytest.fixture
+def engine(home: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """The store without a run in it; the process's settings lead there."""
+    for name in ("BROKER_URL", "CORPORA", "MODEL"):
+        monkeypatch.delenv(f"COTRAIL_{name}", raising=False)
+    monkeypatch.setenv("COTRAIL_HOME", str(home))
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", database)
+    settings.cache_clear()
+    engine = connect(settings().database)
+    with engine.begin() as connection:
+        connection.execute(text("TRUNCATE runs CASCADE"))
+    yield engine
+    engine.dispose()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def cotrail(engine: Engine, home: Path) -> Cotrail:
+    """The command line in this process, with the sample indexed."""
+
+    def cotrail(*arguments: object) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    if not (home / "corpora" / "sample").exists():
+        assert cotrail("index", SAMPLE / "corpus.jsonl", "--name", "sample").exit_code == 0
+    return cotrail
+
+
+@pytest.fixture
+def submitted(engine: Engine, home: Path, cotrail: Cotrail) -> Submitted:
+    """Submits a run over sample questions; options as in a run file."""
+
+    def submitted(**options: Any) -> str:
+        given = {
+            "system": "ircot",
+            "dataset": "jsonl",
+            "questions": str(home / "questions.jsonl"),
+            "corpus": "sample",
+            "demonstrations": str(SAMPLE / "demonstrations.txt"),
+            "limit": 3,
+            "model": "scripted",
+        }
+        prepared = prepare(make_request(given | options))
+        submit(engine, prepared.submission, prepared.questions)
+        return prepared.submission.id
+
+    return submitted
+
+
+class Hands:
+    """Carries out steps in this process, as workers would."""
+
+    def __init__(self, engine: Engine, home: Path) -> None:
+        self.engine = engine
+        self.ledger = Ledger(engine, "hands@here", 30)
+        self.generator = ScriptedGenerator(home / "script.json", "scripted")
+        self.retriever = open_corpus(home / "corpora", "sample")
+
+    def claim(self, run: str) -> list[Claim]:
+        with self.engine.connect() as connection:
+            ready = select(steps.c.id, steps.c.epoch, steps.c.kind)
+            rows = connection.execute(ready.where(steps.c.run_id == run, steps.c.state == "ready")).all()
+        return [claim for claim in self.ledger.claim([Dispatch(*row) for row in rows]) if claim is not None]
+
+    def step(self, run: str) -> int:
+        """Carries out every step of the run that is ready; returns how many there were."""
+        claims = self.claim(run)
+        self.ledger.commit([Completion(claim=each, outcome=self.outcome(each), milliseconds=12.5) for each in claims])
+        return len(claims)
+
+    def finish(self, run: str) -> str:
+        while self.step(run):
+            pass
+        return run
+
+    def outcome(self, claim: Claim) -> Outcome:
+        action = claim.action
+        if isinstance(action, Retrieve):
+            return Retrieved(hits=self.retriever.search(action.query, action.count, action.titles))
+        try:
+            return self.generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        except StepError as error:
+            return Failure(type=type(error).__name__, message=str(error))
+
+
+@pytest.fixture
+def hands(engine: Engine, home: Path, cotrail: Cotrail) -> Hands:
+    return Hands(engine, home)
+
+
+def test_a_run_is_found_by_its_id_the_beginning_of_it_and_as_the_latest(engine: Engine, submitted: Submitted) -> None:
+    first, second = submitted(), submitted(system="one-step")
+    with engine.connect() as connection:
+        assert resolve_run(connection, first) == first
+        assert resolve_run(connection, first[:-1]) == first
+        assert resolve_run(connection, "latest") == second
+        with pytest.raises(UnknownNameError, match="cotrail runs"):
+            resolve_run(connection, "one_step")
+
+
+def test_a_beginning_that_several_runs_share_is_refused_and_they_are_named(
+    engine: Engine, submitted: Submitted
+) -> None:
+    both = {submitted(), submitted()}
+    with engine.connect() as connection, pytest.raises(InputError) as refused:
+        resolve_run(connection, "ircot")
+    assert all(run in str(refused.value) for run in both)
+
+
+def test_runs_are_listed_the_newest_first_with_their_counts(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+    first = hands.finish(submitted())
+    second = submitted(limit=2)
+    with engine.connect() as connection:
+        listed = list_runs(connection)
+    assert [each.run.id for each in listed] == [second, first]
+    assert listed[0].questions["open"] == 2
+    assert listed[0].standing == "running"
+    assert (listed[1].questions["finished"], listed[1].questions["failed"]) == (2, 1)
+    assert listed[1].standing == "finished"
+
+
+def test_progress_counts_steps_by_kind_and_adds_up_tokens(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+    run = submitted(limit=2)
+    hands.step(run)
+    with engine.connect() as connection:
+        early = {counts.kind: counts for counts in read_progress(connection, run).kinds}
+    assert (early["retrieve"].finished, early["reason"].ready, early["reason"].due) == (2, 2, 2)
+    claimed = hands.claim(run)
+    with engine.connect() as connection:
+        busy = {counts.kind: counts for counts in read_progress(connection, run).kinds}["reason"]
+    assert (busy.running, busy.ready, busy.due, busy.busy) == (2, 0, 0, True)
+    hands.ledger.release(claimed)
+    hands.finish(run)
+    with engine.connect() as connection:
+        progress = read_progress(connection, run)
+        written = connection.execute(select(func.sum(steps.c.generated_tokens))).scalar_one()
+        assert count_repeated(connection, run) == {"released": 2}
+    assert progress.open == 0
+    assert progress.tokens("generated_tokens") == written > 0
+    assert expected_steps(progress) == progress.steps == progress.done_in_finished
+
+
+def test_watching_ends_when_no_question_is_open(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+    run = submitted(limit=2)
+    worker = threading.Thread(target=hands.finish, args=[run])
+    worker.start()
+    progress = follow(engine, run)
+    worker.join()
+    assert (progress.open, progress.questions["finished"]) == (0, 2)
+
+
+def test_watching_says_that_no_worker_takes_steps_and_that_a_run_is_paused(
+    engine: Engine, submitted: Submitted, hands: Hands, cotrail: Cotrail
+) -> None:
+    run = submitted()
+    pace = Pace()
+    with engine.connect() as connection:
+        progress = read_progress(connection, run)
+        pace.note(progress, 0.0)
+        pace.note(progress, 9.0)
+        assert pace.waits_for(progress) is None
+        pace.note(progress, 10.5)
+        assert "no worker has taken one" in str(pace.waits_for(progress))
+    cotrail("pause", run)
+    with engine.connect() as connection:
+        assert "Paused" in str(pace.waits_for(read_progress(connection, run)))
+
+
+def test_reasons_are_grouped_and_name_questions(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+    run = hands.finish(submitted())
+    with engine.connect() as connection:
+        [reason] = read_reasons(connection, run)
+    assert (reason.status, reason.type, reason.questions, reason.examples) == ("failed", "StepError", 1, (UNSCRIPTED,))
+
+
+def test_a_trace_shows_which_search_first_found_each_collected_paragraph(
+    engine: Engine, submitted: Submitted, hands: Hands
+) -> None:
+    run = hands.finish(submitted())
+    with engine.connect() as connection:
+        traced = read_question(connection, run, "sample-01")
+    kinds = [step.kind for step in traced.steps]
+    assert kinds == ["retrieve", "reason", "retrieve", "reason", "retrieve", "reason", "read"]
+    assert traced.sentences == tuple(sample_questions()[0]["chain"])
+    assert [each.paragraph.digest for each in traced.collected] == list(
+        dict.fromkeys(hit.paragraph.digest for step in traced.steps for hit in step.hits)
+    )
+    for each in traced.collected:
+        step = traced.steps[each.step]
+        assert each.paragraph.digest in step.new
+        assert each.query == step.query
+        assert step.hits[each.rank - 1].paragraph == each.paragraph
+    assert sum(len(step.new) for step in traced.steps) == len(traced.collected)
+
+
+def test_an_unfinished_question_shows_what_there_is_so_far(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+    run = submitted(limit=1)
+    for _ in range(3):
+        hands.step(run)
+    with engine.connect() as connection:
+        [traced] = read_questions(connection, run)
+    assert (traced.status, traced.answer) == ("open", None)
+    assert traced.sentences == tuple(sample_questions()[0]["chain"][:1])
+    assert {each.step for each in traced.collected} == {0, 2}
+
+
+def test_a_question_goes_by_its_id_or_its_number(engine: Engine, submitted: Submitted) -> None:
+    run = submitted()
+    with engine.connect() as connection:
+        assert read_question(connection, run, "2").key == "sample-02"
+        for unknown in ("4", "0", "sample-99", "9" * 30, "²"):
+            with pytest.raises(UnknownNameError, match="sample-01"):
+                read_question(connection, run, unknown)
+
+
+def test_every_prompt_is_rebuilt_byte_for_byte(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+    run = hands.finish(submitted(limit=2))
+    with engine.connect() as connection:
+        for traced in read_questions(connection, run):
+            for step in traced.steps:
+                if step.generated:
+                    prompt = rebuild_prompt(connection, run, traced.key, step.sequence)
+                    assert sha256(prompt.encode()).hexdigest() == step.generated.prompt_digest
+
+
+def test_trace_prints_the_exact_prompt_and_nothing_else(
+    engine: Engine, submitted: Submitted, hands: Hands, cotrail: Cotrail
+) -> None:
+    run = hands.finish(submitted(limit=1))
+    with engine.connect() as connection:
+        step = read_question(connection, run, "1").steps[1]
+    assert step.generated
+    printed = cotrail("trace", run, "sample-01", "--prompt", 1).stdout_bytes
+    assert sha256(printed).hexdigest() == step.generated.prompt_digest
+
+
+def test_a_prompt_whose_parts_were_changed_is_not_passed_off_as_what_the_model_saw(
+    engine: Engine, submitted: Submitted, hands: Hands
+) -> None:
+    run = hands.finish(submitted(limit=1))
+    with engine.begin() as connection:
+        before = connection.execute(select(paragraphs.c.digest, paragraphs.c.text)).all()
+        connection.execute(update(paragraphs).values(text="Changed."))
+        with pytest.raises(CotrailError, match="can't be rebuilt"):
+            rebuild_prompt(connection, run, "sample-01", 1)
+        for digest, original in before:
+            connection.execute(update(paragraphs).where(paragraphs.c.digest == digest).values(text=original))
+
+
+@pytest.mark.parametrize(("step", "complaint"), [(0, "has no prompt"), (99, "no step 99"), (-1, "no step -1")])
+def test_a_step_without_a_prompt_is_refused(
+    step: int, complaint: str, engine: Engine, submitted: Submitted, hands: Hands
+) -> None:
+    run = hands.finish(submitted(limit=1))
+    with engine.connect() as connection, pytest.raises(InputError, match=complaint):
+        rebuild_prompt(connection, run, "1", step)
+
+
+def test_the_scores_equal_those_computed_from_the_export(submitted: Submitted, hands: Hands, cotrail: Cotrail) -> None:
+    run = hands.finish(submitted(limit=8))
+    scores = json.loads(cotrail("score", run, "--json").stdout)
+    rows = [json.loads(line) for line in cotrail("export", run).stdout.splitlines()]
+    gold = {each["id"]: set(each["gold"]) for each in sample_questions()}
+    recalls, exact = [], []
+    for row in rows:
+        found = {paragraph["id"] for paragraph in row["paragraphs"]}
+        recalls.append(len(gold[row["question_id"]] & found) / len(gold[row["question_id"]]))
+        exact.append(row["status"] == "finished" and row["answer"] in row["gold_answers"])
+    assert scores["metrics"]["support_recall"] == pytest.approx(sum(recalls) / 8)
+    assert scores["metrics"]["answer_em"] == pytest.approx(sum(exact) / 8) == 7 / 8
+    assert (scores["run"], scores["system"], scores["questions"]) == (run, "ircot", 8)
+    assert (scores["finished"], scores["failed"]) == (7, 1)
+    assert {"steps", "prompt_tokens", "cached_prompt_tokens", "generated_tokens"} <= scores.keys()
+
+
+def test_an_export_has_a_line_a_question_with_everything_behind_its_answer(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    run = hands.finish(submitted())
+    path = tmp_path / "run.jsonl"
+    assert cotrail("export", run, "--output", path).exit_code == 0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.jsonl"]
+    rows = {row["question_id"]: row for row in map(json.loads, path.read_text().splitlines())}
+    assert list(rows) == ["sample-01", "sample-02", UNSCRIPTED]
+    row = rows["sample-01"]
+    assert (row["status"], row["answer"], row["gold_answers"]) == ("finished", "Ysborg", ["Ysborg"])
+    assert {"title", "text", "step", "rank", "score", "query"} <= row["paragraphs"][0].keys()
+    assert (row["support_recall"], row["answer_em"], row["answer_f1"]) == (1, 1, 1)
+    failed = rows[UNSCRIPTED]
+    assert (failed["status"], failed["answer"], failed["reason"]["type"]) == ("failed", None, "StepError")
+
+
+def test_exports_for_official_scripts_have_their_form(submitted: Submitted, hands: Hands, cotrail: Cotrail) -> None:
+    run = hands.finish(submitted())
+    hotpotqa = json.loads(cotrail("export", run, "--format", "hotpotqa").stdout)
+    assert hotpotqa["answer"] == {"sample-01": "Ysborg", "sample-02": "vertigo", UNSCRIPTED: ""}
+    assert ["Ines Korvin", 0] in hotpotqa["sp"]["sample-01"]
+    first = json.loads(cotrail("export", run, "--format", "musique").stdout.splitlines()[0])
+    assert first == {
+        "id": "sample-01",
+        "predicted_answer": "Ysborg",
+        "predicted_support_idxs": [],
+        "predicted_answerable": True,
+    }
+
+
+def test_a_run_without_published_answers_has_no_scores_rather_than_zeros(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    asked = tmp_path / "questions.jsonl"
+    asked.write_text(json.dumps({"id": "q", "question": sample_questions()[0]["question"]}))
+    run = hands.finish(submitted(questions=str(asked)))
+    metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
+    assert (metrics["answer_em"], metrics["answer_f1"], metrics["support_recall"]) == (None, None, None)
+    assert metrics["paragraphs_collected"] > 0
+    assert cotrail("score", run).exit_code == cotrail("trace", run, "1").exit_code == 0
+
+
+def test_a_report_is_one_file_that_escapes_what_it_shows(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    asked = tmp_path / "questions.jsonl"
+    hostile = {"id": "<b>", "question": "<script>alert('x')</script> & why?"}
+    asked.write_text((settings().home / "questions.jsonl").read_text() + "\n" + json.dumps(hostile))
+    run = hands.finish(submitted(questions=str(asked), limit=None))
+    path = tmp_path / "report.html"
+    assert cotrail("report", run, "--html", path).exit_code == 0
+    page = path.read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert page.count("<svg") == 2
+    assert page.count('<details class="q') == 33
+    assert page.count("The original sets were by Bram Oldacre.") == 1
+
+
+@pytest.mark.parametrize("arguments", [["runs"], ["show", "latest"], ["score", "latest"], ["trace", "latest", "1"]])
+def test_readers_print_text_and_json(
+    arguments: list[str], submitted: Submitted, hands: Hands, cotrail: Cotrail
+) -> None:
+    run = hands.finish(submitted())
+    plain = cotrail(*arguments)
+    assert (plain.exit_code, plain.stderr) == (0, "")
+    assert run in plain.stdout
+    assert run in cotrail(*arguments, "--json").stdout
+    assert msgspec.json.decode(cotrail(*arguments, "--json").stdout)
+
+
+def test_watch_exits_with_4_where_questions_have_no_answer(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail
+) -> None:
+    complete, incomplete = hands.finish(submitted(limit=2)), hands.finish(submitted())
+    assert cotrail("watch", complete).exit_code == 0
+    watched = cotrail("watch", incomplete)
+    assert watched.exit_code == 4
+    assert "1 failed" in watched.stdout
+    assert UNSCRIPTED in watched.stdout
+
+
+def test_runs_are_paused_resumed_and_cancelled(submitted: Submitted, hands: Hands, cotrail: Cotrail) -> None:
+    run = submitted()
+    assert cotrail("pause", "latest").exit_code == 0
+    assert hands.step(run) == 0
+    assert json.loads(cotrail("show", run, "--json").stdout)["standing"] == "paused"
+    assert json.loads(cotrail("resume", run, "--json").stdout) == {"run": run, "done": "resume"}
+    assert hands.step(run) == 3
+    assert cotrail("cancel", run).exit_code == 0
+    assert json.loads(cotrail("show", run, "--json").stdout)["cancelled"] == 3
+    assert isinstance(cotrail("resume", run).exception, InputError)
+
+
+def test_submit_prints_the_run_as_its_last_line(engine: Engine, home: Path, cotrail: Cotrail) -> None:
+    (home / "run.toml").write_text(
+        'system = "ircot"\ndataset = "jsonl"\nquestions = "questions.jsonl"\ncorpus = "sample"\nmodel = "scripted"\n'
+        "retrieval_count = 2\n[settings]\nmax_sentence_tokens = 50\n[settings.retrieval]\nmax_paragraphs = 7\n"
+    )
+    printed = cotrail("submit", home / "run.toml", "--limit", 2, "--seed", 5, "--json").stdout
+    run = json.loads(printed.splitlines()[-1])["run"]
+    with engine.connect() as connection:
+        row = connection.execute(select(runs).where(runs.c.id == run)).mappings().one()
+        assert read_progress(connection, run).total == 2
+    assert (row["seed"], row["temperature"], row["profile"]) == (5, 0, "fast")
+    assert row["settings"]["retrieval"]["retrieval_count"] == 2
+    assert row["settings"]["retrieval"]["max_paragraphs"] == 7
+    assert row["settings"]["max_sentence_tokens"] == 50
+    assert row["settings"]["max_sentences"] == 8
+    assert row["model"].startswith("scripted@")
+    assert row["provenance"]["request"]["limit"] == 2
+    assert row["provenance"]["files"]["questions"]["path"] == str(home / "questions.jsonl")
+
+
+def test_submit_waits_and_says_how_it_ended(hands: Hands, home: Path, cotrail: Cotrail) -> None:
+    arguments = ("--system", "ircot", "--dataset", "jsonl", "--questions", home / "questions.jsonl")
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.is_set():
+            with hands.engine.connect() as connection:
+                runs_there = [each.run.id for each in list_runs(connection)]
+            for run in runs_there:
+                hands.step(run)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        done = cotrail(
+            "submit", *arguments, "--corpus", "sample", "--model", "scripted", "--limit", 3, "--wait", "--json"
+        )
+    finally:
+        ended.set()
+        worker.join()
+    assert done.exit_code == 4
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert (last["finished"], last["failed"], last["open"]) == (2, 1, 0)
+
+
+def test_a_database_without_tables_is_an_error_that_says_what_to_do(
+    cotrail: Cotrail, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", database.replace("/cotrail?", "/postgres?"))
+    settings.cache_clear()
+    error = cotrail("runs").exception
+    assert isinstance(error, UnavailableError)
+    assert "cotrail up" in str(error)
+
+
+def test_many_questions_are_read_in_chunks_and_in_order(
+    engine: Engine, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("models.traces.CHUNK", 5)
+    run = submitted(limit=12)
+    with engine.connect() as connection:
+        keys = [each.key for each in read_questions(connection, run)]
+    assert keys == [each["id"] for each in sample_questions()[:12]]

@@ -1,0 +1,329 @@
+"""The promises of the store, each held against a real PostgreSQL: docs/architecture.md numbers them."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine, create_engine, select, text, update
+from sqlalchemy.engine import make_url
+
+from benchmarks.contenders.cotrail import submission
+from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from cotrail.actions import Answer, Failure, Retrieve, Retrieved, System
+from cotrail.errors import CorpusChangedError
+from cotrail.generation.generator import Sampling
+from cotrail.questions import Question
+from cotrail.replay import Outcome
+from cotrail.systems import SYSTEMS, SystemSpec
+from models.advancing import Dispatch
+from models.control import cancel, pause, resume
+from models.database import IDLE_SECONDS, connect, migrate
+from models.ledger import Claim, Completion, Ledger
+from models.runs import Runs
+from models.submission import submit
+from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from models.upkeep import exhausted, expire_leases, take_lost, take_unsent
+from tasks.settings import Settings
+
+STEPS = 7
+LEASE = 60.0
+numbers = count()
+
+Query = Callable[[Any], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def template(servers: Settings) -> str:
+    """A migrated database that each test's own is cloned from."""
+    return _create(servers, "ledger_template", None)
+
+
+@pytest.fixture
+def engine(servers: Settings, template: str) -> Iterator[Engine]:
+    engine = connect(_create(servers, f"ledger_{next(numbers)}", template))
+    yield engine
+    engine.dispose()
+
+
+def _create(servers: Settings, name: str, template: str | None) -> str:
+    url = make_url(servers.database)
+    server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else "")))
+    server.dispose()
+    own = url.set(database=name).render_as_string(hide_password=False)
+    if template is None:
+        migrate(own)
+        return name
+    return own
+
+
+@pytest.fixture
+def query(engine: Engine) -> Query:
+    def query(statement: Any) -> list[dict[str, Any]]:
+        with engine.begin() as connection:
+            return [dict(row) for row in connection.execute(statement).mappings()]
+
+    return query
+
+
+def begin(engine: Engine, asked: int = 1) -> list[Dispatch]:
+    """Submits a run and returns its first messages, as maintenance sends them."""
+    submit(engine, submission(), [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)])
+    return unsent(engine)
+
+
+def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
+    with engine.begin() as connection:
+        return take_unsent(connection, kind, 1000)
+
+
+def executed(claim: Claim) -> Outcome:
+    action = claim.action
+    if isinstance(action, Retrieve):
+        return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
+    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+
+
+def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion:
+    assert claim is not None
+    return Completion(claim=claim, outcome=outcome or executed(claim), milliseconds=1)
+
+
+def run_to_end(ledger: Ledger, messages: list[Dispatch]) -> int:
+    """Executes step after step, as workers would; returns how many."""
+    executions = 0
+    while messages:
+        claims = [claim for claim in ledger.claim(messages) if claim is not None]
+        executions += len(claims)
+        messages = [m for following in ledger.commit([completed(claim) for claim in claims]) for m in following]
+    return executions
+
+
+def test_a_question_runs_from_step_to_step_to_its_answer(engine: Engine, query: Query) -> None:
+    assert run_to_end(Ledger(engine, "w", LEASE), begin(engine, 3)) == 3 * STEPS
+    assert {row["answer"] for row in query(select(questions))} == {"Grayle"}
+    assert {row["status"] for row in query(select(questions))} == {"finished"}
+    assert [row["text"] for row in query(select(sentences).where(sentences.c.question_id == 1))][-1].startswith("So")
+    assert len(query(select(paragraph_sets))) == 3 * 3 * 4
+    assert {row["outcome"] for row in query(select(attempts))} == {"finished"}
+
+
+def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None:
+    [message] = begin(engine)
+    ledgers = [Ledger(engine, f"w{n}", LEASE) for n in range(4)]
+    together = threading.Barrier(len(ledgers))
+
+    def claim(ledger: Ledger) -> Claim | None:
+        together.wait()
+        return ledger.claim([message])[0]
+
+    with ThreadPoolExecutor(len(ledgers)) as threads:
+        claims = list(threads.map(claim, ledgers))
+    assert len([claim for claim in claims if claim]) == 1
+
+
+def test_a_message_from_before_the_last_claim_claims_nothing(engine: Engine) -> None:
+    [message] = begin(engine)
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim([message])
+    assert claim is not None
+    ledger.release([claim])
+    assert ledger.claim([message]) == [None]
+    assert ledger.claim(unsent(engine)) != [None]
+
+
+def test_a_result_that_comes_after_another_claimed_the_step_changes_nothing(engine: Engine, query: Query) -> None:
+    [message] = begin(engine)
+    slow, quick = Ledger(engine, "slow", 0), Ledger(engine, "quick", LEASE)
+    [stale] = slow.claim([message])
+    with engine.begin() as connection:
+        assert expire_leases(connection) == [message.step_id]
+    [fresh] = quick.claim(unsent(engine))
+    [following] = quick.commit([completed(fresh)])
+    assert len(following) == 1
+    assert slow.commit([completed(stale, Failure(type="Late", message="too late"))]) == [[]]
+    [step] = query(select(steps).where(steps.c.id == message.step_id))
+    assert (step["state"], step["epoch"], step["failure"]) == ("finished", 2, None)
+    outcomes = query(select(attempts.c.outcome).where(attempts.c.step_id == message.step_id).order_by(attempts.c.epoch))
+    assert [row["outcome"] for row in outcomes] == ["expired", "finished"]
+
+
+def test_a_result_under_a_lease_that_ran_out_counts_while_nobody_else_claimed(engine: Engine, query: Query) -> None:
+    [message] = begin(engine)
+    ledger = Ledger(engine, "w", 0)
+    [claim] = ledger.claim([message])
+    with engine.begin() as connection:
+        expire_leases(connection)
+    assert len(ledger.commit([completed(claim)])[0]) == 1
+    assert query(select(steps.c.state).where(steps.c.id == message.step_id)) == [{"state": "finished"}]
+
+
+def test_two_results_of_one_claim_count_once(engine: Engine, query: Query) -> None:
+    [message] = begin(engine)
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim([message])
+    first = ledger.commit([completed(claim)])
+    assert ledger.commit([completed(claim)]) == [[]]
+    assert len(first[0]) == 1
+    assert len(query(select(steps))) == 2
+
+
+def test_a_finished_question_is_never_touched_again(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    first = begin(engine)
+    run_to_end(ledger, first)
+    before = query(select(steps).order_by(steps.c.id))
+    assert ledger.claim(first) == [None]
+    assert query(select(steps).order_by(steps.c.id)) == before
+
+
+def test_a_heartbeat_keeps_the_lease_and_its_absence_loses_it(engine: Engine) -> None:
+    begun = begin(engine, 2)
+    short, long = Ledger(engine, "w", 0), Ledger(engine, "w", LEASE)
+    kept, lost = (claim for claim in short.claim(begun) if claim)
+    long.beat([kept])
+    with engine.begin() as connection:
+        assert expire_leases(connection) == [lost.step_id]
+
+
+def test_a_failure_is_told_to_the_system_and_fails_the_question_that_does_not_catch_it(
+    engine: Engine, query: Query
+) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim(begin(engine))
+    assert ledger.commit([completed(claim, Failure(type="StepError", message="no luck"))]) == [[]]
+    [question] = query(select(questions))
+    assert (question["status"], question["reason"]) == ("failed", {"type": "StepError", "message": "no luck"})
+
+
+def test_one_bad_question_of_a_batch_blocks_alone(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    messages = begin(engine, 3)
+    claims = ledger.claim(messages)
+    with engine.begin() as connection:
+        connection.execute(update(steps).where(steps.c.id == messages[1].step_id).values(fingerprint="0" * 64))
+    following = ledger.commit([completed(claim) for claim in claims])
+    assert [len(messages) for messages in following] == [1, 0, 1]
+    assert [row["status"] for row in query(select(questions).order_by(questions.c.id))] == ["open", "blocked", "open"]
+
+
+def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back(engine: Engine, query: Query) -> None:
+    def other(question: Question, shots: Any, settings: Any) -> System:
+        yield Retrieve(query="something else", count=3)
+        return Answer(text="")
+
+    changed = tuple(replace(spec, open=other) if spec.name == "ircot" else spec for spec in SYSTEMS)
+    [claim] = (edited := Ledger(engine, "edited", LEASE, Runs(changed))).claim(begin(engine))
+    assert edited.commit([completed(claim)]) == [[]]
+    [question] = query(select(questions))
+    assert question["status"] == "blocked"
+    assert question["reason"]["type"] == "ReplayMismatchError"
+    assert "recorded retrieve" in question["reason"]["message"]
+    assert "same kind with another input" in question["reason"]["message"]
+    resume(engine, "costless")
+    assert run_to_end(Ledger(engine, "w", LEASE), unsent(engine, "reason")) == STEPS - 1
+    assert query(select(questions.c.status, questions.c.reason)) == [{"status": "finished", "reason": None}]
+
+
+def test_a_system_version_that_a_worker_lacks_waits_with_a_visible_reason(engine: Engine, query: Query) -> None:
+    newer: tuple[SystemSpec, ...] = tuple(replace(spec, version=2) for spec in SYSTEMS)
+    ledger = Ledger(engine, "newer", LEASE, Runs(newer))
+    [claim] = ledger.claim(begin(engine))
+    ledger.commit([completed(claim)])
+    [question] = query(select(questions))
+    assert (question["status"], question["reason"]["type"]) == ("blocked", "UnknownVersionError")
+    assert query(select(steps.c.state).where(steps.c.sequence == 0)) == [{"state": "finished"}]
+
+
+def test_what_a_step_lacks_blocks_its_question_and_costs_nothing_done(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim(begin(engine))
+    assert claim is not None
+    ledger.block(claim, CorpusChangedError("indexed anew"))
+    assert query(select(questions.c.status, questions.c.reason))[0]["reason"]["message"] == "indexed anew"
+    assert unsent(engine) == []
+    resume(engine, "costless")
+    assert run_to_end(ledger, unsent(engine)) == STEPS
+
+
+def test_a_paused_run_keeps_what_ends_and_begins_nothing_until_resumed(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    first, second = begin(engine, 2)
+    [claim] = ledger.claim([first])
+    pause(engine, "costless")
+    [[following]] = ledger.commit([completed(claim)])
+    assert ledger.claim([second, following]) == [None, None]
+    resume(engine, "costless")
+    assert run_to_end(ledger, unsent(engine) + unsent(engine, "reason")) == 2 * STEPS - 1
+    assert {row["status"] for row in query(select(questions))} == {"finished"}
+
+
+def test_a_cancelled_run_is_over_and_what_was_under_way_is_recorded(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim(begin(engine))
+    cancel(engine, "costless")
+    assert ledger.commit([completed(claim)]) == [[]]
+    assert query(select(questions.c.status)) == [{"status": "cancelled"}]
+    assert query(select(steps.c.state)) == [{"state": "finished"}]
+
+
+def test_a_step_is_retried_after_its_delay_and_not_before(engine: Engine) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim(begin(engine))
+    assert claim is not None
+    ledger.retry(claim, OSError("try again"), delay_seconds=3600)
+    assert ledger.retries(claim) == 1
+    assert unsent(engine) == []
+    with engine.begin() as connection:
+        connection.execute(update(steps).values(not_before=text("now()")))
+    assert len(unsent(engine)) == 1
+
+
+def test_a_step_whose_workers_die_again_and_again_fails_in_the_end(engine: Engine, query: Query) -> None:
+    dying = Ledger(engine, "dying", 0)
+    messages = begin(engine)
+    for _ in range(3):
+        dying.claim(messages)
+        with engine.begin() as connection:
+            expired = expire_leases(connection)
+            poisoned = exhausted(connection, expired, max_attempts=3)
+        messages = unsent(engine)
+    assert poisoned == expired
+    dying.give_up(poisoned, Failure(type="PoisonedStep", message="three times"))
+    assert query(select(questions.c.status, questions.c.reason))[0]["reason"]["type"] == "PoisonedStep"
+    outcomes = query(select(attempts.c.outcome).order_by(attempts.c.epoch))
+    assert [row["outcome"] for row in outcomes] == ["expired", "expired", "failed"]
+
+
+def test_a_lost_message_is_found_by_the_queue_being_shorter_than_the_steps_that_wait(engine: Engine) -> None:
+    messages = begin(engine, 5)
+    with engine.begin() as connection:
+        assert take_lost(connection, "retrieve", queued=0, patience_seconds=60) == []
+        assert take_lost(connection, "retrieve", queued=5, patience_seconds=0) == []
+        assert take_lost(connection, "retrieve", queued=3, patience_seconds=-1) == messages[:2]
+
+
+def test_a_submission_is_there_whole_or_not_at_all(engine: Engine, query: Query) -> None:
+    twice = [Question(id="same", text="Who?"), Question(id="same", text="Where?")]
+    with pytest.raises(Exception, match="questions_run_id_key_key"):
+        submit(engine, submission(), twice)
+    assert query(select(runs)) == query(select(questions)) == query(select(steps)) == []
+
+
+def test_a_process_frozen_within_a_transaction_holds_nobody_up(engine: Engine) -> None:
+    messages = begin(engine, 2)
+    Ledger(engine, "w", 0).claim(messages)
+    with engine.begin() as frozen, engine.begin() as connection:
+        frozen.execute(update(steps).where(steps.c.id == messages[0].step_id).values(milliseconds=1))
+        assert expire_leases(connection) == [messages[1].step_id]
+
+
+def test_a_transaction_that_does_nothing_for_long_is_ended_by_the_database(engine: Engine) -> None:
+    with engine.begin() as connection:
+        limit = connection.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
+    assert limit == f"{IDLE_SECONDS}s"

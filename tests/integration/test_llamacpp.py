@@ -1,0 +1,223 @@
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cotrail.errors import (
+    EmptyGenerationError,
+    InputError,
+    PromptTooLongError,
+    StepError,
+    TransientStepError,
+    UnavailableError,
+)
+from cotrail.generation import llamacpp
+from cotrail.generation.catalogue import find_model, identity, open_generator
+from cotrail.generation.generator import Interrupted, Profile, Sampling
+from cotrail.generation.llamacpp import SPARE_SLOTS, LlamaCppGenerator, smollm2_path
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+
+pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
+
+DEADLINE = 60.0
+
+FACTS = {
+    "Which sea does the Vell flow into?": ("Vell", "The Vell is a river of Ostmark. It flows into the Amber Sea."),
+    "Who built the tower of Brenn?": ("Brenn", "The tower of Brenn was built in 1431 by Dr. J. K. Holm."),
+    "What is the capital of Ostmark?": ("Ostmark", "Ostmark is a country. Its capital is Brenn."),
+    "When was the Amber Bridge opened?": ("Amber Bridge", "The Amber Bridge was opened on 3 May 1902."),
+}
+
+DEMONSTRATIONS = Demonstrations(
+    items=tuple(
+        Demonstration(
+            id=str(number),
+            paragraphs=(Paragraph(id=str(number), title=name, text=f"{name} is a city in {land}."),),
+            question=f"In which land is {name}?",
+            answer=f"{name} is a city in {land}. So the answer is: {land}.",
+        )
+        for number, (name, land) in enumerate([("Paris", "France"), ("Oslo", "Norway"), ("Cairo", "Egypt")])
+    )
+)
+
+Make = Callable[..., LlamaCppGenerator]
+
+
+@pytest.fixture
+def make_generator() -> Iterator[Make]:
+    made = []
+
+    def make(profile: Profile = "fast", slots: int = 1, context: int = 1024) -> LlamaCppGenerator:
+        try:
+            path = smollm2_path()
+        except UnavailableError as error:
+            pytest.skip(str(error))
+        made.append(LlamaCppGenerator(path, "smollm2-135m", profile, slots, context))
+        return made[-1]
+
+    yield make
+    for generator in made:
+        generator.interrupt()
+
+
+def prompt_for(question: str, demonstrations: Demonstrations = DEMONSTRATIONS) -> Prompt:
+    title, text = FACTS[question]
+    paragraph = Paragraph(id=title, title=title, text=text)
+    return Prompt(demonstrations=demonstrations, paragraphs=(paragraph,), question=question)
+
+
+PROMPTS = [prompt_for(question) for question in FACTS]
+
+
+def test_a_sentence_and_a_line_are_written_and_counted(make_generator: Make) -> None:
+    generator = make_generator()
+    sentence = generator.generate(PROMPTS[2], "sentence", 40, Sampling())
+    assert "\n" not in sentence.text
+    assert sentence.raw.lstrip().startswith(sentence.text)
+    assert 0 < sentence.generated_tokens <= 40
+    assert sentence.prompt_tokens == generator.count_tokens(PROMPTS[2].render())
+    assert sentence.prompt_digest == PROMPTS[2].digest
+    assert (sentence.demonstrations, sentence.paragraphs) == (3, 1)
+    line = generator.generate(PROMPTS[2], "line", 40, Sampling())
+    assert line.text == line.raw.strip()
+    assert "\n" not in line.text
+    assert line.text.startswith(sentence.text)
+    assert line.generated_tokens >= sentence.generated_tokens - 2
+
+
+def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(make_generator: Make) -> None:
+    generator = make_generator("deterministic", slots=4)
+    seen: dict[str, set[tuple[str, str, int]]] = {}
+    rounds = [PROMPTS, PROMPTS[::-1], random.Random(7).sample(PROMPTS * 2, 8)]
+    for prompt in [prompt for prompts in rounds for prompt in prompts]:
+        result = generator.generate(prompt, "sentence", 24, Sampling())
+        assert result.cached_prompt_tokens == 0
+        seen.setdefault(prompt.question, set()).add((result.text, result.raw, result.generated_tokens))
+    with ThreadPoolExecutor(4) as pool:
+        results = pool.map(lambda p: generator.generate(p, "sentence", 24, Sampling()), PROMPTS)
+        for prompt, result in zip(PROMPTS, results, strict=True):
+            seen[prompt.question].add((result.text, result.raw, result.generated_tokens))
+    assert {question: len(results) for question, results in seen.items()} == dict.fromkeys(FACTS, 1)
+
+
+def test_a_seed_decides_what_is_drawn(make_generator: Make) -> None:
+    generator = make_generator("deterministic")
+
+    def draw(seed: int) -> str:
+        return generator.generate(PROMPTS[0], "line", 24, Sampling(temperature=1.5, seed=seed)).raw
+
+    assert draw(3) == draw(3)
+    assert len({draw(seed) for seed in range(3)}) > 1
+
+
+def test_once_each_slot_has_read_the_demonstrations_no_question_has_them_read_again(make_generator: Make) -> None:
+    generator = make_generator()
+    slots = 1 + SPARE_SLOTS
+    for prompt in PROMPTS[:slots]:
+        generator.generate(prompt, "sentence", 24, Sampling())
+    shared = generator.count_tokens("\n\n\n".join(d.render() for d in DEMONSTRATIONS.items))
+    assert len(PROMPTS) > slots
+    for prompt in PROMPTS[slots:]:
+        assert generator.generate(prompt, "sentence", 24, Sampling()).cached_prompt_tokens >= shared
+
+
+def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(make_generator: Make) -> None:
+    generator = make_generator()
+    other = Demonstrations(items=tuple(replace(d, answer="It is so.") for d in DEMONSTRATIONS.items[::-1]))
+    kinds = [DEMONSTRATIONS, other]
+    shared = [generator.count_tokens("\n\n\n".join(d.render() for d in kind.items)) for kind in kinds]
+    cached = [
+        [generator.generate(prompt_for(question, kind), "line", 24, Sampling()).cached_prompt_tokens for kind in kinds]
+        for question in FACTS
+    ]
+    assert all(tokens >= least for turn in cached[1:] for tokens, least in zip(turn, shared, strict=True))
+
+
+def test_many_threads_work_on_several_slots_with_the_whole_context_each(make_generator: Make) -> None:
+    generator = make_generator(slots=2, context=240)
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda p: generator.generate(p, "sentence", 24, Sampling()), PROMPTS * 2))
+    assert all(result.text and result.demonstrations == 3 for result in results)
+    assert all(result.prompt_tokens > 240 / 2 for result in results)
+
+
+def test_a_prompt_is_packed_into_the_context(make_generator: Make) -> None:
+    generator = make_generator(context=150)
+    result = generator.generate(PROMPTS[0], "sentence", 24, Sampling())
+    assert 0 < result.demonstrations < 3
+    assert result.prompt_tokens <= 150 - 24
+    assert result.prompt_digest == PROMPTS[0].keep(result.demonstrations, 1).digest
+    with pytest.raises(PromptTooLongError):
+        generator.generate(PROMPTS[0], "sentence", 149, Sampling())
+
+
+def test_nothing_written_is_an_error(make_generator: Make) -> None:
+    demonstration = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
+    prompt = Prompt(demonstrations=Demonstrations(items=(demonstration,)), question="a")
+    with pytest.raises(EmptyGenerationError, match="wrote nothing"):
+        make_generator().generate(prompt, "line", 8, Sampling())
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
+    make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+) -> None:
+    begun = threading.Event()
+    take = llamacpp._Stream.take
+
+    def noticed(stream: llamacpp._Stream, chunk: dict[str, Any]) -> bool:
+        begun.set()
+        return take(stream, chunk)
+
+    monkeypatch.setattr(llamacpp._Stream, "take", noticed)
+    generator = make_generator(profile, context=8192)
+    item = Demonstration(id="long", paragraphs=(), question="Who?", answer="word and word " * 400)
+    prompt = prompt_for("What is the capital of Ostmark?", Demonstrations(items=(item,) * 5))
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(generator.generate, prompt, "sentence", 24, Sampling()) for _ in range(2)]
+        assert begun.wait(DEADLINE)
+        generator.interrupt()
+        assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
+    with pytest.raises(Interrupted):
+        generator.generate(prompt, "sentence", 24, Sampling())
+
+
+def test_a_generation_that_breaks_off_is_no_result() -> None:
+    def stream(chunk: dict[str, Any]) -> llamacpp._Stream:
+        stream = llamacpp._Stream("line", threading.Event())
+        stream.take(chunk)
+        return stream
+
+    with pytest.raises(StepError, match="too odd"):
+        stream({"error": {"code": 400, "message": "too odd"}}).check()
+    with pytest.raises(TransientStepError, match="busy"):
+        stream({"error": {"code": 503, "message": "busy"}}).check()
+    with pytest.raises(TransientStepError, match="no reason known"):
+        stream({"choices": [{"text": "a", "finish_reason": None}]}).check()
+
+
+def test_characters_that_no_store_takes_are_replaced() -> None:
+    stream = llamacpp._Stream("line", threading.Event())
+    assert not stream.take({"choices": [{"text": "a\0b\ud800c", "finish_reason": None}]})
+    assert stream.kept() == "a\ufffdb\ufffdc"
+
+
+def test_the_catalogue_opens_the_model_under_the_identity_that_it_names(tmp_path: Path, make_generator: Make) -> None:
+    spec = find_model(tmp_path / "models.toml", "smollm2-135m")
+    make_generator(context=64)  # skips where the model isn't installed
+    generator = open_generator(spec, "deterministic", 1)
+    assert generator.identity == identity(spec)
+    assert generator.identity.startswith("smollm2-135m@")
+
+
+def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF, but not really")
+    with pytest.raises(InputError, match=r"can't load .*broken\.gguf"):
+        LlamaCppGenerator(path, "broken", "fast", 1, 512)

@@ -1,0 +1,1 @@
+"""The Celery app and the processes that run it."""

@@ -1,0 +1,68 @@
+"""The Celery app: `celery -A workers.app worker -Q reason,read -P threads`.
+
+Every setting has its reason in docs/operations.md.
+"""
+
+from typing import Any
+
+from celery import Celery, signals
+from kombu.entity import Exchange, Queue
+
+from cotrail.actions import ACTIONS
+from tasks.settings import settings
+from tasks.station import close_station, station, stop_station
+from workers.ready import announce
+
+VISIBILITY_SECONDS = 120
+
+app = Celery("cotrail", broker=settings().broker)
+app.conf.update(
+    include=[f"tasks.{kind}" for kind in ACTIONS],
+    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in ACTIONS],  # type: ignore[no-untyped-call]
+    task_create_missing_queues=False,
+    task_serializer="json",
+    accept_content=["json"],
+    result_backend=None,
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={
+        "global_keyprefix": settings().broker_prefix,
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 2,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 30,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+    },
+    task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    worker_soft_shutdown_timeout=5,
+    worker_enable_soft_shutdown_on_idle=False,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=True,
+)
+app.set_default()
+
+
+@signals.worker_ready.connect
+def _load_and_announce(sender: Any, **_: Any) -> None:
+    """A generation worker counts as ready once its model is loaded."""
+    if "reason" in app.amqp.queues.consume_from:
+        station().load(settings().model, "fast")
+    announce(sender.hostname)
+
+
+@signals.worker_shutting_down.connect
+def _stop(**_: Any) -> None:
+    """Has running generations cut off and given back, so that a shutdown needn't wait for them."""
+    stop_station()
+
+
+@signals.worker_shutdown.connect
+def _close(**_: Any) -> None:
+    """No task runs any more: the engines are freed while the interpreter is still whole."""
+    close_station()

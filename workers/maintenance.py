@@ -1,0 +1,133 @@
+"""The maintenance process: sends the steps that are due, and finds those that got lost.
+
+`python -m workers.maintenance`. Any number may run; the one that holds the advisory lock works, the others wait.
+"""
+
+import logging
+import os
+import signal
+import threading
+import time
+from types import FrameType
+
+import psycopg
+from celery import Celery
+from kombu.exceptions import OperationalError as BrokerError
+from sqlalchemy import Engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+
+from cotrail.actions import ACTIONS, Failure
+from models.advancing import Dispatch
+from models.database import connect
+from models.ledger import Ledger
+from models.submission import WAKE
+from models.upkeep import exhausted, expire_leases, take_lost, take_unsent
+from tasks.routing import send
+from tasks.settings import Settings, settings
+from workers.app import app
+from workers.ready import announce
+
+logger = logging.getLogger(__name__)
+
+LEADER = 0x636F7472
+"""The advisory lock that makes one maintenance process the working one."""
+
+WINDOW = 1000
+"""How many messages a queue may hold before new questions are kept back, so that begun questions end first."""
+
+
+class Maintenance:
+    """One sweep after another, each when it is time or when somebody says that there is work."""
+
+    def __init__(self, settings: Settings, app: Celery) -> None:
+        self.settings = settings
+        self.app = app
+        self.stopping = threading.Event()
+        self.engine: Engine = connect(settings.database)
+        self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
+
+    def run(self) -> None:
+        """Sweeps until told to stop; a database that doesn't answer is waited for."""
+        while not self.stopping.is_set():
+            try:
+                with self._listening() as connection:
+                    announce("maintenance")
+                    self._lead(connection)
+            except (psycopg.OperationalError, OperationalError) as error:
+                logger.warning("the database doesn't answer, trying again: %s", error)
+                self.stopping.wait(self.settings.sweep_seconds)
+
+    def sweep(self) -> int:
+        """Repairs whatever is amiss right now; returns how many messages it sent."""
+        with self.engine.begin() as connection:
+            expired = expire_leases(connection)
+            poisoned = exhausted(connection, expired, self.settings.max_attempts) if expired else []
+        due = [message for messages in self._give_up(poisoned) for message in messages]
+        if expired:
+            logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
+        for kind in ACTIONS:
+            due += self._take(kind)
+        return sum(send(message) for message in due)
+
+    def stop(self, *_: int | FrameType | None) -> None:
+        """Ends `run` soon."""
+        self.stopping.set()
+
+    def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
+        url = make_url(self.settings.database).set(drivername="postgresql")
+        connection = psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+        connection.execute(f"LISTEN {WAKE}")
+        return connection
+
+    def _lead(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        leads = False
+        while not self.stopping.is_set():
+            leads = leads or bool(connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER]).fetchone() == (True,))
+            if leads:
+                self._sweep_out()
+            for _ in connection.notifies(timeout=self.settings.sweep_seconds, stop_after=1):
+                break
+
+    def _sweep_out(self) -> None:
+        try:
+            began = time.monotonic()
+            sent = self.sweep()
+            if sent:
+                logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)
+        except BrokerError as error:
+            logger.warning("the broker doesn't answer, trying again: %s", error)
+
+    def _give_up(self, step_ids: list[int]) -> list[list[Dispatch]]:
+        if not step_ids:
+            return []
+        message = (
+            f"{self.settings.max_attempts} executions ended without a result or a sign of life; "
+            "the workers' logs may say why"
+        )
+        return self.ledger.give_up(step_ids, Failure(type="PoisonedStep", message=message))
+
+    def _take(self, kind: str) -> list[Dispatch]:
+        queued = self._queued(kind)
+        with self.engine.begin() as connection:
+            lost = take_lost(connection, kind, queued, self.settings.resend_seconds)
+            if lost:
+                logger.warning("%d %s messages seem lost and are sent again", len(lost), kind)
+            return lost + take_unsent(connection, kind, WINDOW - queued - len(lost))
+
+    def _queued(self, kind: str) -> int:
+        with self.app.connection_for_read() as connection:
+            return int(connection.default_channel.queue_declare(kind).message_count)
+
+
+def main() -> None:
+    """Runs until SIGTERM or SIGINT."""
+    logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
+    maintenance = Maintenance(settings(), app)
+    signal.signal(signal.SIGTERM, maintenance.stop)
+    signal.signal(signal.SIGINT, maintenance.stop)
+    maintenance.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""The local stack's PostgreSQL: one cluster, reached over a Unix socket and nothing else."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from cotrail.errors import UnavailableError
+from workers.stack.place import Place, give, make_link, make_ready
+from workers.stack.process import Service, credentials
+
+PORT = 5432
+"""There is no TCP port: it only names the socket."""
+
+SOCKET = f".s.PGSQL.{PORT}"
+DATABASE = "cotrail"
+
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
+"""All that PostgreSQL sees: a person's own PG variables mustn't change it."""
+
+INITDB = (
+    "--username=postgres",
+    "--auth-local=trust",
+    "--auth-host=reject",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+)
+
+
+def postgres(place: Place, sockets: Path) -> Service:
+    """PostgreSQL. It is ready once the database `cotrail` is there."""
+    seen, real = sockets / SOCKET, place.sockets / SOCKET
+    return Service(
+        name="postgres",
+        command=(str(place.programs / "postgres"), "-D", str(place.data), *_options(place)),
+        folder=place.data,
+        environment=ENVIRONMENT,
+        prepare=partial(_prepare, place, seen, real),
+        ready=partial(_answers, sockets),
+        # The process id in postmaster.pid may be somebody else's by now, which would keep PostgreSQL from starting.
+        transient=(place.data / "postmaster.pid", seen, real, real.with_name(f"{SOCKET}.lock")),
+        title=place.title,
+        user=place.user,
+        stop_signal=signal.SIGINT,  # the fast shutdown: it doesn't wait for clients to leave
+        stop_seconds=30,
+    )
+
+
+def _options(place: Place) -> list[str]:
+    options = {
+        "listen_addresses": "",
+        "port": str(PORT),
+        "unix_socket_directories": '"{}"'.format(str(place.sockets).replace('"', '""')),
+        "unix_socket_permissions": "0700",
+        "cluster_name": place.title,
+        "shared_buffers": "128MB",
+        "max_connections": "100",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+    }
+    return [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+
+
+def _prepare(place: Place, seen: Path, real: Path) -> None:
+    make_ready(place)
+    if not place.data.exists():
+        _make_cluster(place)
+    make_link(place)
+    if seen != real:
+        seen.symlink_to(real)
+
+
+def _make_cluster(place: Place) -> None:
+    """Makes the data folder all at once, so that one that is there is whole."""
+    for abandoned in place.data.parent.glob("postgres-new-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    written = Path(tempfile.mkdtemp(dir=place.data.parent, prefix="postgres-new-"))
+    if place.user is not None:
+        give(written, place.user)
+    command = [str(place.programs / "initdb"), "-D", str(written), *INITDB]
+    made = subprocess.run(
+        command, check=False, cwd="/", env=ENVIRONMENT, capture_output=True, text=True, **credentials(place.user)
+    )
+    if made.returncode != 0:
+        raise UnavailableError(f"PostgreSQL's data can't be made in {place.data}: {made.stderr.strip()}")
+    written.rename(place.data)
+
+
+def _answers(sockets: Path) -> bool:
+    try:
+        connection = psycopg.connect(
+            host=str(sockets), port=PORT, user="postgres", dbname="postgres", connect_timeout=5, autocommit=True
+        )
+    except psycopg.OperationalError:
+        return False
+    with connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    return True

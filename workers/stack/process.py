@@ -1,0 +1,253 @@
+"""Background processes that outlive the command that started them.
+
+A process is known by its record: process id and start time, as ids are used again. Its *leftovers* are the children
+that live on after somebody killed it, or processes whose record is gone. They are recognised by their program
+and the folder they work in, or by a title that only this service's processes have.
+"""
+
+import os
+import pwd
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from cotrail.errors import UnavailableError
+
+POLL_SECONDS = 0.02
+"""How long to wait between two looks at a process that is starting."""
+
+CLOCK_SECONDS = 2.0
+"""How far two readings of one process's start time may lie apart, as they depend on the machine's clock."""
+
+KILL_SECONDS = 5.0
+"""How long a killed process may take to be gone."""
+
+LOG_LINES = 15
+"""How much of a log an error shows."""
+
+
+def _nothing() -> None:
+    """There is nothing to prepare."""
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """One background process: how it starts, when it is ready, how it stops."""
+
+    name: str
+    command: tuple[str, ...]
+
+    folder: Path
+    """Where it works; no other service works there."""
+
+    environment: Mapping[str, str]
+    """All of its environment: it inherits nothing else."""
+
+    ready: Callable[[], bool]
+    """Whether it can do its work now."""
+
+    prepare: Callable[[], None] = _nothing
+    """Makes what it needs on disk, before each start."""
+
+    transient: tuple[Path, ...] = ()
+    """Files that mean something only while it runs: removed before it starts and after it ended."""
+
+    title: str | None = None
+    """A part of the command lines of all its processes, and of no others, if it has one."""
+
+    user: str | None = None
+    """The system account it runs as, where that isn't the caller's."""
+
+    start_seconds: float = 60
+    """How long it may take to be ready."""
+
+    stop_signal: signal.Signals = signal.SIGTERM
+    """What asks it to end."""
+
+    stop_seconds: float = 10
+    """How long it may take to end before it is killed."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """Which process a service is."""
+
+    pid: int
+    create_time: float
+    command: tuple[str, ...]
+
+
+class Processes:
+    """The services of one home: records in `run`, logs in `logs`."""
+
+    def __init__(self, home: Path) -> None:
+        self.run = home / "run"
+        self.logs = home / "logs"
+
+    def log(self, name: str) -> Path:
+        """Where the output of a service is."""
+        return self.logs / f"{name}.log"
+
+    def recorded(self, name: str) -> bool:
+        """Whether the service was started and not stopped since; it may have died."""
+        return self._record_path(name).exists()
+
+    def find(self, name: str) -> psutil.Process | None:
+        """The recorded process of a service, if it is alive."""
+        try:
+            record = msgspec.json.decode(self._record_path(name).read_bytes(), type=Record)
+            process = psutil.Process(record.pid)
+            same = abs(process.create_time() - record.create_time) < CLOCK_SECONDS
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        except (FileNotFoundError, msgspec.DecodeError, psutil.Error):
+            return None
+
+    def start(self, *services: Service) -> None:
+        """Starts those that don't run, all at once, and waits until every one is ready.
+
+        Raises `UnavailableError` if one ends instead, or isn't ready in time; one that was started here is stopped.
+        """
+        started = [(service, self.find(service.name) or self._launch(service)) for service in services]
+        for service, process in started:
+            try:
+                self._wait(service, process)
+            except UnavailableError:
+                self.stop(service)
+                raise
+
+    def stop(self, *services: Service) -> bool:
+        """Stops them, all at once, with all that is left of them. Returns whether there was something to stop."""
+        asked = [process for service in services if (process := self._ask_to_end(service))]
+        killed = [self._end(service) for service in services]
+        return bool(asked) or any(killed)
+
+    def _record_path(self, name: str) -> Path:
+        return self.run / f"{name}.json"
+
+    def _launch(self, service: Service) -> psutil.Process:
+        _kill(leftovers(service))
+        _remove(service.transient)
+        service.prepare()
+        service.folder.mkdir(parents=True, exist_ok=True)
+        self.logs.mkdir(exist_ok=True)
+        with self.log(service.name).open("ab") as log:
+            child = _spawn(service, log)
+        process = psutil.Process(child.pid)
+        self._write(service, process)
+        # A caller that stays on, as a test does, must reap the child.
+        threading.Thread(target=child.wait, daemon=True).start()
+        return process
+
+    def _ask_to_end(self, service: Service) -> psutil.Process | None:
+        process = self.find(service.name)
+        if process is not None:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(service.stop_signal)
+        return process
+
+    def _end(self, service: Service) -> bool:
+        process = self.find(service.name)
+        if process is not None:
+            _wait_for_end([process], service.stop_seconds)
+        left = leftovers(service)
+        _kill(left)
+        _remove((*service.transient, self._record_path(service.name)))
+        return bool(left)
+
+    def _write(self, service: Service, process: psutil.Process) -> None:
+        record = Record(pid=process.pid, create_time=process.create_time(), command=service.command)
+        path = self._record_path(service.name)
+        written = path.with_suffix(".new")
+        written.write_bytes(msgspec.json.encode(record))
+        written.replace(path)
+
+    def _wait(self, service: Service, process: psutil.Process) -> None:
+        deadline = time.monotonic() + service.start_seconds
+        while not service.ready():
+            if not alive(process):
+                raise UnavailableError(f"{service.name} ended as it started. {self._tail(service.name)}")
+            if time.monotonic() > deadline:
+                seconds = f"{service.start_seconds:g} seconds"
+                raise UnavailableError(f"{service.name} wasn't ready after {seconds}. {self._tail(service.name)}")
+            time.sleep(POLL_SECONDS)
+
+    def _tail(self, name: str) -> str:
+        log = self.log(name)
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return "\n".join([f"The end of {log}:", *lines[-LOG_LINES:]])
+
+
+def leftovers(service: Service) -> list[psutil.Process]:
+    """All living processes of a service, whoever started them."""
+    return [process for process in psutil.process_iter() if process.pid != os.getpid() and _belongs(process, service)]
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it still does something; one that only waits to be reaped, as in a container without init, doesn't."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def credentials(user: str | None) -> dict[str, Any]:
+    """What makes `subprocess` run a command as that account."""
+    if user is None:
+        return {}
+    account = pwd.getpwnam(user)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _belongs(process: psutil.Process, service: Service) -> bool:
+    try:
+        program = Path(service.command[0]).resolve().name
+        if service.title is not None:
+            return process.name() == program and service.title in " ".join(process.cmdline())
+        return Path(process.cwd()) == service.folder.resolve() and Path(process.exe()).name == program
+    except psutil.Error:
+        return False
+
+
+def _spawn(service: Service, log: Any) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            service.command,
+            cwd=service.folder,
+            env=dict(service.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **credentials(service.user),
+        )
+    except OSError as error:
+        raise UnavailableError(f"{service.name} can't be started: {error}") from error
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    stuck = [process.pid for process in _wait_for_end(processes, KILL_SECONDS)]
+    if stuck:
+        raise UnavailableError(f"these processes can't be killed: {stuck}; end them, then try again")
+
+
+def _wait_for_end(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that live on after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while (living := [process for process in processes if alive(process)]) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    return living
+
+
+def _remove(paths: tuple[Path, ...]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""The local stack's own processes: workers, maintenance and Flower."""
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from tasks.settings import Settings
+from workers.ready import VARIABLE
+from workers.stack.flower import HOST, Access, answers
+from workers.stack.process import Service
+
+CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
+
+QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
+"""Workers share nothing but the queue, so they needn't greet one another: a second less at each start."""
+
+
+def generation(settings: Settings, *, events: bool) -> Service:
+    """The worker that runs prompts."""
+    slots = str(settings.generation_slots)
+    options = ("-Q", "reason,read", "-P", "threads", "-c", slots, "-n", "generation@%h", *QUIET)
+    return _worker(settings, "generation", (*CELERY, "worker", *options, *_events(events)))
+
+
+def retrieval(settings: Settings, *, events: bool) -> Service:
+    """The worker that searches."""
+    options = ("-Q", "retrieve", "-P", "prefork", "-c", "2", "-n", "retrieval@%h", *QUIET)
+    return _worker(settings, "retrieval", (*CELERY, "worker", *options, *_events(events)))
+
+
+def maintenance(settings: Settings) -> Service:
+    """The process that finds what nobody works on."""
+    return _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
+
+
+def flower(settings: Settings, access: Access) -> Service:
+    """Flower, for those who know user and password."""
+    return Service(
+        name="flower",
+        command=(*CELERY, "flower", f"--address={HOST}", f"--port={access.port}"),
+        folder=_folder(settings, "flower"),
+        # Not on the command line, which everybody on the machine can read.
+        environment={**_environment(settings), "FLOWER_BASIC_AUTH": access.credentials},
+        ready=partial(answers, access.port),
+    )
+
+
+def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it is about
+    return ("-E",) if wanted else ()
+
+
+def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
+    ready = settings.home.absolute() / "run" / f"{name}.ready"
+    return Service(
+        name=name,
+        command=command,
+        folder=_folder(settings, name),
+        environment={**_environment(settings), VARIABLE: str(ready)},
+        ready=ready.exists,
+        transient=(ready,),
+    )
+
+
+def _folder(settings: Settings, name: str) -> Path:
+    """An empty folder: Python and Celery import from where they work, and `tasks` is a common name for a folder."""
+    return settings.home.absolute() / "work" / name
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """The person's own, with relative paths made absolute, as the processes work elsewhere."""
+    environment = {**os.environ, "COTRAIL_HOME": str(settings.home.absolute())}
+    if settings.corpora is not None:
+        environment["COTRAIL_CORPORA"] = str(settings.corpora.absolute())
+    if path := os.environ.get("PYTHONPATH"):
+        environment["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in path.split(os.pathsep))
+    return environment

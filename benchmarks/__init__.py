@@ -1,0 +1,1 @@
+"""Benchmarks: each compares in one run on one machine."""

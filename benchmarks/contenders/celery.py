@@ -1,0 +1,77 @@
+"""A bare Celery chain over Redis: nothing is stored, the upper bound."""
+
+import json
+import sys
+import time
+
+from celery import Celery, chain, signals
+from redis import Redis
+
+from benchmarks.contenders import KINDS
+from benchmarks.contenders.workers import running, wait_until, worker
+from tasks.settings import settings
+from workers.ready import announce
+
+FINISHED = "benchmark:finished"
+
+app = Celery("bare", broker=settings().broker)
+app.conf.update(
+    task_ignore_result=True,
+    task_acks_late=True,
+    worker_prefetch_multiplier=1,
+    broker_transport_options={"global_keyprefix": "bare:"},
+    task_routes={kind: {"queue": kind} for kind in KINDS},
+)
+
+
+def _server() -> Redis:
+    return Redis.from_url(settings().broker.replace("redis+socket", "unix"))
+
+
+_counter = _server()
+
+
+@app.task(name="retrieve")
+def retrieve() -> None:
+    """Nothing."""
+
+
+@app.task(name="reason")
+def reason() -> None:
+    """Nothing."""
+
+
+@app.task(name="read")
+def read() -> None:
+    """Counts a finished question."""
+    _counter.incr(FINISHED)
+
+
+@signals.worker_ready.connect
+def _ready(**_: object) -> None:
+    announce("bare")
+
+
+POOL, PROCESSES = "prefork", 1
+WORKERS = [
+    worker("benchmarks.contenders.celery", "reason,read", POOL, PROCESSES),
+    worker("benchmarks.contenders.celery", "retrieve", POOL, PROCESSES),
+]
+
+
+def main(count: int) -> None:
+    """Sends a chain a question and waits for the last one's end."""
+    server = _server()
+    server.delete(FINISHED)
+    tasks = {"retrieve": retrieve, "reason": reason, "read": read}
+    with running(WORKERS):
+        began = time.monotonic()
+        for _ in range(count):
+            chain(*(tasks[kind].si() for kind in KINDS)).apply_async()
+        wait_until(lambda: int(server.get(FINISHED) or 0) >= count, seconds=600)
+        seconds = time.monotonic() - began
+    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"2 {POOL} processes"}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,84 @@
+"""LangGraph with its PostgreSQL checkpointer: a graph a question, a checkpoint a step."""
+
+import json
+import operator
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, TypedDict, cast
+
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.graph import END, START, StateGraph
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool
+from sqlalchemy.engine import make_url
+
+from benchmarks.contenders import KINDS
+from benchmarks.costless import HITS, SENTENCES
+from tasks.settings import settings
+
+THREADS = 8
+
+
+class State(TypedDict):
+    """What a question has so far."""
+
+    question: str
+    paragraphs: Annotated[list[dict[str, object]], operator.add]
+    sentences: Annotated[list[str], operator.add]
+    answer: str
+
+
+def retrieve(state: State) -> dict[str, object]:  # noqa: ARG001
+    """Finds the same paragraphs for every query."""
+    return {"paragraphs": [{"title": hit.paragraph.title, "text": hit.paragraph.text} for hit in HITS]}
+
+
+def reason(state: State) -> dict[str, object]:
+    """The next sentence."""
+    return {"sentences": [SENTENCES[len(state["sentences"])]]}
+
+
+def read(state: State) -> dict[str, object]:  # noqa: ARG001
+    """The answer."""
+    return {"answer": "Grayle"}
+
+
+def _next(state: State) -> str:
+    return "read" if len(state["sentences"]) == len(SENTENCES) else "retrieve"
+
+
+def main(count: int) -> None:
+    """Runs a graph a question, every checkpoint written before the next step (`durability="sync"`)."""
+    url = make_url(settings().database).set(drivername="postgresql").render_as_string(hide_password=False)
+    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    with ConnectionPool(url, min_size=THREADS, max_size=THREADS, kwargs=options) as pool:
+        saver = PostgresSaver(cast(Any, pool))
+        saver.setup()
+        graph = StateGraph(State)
+        for node in (retrieve, reason, read):
+            graph.add_node(node.__name__, node)
+        graph.add_edge(START, "retrieve")
+        graph.add_edge("retrieve", "reason")
+        graph.add_conditional_edges("reason", _next, ["retrieve", "read"])
+        graph.add_edge("read", END)
+        compiled = graph.compile(checkpointer=saver)
+
+        def ask(number: int) -> None:
+            start: State = {
+                "question": f"Where was builder {number} born?",
+                "paragraphs": [],
+                "sentences": [],
+                "answer": "",
+            }
+            compiled.invoke(start, {"configurable": {"thread_id": str(number)}}, durability="sync")
+
+        began = time.monotonic()
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(ask, range(count)))
+        seconds = time.monotonic() - began
+    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"1 process, {THREADS} threads"}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,48 @@
+"""Worker processes for the time of a measurement."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from workers.ready import VARIABLE
+
+DEADLINE_SECONDS = 60
+
+
+@contextmanager
+def running(commands: Sequence[Sequence[str]]) -> Iterator[None]:
+    """Starts `python -m ...` commands, waits until each says that it is ready, and stops them in the end."""
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+        ready = [Path(folder, f"{number}.ready") for number in range(len(commands))]
+        for command, file in zip(commands, ready, strict=True):
+            process = subprocess.Popen(
+                [sys.executable, "-m", *command],
+                env={**os.environ, VARIABLE: str(file)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+        wait_until(lambda: all(file.exists() for file in ready))
+        yield
+
+
+def wait_until(done: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
+    """Looks ten times a second."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not there after {seconds} s")
+        time.sleep(0.1)
+
+
+def worker(app: str, queues: str, pool: str, concurrency: int) -> list[str]:
+    """A Celery worker's command."""
+    name = f"{queues.replace(',', '-')}@%h"
+    options = ["-P", pool, "-c", str(concurrency), "-n", name, "-l", "WARNING"]
+    return ["celery", "-A", app, "worker", "-Q", queues, *options, "--without-gossip", "--without-mingle"]

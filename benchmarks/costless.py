@@ -1,0 +1,71 @@
+"""A worker app whose model and search cost nothing, so that what remains is orchestration.
+
+`celery -A benchmarks.costless worker ...` is the worker of `workers.app` with two methods of its station replaced.
+"""
+
+from cotrail.actions import Generated, Until
+from cotrail.generation.generator import Sampling
+from cotrail.paragraphs import Hit, Paragraph
+from cotrail.prompting.prompt import Prompt
+from models.runs import RunPlan
+from tasks.station import Station
+from workers.app import app
+
+__all__ = ["app"]
+
+SENTENCES = (
+    "The bridge was built by one engineer.",
+    "That engineer was born in one town.",
+    "So the answer is: Grayle.",
+)
+WORDS = "The town lies where the river meets the sea, and its bridge has carried the coast road since it was built. "
+PARAGRAPHS = [Paragraph(id=f"p{i}", title=f"Town number {i}", text=f"{i * i} {i}. " + WORDS * 2) for i in range(1, 5)]
+HITS = tuple(Hit(paragraph=paragraph, rank=rank, score=9.0 - rank) for rank, paragraph in enumerate(PARAGRAPHS, 1))
+
+
+class CostlessGenerator:
+    """Writes a chain of three sentences and an answer."""
+
+    identity = "costless"
+
+    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:  # noqa: ARG002
+        """The next sentence, or the answer."""
+        text = SENTENCES[len(prompt.sentences)] if until == "sentence" else "Grayle"
+        return Generated(
+            text=text,
+            raw=text,
+            demonstrations=len(prompt.demonstrations.items),
+            paragraphs=len(prompt.paragraphs),
+            prompt_digest=prompt.digest,
+            prompt_tokens=0,
+            cached_prompt_tokens=0,
+            generated_tokens=0,
+        )
+
+    def interrupt(self) -> None:
+        """Nothing is under way for long."""
+
+
+class CostlessRetriever:
+    """Finds the same paragraphs for every query."""
+
+    revision = "costless"
+
+    def search(self, query: str, count: int, titles: tuple[str, ...] = ()) -> tuple[Hit, ...]:  # noqa: ARG002
+        """The first `count` of them."""
+        return HITS[:count]
+
+
+_generator, _retriever = CostlessGenerator(), CostlessRetriever()
+
+
+def _generate(station: Station, run: RunPlan) -> CostlessGenerator:  # noqa: ARG001
+    return _generator
+
+
+def _retrieve(station: Station, run: RunPlan) -> CostlessRetriever:  # noqa: ARG001
+    return _retriever
+
+
+Station.generator = _generate  # type: ignore[method-assign, assignment]
+Station.retriever = _retrieve  # type: ignore[method-assign, assignment]

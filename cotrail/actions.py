@@ -17,12 +17,22 @@ Until = Literal["sentence", "line"]
 """Where a generation ends: behind the first whole sentence, or at the line's end."""
 
 
+Field = Literal["all", "title"]
+"""What a search looks at: title and text, or the title alone."""
+
+Scope = Literal["only", "after"]
+"""How titles narrow a search: `only` their paragraphs are looked for, or they are picked `after` the search, from its
+best `count` (the released code of IRCoT)."""
+
+
 class Retrieve(Struct, frozen=True, kw_only=True):
     """Find the best `count` paragraphs for a query, of any page or only of the titles given."""
 
     query: str
     count: int
     titles: tuple[str, ...] = ()
+    scope: Scope = "only"
+    field: Field = "all"
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -142,6 +152,7 @@ def fingerprint(action: Action, binding: Binding) -> str:
     match action:
         case Retrieve():
             decides = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": binding.corpus}
+            decides |= _unusual(action, "scope", "field")
         case Reason() | Read():
             decides = {
                 "prompt": action.prompt.digest,
@@ -152,4 +163,11 @@ def fingerprint(action: Action, binding: Binding) -> str:
                 "temperature": binding.temperature,
                 "seed": binding.seed,
             }
+            decides |= _unusual(action.prompt, "drop")
     return hashlib.sha256(canonical({"kind": kind(action), **decides})).hexdigest()
+
+
+def _unusual(value: Struct, *names: str) -> dict[str, object]:
+    """Those of the fields that aren't at their defaults: what came later leaves older fingerprints as they are."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(value)}
+    return {name: getattr(value, name) for name in names if getattr(value, name) != defaults[name]}

@@ -13,11 +13,16 @@ class GoldParagraph(Struct, frozen=True, kw_only=True):
 class Question(Struct, frozen=True, kw_only=True):
     """A question as its dataset publishes it.
 
-    answers: every form that counts as right, the main one first; empty where none is published.
+    answers: every form that counts as right, the main one first; empty where none is published. An answer of several
+        spans (IIRC) is a JSON list in one string.
     gold: the paragraphs that together support the answer; empty where none are published.
+    pinned: the passage that the question is about and that every prompt shows (IIRC); gold doesn't hold it.
+    kind: what its dataset calls this sort of question, e.g. `bridge` or `2hop`; empty where it has no name.
     """
 
     id: str
     text: str
     answers: tuple[str, ...] = ()
     gold: tuple[GoldParagraph, ...] = ()
+    pinned: GoldParagraph | None = None
+    kind: str = ""

@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.actions import kind
 from cotrail.errors import BlockedError
+from cotrail.questions import GoldParagraph
 from cotrail.questions import Question as Asked
 from cotrail.replay import Failed, Finished, Next, Step, advance
 from models.encoding import failure_of, request_of
@@ -41,7 +43,7 @@ class Unsaved(Struct, frozen=True, kw_only=True):
 
 
 _LOCK = (
-    select(questions.c.id, questions.c.run_id, questions.c.key, questions.c.text)
+    select(questions.c.id, questions.c.run_id, questions.c.key, questions.c.text, questions.c.pinned)
     .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
     .where(questions.c.status == QuestionStatus.OPEN)
     .order_by(questions.c.id)
@@ -75,7 +77,7 @@ def advance_questions(
     for row in locked:
         try:
             plan = runs.plan(connection, row["run_id"])
-            system = plan.open(Asked(id=row["key"], text=row["text"]), runs.systems)
+            system = plan.open(_asked(row), runs.systems)
             outcome = advance(system, histories.get(row["id"], ()), plan.binding)
         except BlockedError as error:
             ended.append(_end(row["id"], QuestionStatus.BLOCKED, reason=failure_of(error)))
@@ -119,6 +121,11 @@ def record_steps(connection: Connection, following: Sequence[Unsaved], *, send: 
     for question_id, *message in connection.execute(NEW_STEPS if send else NEW_UNSENT_STEPS, {"rows": rows}):
         dispatches[question_id].append(Dispatch(*message))
     return dispatches
+
+
+def _asked(row: RowMapping) -> Asked:
+    """A question as its system may see it: without what it is judged by."""
+    return Asked(id=row["key"], text=row["text"], pinned=msgspec.convert(row["pinned"], GoldParagraph | None))
 
 
 def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:

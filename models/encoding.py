@@ -19,7 +19,7 @@ def request_of(action: Action) -> Json:
     """An action as JSON; paragraphs and demonstrations as digests."""
     match action:
         case Retrieve():
-            return {"query": action.query, "count": action.count, "titles": action.titles}
+            return msgspec.structs.asdict(action)
         case Reason() | Read():
             prompt = action.prompt
             return {
@@ -28,6 +28,7 @@ def request_of(action: Action) -> Json:
                 "question": prompt.question,
                 "sentences": prompt.sentences,
                 "max_paragraph_words": prompt.max_paragraph_words,
+                "drop": prompt.drop,
                 "max_tokens": action.max_tokens,
                 "until": action.until,
             }
@@ -46,13 +47,14 @@ def action_of(
 ) -> Action:
     """The action that `request_of` wrote down."""
     if name == "retrieve":
-        return Retrieve(query=request["query"], count=request["count"], titles=tuple(request["titles"]))
+        return msgspec.convert(request, Retrieve)
     prompt = Prompt(
         demonstrations=demonstrations(request["demonstrations"]),
         paragraphs=tuple(paragraphs[digest] for digest in request["paragraphs"]),
         question=request["question"],
         sentences=tuple(request["sentences"]),
         max_paragraph_words=request["max_paragraph_words"],
+        drop=request["drop"],
     )
     written = Reason if name == "reason" else Read
     return written(prompt=prompt, max_tokens=request["max_tokens"], until=request["until"])

@@ -5,15 +5,17 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Engine, func, insert, select
+from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as insert_or_ignore
 
 from cotrail.actions import Binding
+from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from models.advancing import advance_questions, lock_questions
 from models.rows import insert_rows
 from models.runs import Runs
+from models.statements import NEW_PARAGRAPHS
 from models.tables import demonstrations, questions, runs
 
 WAKE = "cotrail_wake"
@@ -40,9 +42,9 @@ class Submission(Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any]
 
 
-_NEW_QUESTIONS = insert_rows(questions, "run_id", "position", "key", "text", "answers", "gold").returning(
-    questions.c.id
-)
+_NEW_QUESTIONS = insert_rows(
+    questions, "run_id", "position", "key", "text", "answers", "gold", "pinned", "kind"
+).returning(questions.c.id)
 
 
 def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) -> None:
@@ -58,9 +60,18 @@ def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) ->
                 _question_row(submission.id, position, question)
                 for position, question in enumerate(asked[start : start + CHUNK], start=start)
             ]
+            _save_pinned(connection, asked[start : start + CHUNK])
             ids = connection.execute(_NEW_QUESTIONS, {"rows": rows}).scalars().all()
             advance_questions(connection, known, lock_questions(connection, ids), send=False)
         connection.execute(select(func.pg_notify(WAKE, submission.id)))
+
+
+def _save_pinned(connection: Connection, asked: Sequence[Question]) -> None:
+    """Stores the passages that questions pin, so that prompts can refer to them."""
+    passages = [Paragraph(id="", title=q.pinned.title, text=q.pinned.text) for q in asked if q.pinned]
+    rows = {p.digest: {"digest": p.digest, "title": p.title, "text": p.text} for p in passages}
+    if rows:
+        connection.execute(NEW_PARAGRAPHS, {"rows": [rows[digest] for digest in sorted(rows)]})
 
 
 def _run_row(submission: Submission) -> dict[str, Any]:
@@ -91,4 +102,6 @@ def _question_row(run_id: str, position: int, question: Question) -> dict[str, A
         "text": question.text,
         "answers": question.answers,
         "gold": question.gold,
+        "pinned": question.pinned,
+        "kind": question.kind,
     }

@@ -1,6 +1,7 @@
 """The tables.
 
-    runs ──< questions ──< steps ──< attempts
+    experiments ──< runs ──< questions ──< steps ──< attempts
+                                └──< annotations
                              ├──── sentences         (what a Reason step wrote)
                              └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
     demonstrations: what prompts begin with, once by digest
@@ -109,14 +110,33 @@ def _one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({values})", name=column)
 
 
+class Experiment(Base):
+    """Runs that belong together; those that reuse steps do so among themselves."""
+
+    __tablename__ = "experiments"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    plan: Mapped[Json]
+    """The experiment's file as it was read, every default spelled out."""
+
+
 class Run(Base):
     """A submitted evaluation, with all that decides its results."""
 
     __tablename__ = "runs"
-    __table_args__ = (_one_of("state", RunState),)
+    __table_args__ = (
+        _one_of("state", RunState),
+        Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=now)
+    experiment_id: Mapped[str | None] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"))
+    cell: Mapped[str | None]
+    """What names the run in its experiment."""
+    reuse: Mapped[bool] = mapped_column(default=False)
+    """Whether steps that another run of the experiment computed are adopted."""
     state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
     system: Mapped[str]
     system_version: Mapped[int]
@@ -155,6 +175,10 @@ class Question(Base):
     text: Mapped[str]
     answers: Mapped[list[str]]
     gold: Mapped[list[Json]]
+    pinned: Mapped[Json | None]
+    """The passage that every prompt shows, title and text."""
+    kind: Mapped[str] = mapped_column(default="")
+    """What the dataset calls this sort of question."""
     status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
     answer: Mapped[str | None]
     sentences: Mapped[list[str] | None]
@@ -176,6 +200,8 @@ class Step(Base):
         Index("steps_run_id_idx", "run_id"),
         Index("steps_open_idx", "kind", "sent_at", postgresql_where=text("state = 'ready'")),
         Index("steps_leased_idx", "lease_until", postgresql_where=text("state = 'running'")),
+        Index("steps_shared_idx", "shared_in", "fingerprint", postgresql_where=text("shared_in IS NOT NULL")),
+        Index("steps_adopted_from_idx", "adopted_from", postgresql_where=text("adopted_from IS NOT NULL")),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -184,6 +210,10 @@ class Step(Base):
     sequence: Mapped[int]
     kind: Mapped[str]
     fingerprint: Mapped[str]
+    shared_in: Mapped[str | None]
+    """The experiment whose runs may adopt this step's result; NULL where none may."""
+    adopted_from: Mapped[int | None] = mapped_column(ForeignKey("steps.id", ondelete="SET NULL"))
+    """The step that computed this one's result."""
     request: Mapped[Json]
     """The action, with the prompt's long parts as digests."""
     state: Mapped[StepState] = mapped_column(default=StepState.READY, server_default="ready")
@@ -267,8 +297,35 @@ class DemonstrationSet(Base):
     body: Mapped[Json]
 
 
-runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations = (
+class Annotation(Base):
+    """What a person says of a sentence in a question's chain of thought."""
+
+    __tablename__ = "annotations"
+    __table_args__ = (Index("annotations_run_id_idx", "run_id"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    """The sentence's place in the chain, from 0."""
+    annotator: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    is_true: Mapped[bool]
+    note: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+
+
+experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations, annotations = (
     cast(Table, table.__table__)
-    for table in (Run, Question, Step, Attempt, Sentence, Paragraph, ParagraphSet, DemonstrationSet)
+    for table in (
+        Experiment,
+        Run,
+        Question,
+        Step,
+        Attempt,
+        Sentence,
+        Paragraph,
+        ParagraphSet,
+        DemonstrationSet,
+        Annotation,
+    )
 )
 """The same as SQLAlchemy Core tables, for statements over many rows."""

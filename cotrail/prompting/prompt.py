@@ -3,6 +3,7 @@
 import hashlib
 from enum import StrEnum
 from functools import cached_property
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,12 @@ GAP = "\n\n\n"
 """What stands between demonstrations."""
 
 
+Drop = Literal["last", "first", "released"]
+"""Which demonstrations go where not all fit: the `last` ones, so that all prompts of a run begin alike; the `first`
+ones; or those that the `released` code of IRCoT drops for models with a fixed context: the last ones as it loads them,
+with room to spare, and then the first ones."""
+
+
 class AnswerForm(StrEnum):
     """What follows "A:" in a prompt."""
 
@@ -21,6 +28,9 @@ class AnswerForm(StrEnum):
 
     DIRECT = "direct"
     """The answer alone."""
+
+    TITLES = "titles"
+    """The titles of the pages that are needed (IRCoT, appendix B)."""
 
 
 class Demonstration(Struct, frozen=True, kw_only=True):
@@ -66,6 +76,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     paragraphs: in the order collected, so that the prompts of a question share a long prefix.
     sentences: the chain of thought so far, which the model continues.
     max_paragraph_words: each paragraph is cut to so many space-separated words.
+    drop: which demonstrations are left out where not all fit.
     """
 
     demonstrations: Demonstrations
@@ -73,6 +84,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     question: str
     sentences: tuple[str, ...] = ()
     max_paragraph_words: int = 350
+    drop: Drop = "last"
 
     def render(self) -> str:
         """The text for the model: demonstrations, paragraphs, question, and the chain so far."""

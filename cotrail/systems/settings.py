@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 Positive = Annotated[int, Meta(ge=1)]
 
-Reader = Literal["direct", "cot"]
+Reader = Literal["direct", "cot", "none"]
 
 
 class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

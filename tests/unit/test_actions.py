@@ -104,7 +104,15 @@ def test_a_fingerprint_is_the_hash_of_the_canonical_json_of_what_decides() -> No
 
 
 @pytest.mark.parametrize(
-    "change", [{"query": "Ada's  bridge"}, {"count": 5}, {"titles": ()}, {"titles": ("Brücke", "Ada")}]
+    "change",
+    [
+        {"query": "Ada's  bridge"},
+        {"count": 5},
+        {"titles": ()},
+        {"titles": ("Brücke", "Ada")},
+        {"scope": "after"},
+        {"field": "title"},
+    ],
 )
 def test_whatever_decides_a_search_is_in_its_fingerprint(change: dict[str, object]) -> None:
     assert fingerprint(replace(RETRIEVE, **change), BINDING) != fingerprint(RETRIEVE, BINDING)
@@ -120,6 +128,7 @@ def test_whatever_decides_a_search_is_in_its_fingerprint(change: dict[str, objec
         {"prompt": replace(PROMPT, paragraphs=())},
         {"prompt": replace(PROMPT, demonstrations=Demonstrations())},
         {"prompt": replace(PROMPT, max_paragraph_words=2)},
+        {"prompt": replace(PROMPT, drop="first")},
         {"max_tokens": 65},
     ],
 )
@@ -150,7 +159,7 @@ def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, obje
 
 def test_every_field_is_covered_above() -> None:
     assert set(Binding.__struct_fields__) == {"corpus", "model", "profile", "temperature", "seed"}
-    assert set(Retrieve.__struct_fields__) == {"query", "count", "titles"}
+    assert set(Retrieve.__struct_fields__) == {"query", "count", "titles", "scope", "field"}
     assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) == {"prompt", "max_tokens", "until"}
 
 

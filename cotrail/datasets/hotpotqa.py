@@ -1,4 +1,4 @@
-"""HotpotQA's files (`hotpot_*_v1.json`), and 2WikiMultihopQA's, which have the same form: a list of questions."""
+"""HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cotrail.datasets.contexts import AnnotatedQuestion, Record, parted
 from cotrail.datasets.records import decode, entries
 from cotrail.errors import DatasetError
 from cotrail.questions import GoldParagraph, Question
@@ -22,28 +23,27 @@ class Entry(Struct, frozen=True):
     context: Context
     answer: str | None = None
     supporting_facts: tuple[tuple[str, int], ...] = ()
+    type: str = ""
 
 
-def read(path: Path) -> Iterator[tuple[str, Question]]:
-    """The questions of the file, each with its place in it."""
+def read(path: Path) -> Iterator[Record]:
+    """The questions of the file."""
     for place, raw in entries(path, DatasetError):
-        yield place, _question(decode(raw, Entry, place, DatasetError))
+        entry = decode(raw, Entry, place, DatasetError)
+        answers = () if entry.answer is None else (entry.answer,)
+        yield Record(place=place, raw=bytes(raw), annotated=annotated(entry, answers))
+
+
+def annotated(entry: Entry, answers: tuple[str, ...]) -> AnnotatedQuestion:
+    """The entry as a question with these answers; paragraphs with supporting facts are gold."""
+    supporting = {title for title, _ in entry.supporting_facts}
+    gold, distractors = parted(
+        (GoldParagraph(title=title, text=joined(sentences)), title in supporting) for title, sentences in entry.context
+    )
+    question = Question(id=entry.id, text=entry.question, answers=answers, gold=gold, kind=entry.type)
+    return AnnotatedQuestion(question=question, distractors=distractors)
 
 
 def joined(sentences: Sequence[str]) -> str:
     """A paragraph's text: its sentences with one space between."""
     return " ".join(stripped for sentence in sentences if (stripped := sentence.strip()))
-
-
-def _question(entry: Entry) -> Question:
-    supporting = {title for title, _ in entry.supporting_facts}
-    return Question(
-        id=entry.id,
-        text=entry.question,
-        answers=() if entry.answer is None else (entry.answer,),
-        gold=tuple(
-            GoldParagraph(title=title, text=joined(sentences))
-            for title, sentences in entry.context
-            if title in supporting
-        ),
-    )

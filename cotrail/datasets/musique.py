@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cotrail.datasets.contexts import AnnotatedQuestion, Record, parted
 from cotrail.datasets.records import decode, lines
 from cotrail.errors import DatasetError
 from cotrail.questions import GoldParagraph, Question
@@ -16,6 +17,10 @@ class ContextParagraph(Struct, frozen=True):
     title: str
     paragraph_text: str
     is_supporting: bool = False
+
+    def flagged(self) -> tuple[GoldParagraph, bool]:
+        """The paragraph, and whether it supports the answer."""
+        return GoldParagraph(title=self.title, text=self.paragraph_text), self.is_supporting
 
 
 class Line(Struct, frozen=True):
@@ -29,23 +34,22 @@ class Line(Struct, frozen=True):
     answerable: bool = True
 
 
-def read(path: Path) -> Iterator[tuple[str, Question]]:
-    """The answerable questions of the file, each with its place in it."""
+def read(path: Path) -> Iterator[Record]:
+    """The answerable questions of the file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, Line, place, DatasetError)
         if line.answerable:
-            yield place, _question(line)
+            yield Record(place=place, raw=raw, annotated=_annotated(line))
 
 
-def _question(line: Line) -> Question:
-    answers = () if line.answer is None else (line.answer, *line.answer_aliases)
-    return Question(
+def _annotated(line: Line) -> AnnotatedQuestion:
+    gold, distractors = parted(paragraph.flagged() for paragraph in line.paragraphs)
+    hops, mark, _ = line.id.partition("__")
+    question = Question(
         id=line.id,
         text=line.question,
-        answers=tuple(dict.fromkeys(answers)),
-        gold=tuple(
-            GoldParagraph(title=paragraph.title, text=paragraph.paragraph_text)
-            for paragraph in line.paragraphs
-            if paragraph.is_supporting
-        ),
+        answers=() if line.answer is None else tuple(dict.fromkeys((line.answer, *line.answer_aliases))),
+        gold=gold,
+        kind=hops if mark else "",
     )
+    return AnnotatedQuestion(question=question, distractors=distractors)

@@ -1,11 +1,13 @@
 """Reading files of JSON records so that every error says where it is."""
 
+import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+import ijson
 import msgspec
 
 from cotrail.errors import InputError
@@ -17,7 +19,7 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 def lines(path: Path, error: type[InputError]) -> Iterator[tuple[str, bytes]]:
     """The lines of a JSON Lines file that aren't blank, each with its place, e.g. `dev.jsonl, line 3`."""
-    with _opened(path, error) as file:
+    with opened(path, error) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield f"{path}, line {number}", line
@@ -25,22 +27,41 @@ def lines(path: Path, error: type[InputError]) -> Iterator[tuple[str, bytes]]:
 
 def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
     """The elements of a JSON list, each with its place, e.g. `dev.json, entry 3`. The file is held in memory."""
-    with _opened(path, error) as file:
+    with opened(path, error) as file:
         raw = file.read()
     if not raw.strip():
         return
-    for number, entry in enumerate(decode(raw, list[msgspec.Raw], str(path), error), start=1):
+    try:
+        found = msgspec.json.decode(raw, type=list[msgspec.Raw])
+    except msgspec.ValidationError as cause:
+        raise error(f"{path}: {cause}; the file must be one JSON list") from cause
+    except msgspec.DecodeError as cause:
+        place = f"{path}, entry {_whole_entries(raw) + 1}"
+        raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
+    for number, entry in enumerate(found, start=1):
         yield f"{path}, entry {number}", entry
+
+
+def _whole_entries(raw: bytes) -> int:
+    """How many entries of a list come before the place where it is broken."""
+    count = 0
+    try:
+        for _ in ijson.items(io.BytesIO(raw), "item"):
+            count += 1
+    except (ijson.JSONError, UnicodeDecodeError):
+        return count
+    return count
 
 
 def is_list(path: Path, error: type[InputError]) -> bool:
     """Whether the file is one JSON list, going by how it begins."""
-    with _opened(path, error) as file:
+    with opened(path, error) as file:
         return next((line for line in file if line.strip()), b"").lstrip().startswith(b"[")
 
 
 @contextmanager
-def _opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
+def opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
+    """The file, open for reading; an error says why it can't be."""
     try:
         with path.open("rb") as file:
             yield file
@@ -59,6 +80,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(f"{place}: {cause}; correct the record or take it out") from cause
     except (msgspec.DecodeError, UnicodeDecodeError) as cause:
         raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
-    if _NUL.search(raw):
+    content = bytes(raw)
+    if b"\\u0000" in content and _NUL.search(content):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record

@@ -1,4 +1,4 @@
-"""Reading corpus files: paragraphs as JSON Lines, or the contexts of HotpotQA's and MuSiQue's question files."""
+"""Reading corpus files: paragraphs as JSON Lines, or the contexts of question files."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -7,66 +7,73 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cotrail.datasets import hotpotqa, musique
-from cotrail.datasets.records import decode, entries, is_list, lines
+from cotrail.corpora import contexts, streams
+from cotrail.corpora.digests import BYTES, DigestSet
+from cotrail.corpora.identity import content, identified
+from cotrail.datasets.forms import ARTICLES, form_of
+from cotrail.datasets.records import decode, is_list, lines, opened
 from cotrail.errors import CorpusError
 from cotrail.paragraphs import Paragraph
+
+CONTEXTS = ("hotpotqa", "2wikimultihopqa", "musique", "ircot")
+"""The datasets whose question files hold paragraphs."""
 
 
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     """The paragraphs of the files in their order, each content once, under the first of its ids.
 
-    A file is `{"id", "title", "text"}` a line, HotpotQA's list of questions or MuSiQue's questions a line, and is known
-    by its content. Paragraphs of question files get ids made from their text. Only digests of what was read are kept.
+    A file is `{"id", "title", "text"}` a line, or questions of HotpotQA, 2WikiMultihopQA or MuSiQue or those that the
+    authors of IRCoT processed, and is known by its content. Paragraphs of question files get ids made from their text.
+    Only digests of what was read are kept: some 60 bytes a paragraph.
     CorpusError: a record can't be used, one id names two paragraphs, or there is no paragraph at all.
     """
-    contents: set[bytes] = set()
-    names: dict[bytes, bytes] = {}
+    contents, ids, named = DigestSet(), DigestSet(), DigestSet()
+    empty = True
     for path in paths:
         for place, paragraph in _read(path):
-            content = bytes.fromhex(paragraph.digest)[:16]
-            if names.setdefault(_short(paragraph.id), content) != content:
+            new_name = named.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
+            if not ids.add(_short(paragraph.id)) and new_name:
                 raise CorpusError(f"{place}: the id {paragraph.id!r} names another paragraph before; give it another")
-            if content not in contents:
-                contents.add(content)
+            if contents.add(content(paragraph)):
+                empty = False
                 yield paragraph
-    if not contents:
+    if empty:
         raise CorpusError(f"no paragraphs in {', '.join(map(str, paths)) or 'no files'}; check that these are right")
 
 
 def _short(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()[:16]
+    return hashlib.sha256(text.encode()).digest()[:BYTES]
 
 
 class _Line(Struct, frozen=True):
-    """Either of the two kinds of line, as far as needed to tell them apart."""
+    """Any of the kinds of line, as far as needed to tell them apart."""
 
     paragraphs: msgspec.Raw = msgspec.Raw()
-
-
-class _Context(Struct, frozen=True):
-    context: hotpotqa.Context
-
-
-class _Paragraphs(Struct, frozen=True):
-    paragraphs: tuple[musique.ContextParagraph, ...]
+    contexts: msgspec.Raw = msgspec.Raw()
 
 
 def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
-    return _contexts(path) if is_list(path, CorpusError) else _lines(path)
+    form = form_of(path, CorpusError)
+    if form == ARTICLES or (form and form.dataset and form.dataset not in CONTEXTS):
+        raise CorpusError(
+            f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
+        )
+    return _entries(path) if is_list(path, CorpusError) else _lines(path)
 
 
-def _contexts(path: Path) -> Iterator[tuple[str, Paragraph]]:
-    for place, raw in entries(path, CorpusError):
-        context = decode(raw, _Context, place, CorpusError).context
-        yield from ((place, _named(title, hotpotqa.joined(sentences))) for title, sentences in context)
+def _entries(path: Path) -> Iterator[tuple[str, Paragraph]]:
+    with opened(path, CorpusError) as file:
+        for place, raw in streams.items(file, str(path)):
+            yield from ((place, identified(title, text)) for title, text in contexts.of_entry(place, raw))
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
     for place, raw in lines(path, CorpusError):
-        if decode(raw, _Line, place, CorpusError).paragraphs:
-            paragraphs = decode(raw, _Paragraphs, place, CorpusError).paragraphs
-            yield from ((place, _named(each.title, each.paragraph_text)) for each in paragraphs)
+        line = decode(raw, _Line, place, CorpusError)
+        if line.paragraphs:
+            yield from ((place, identified(title, text)) for title, text in contexts.of_line(place, raw))
+        elif line.contexts:
+            yield from ((place, identified(title, text)) for title, text in contexts.of_processed(place, raw))
         else:
             yield place, _paragraph(raw, place)
 
@@ -76,9 +83,3 @@ def _paragraph(raw: bytes, place: str) -> Paragraph:
     if not paragraph.id.strip():
         raise CorpusError(f"{place}: the id is empty; give each paragraph its own")
     return paragraph
-
-
-def _named(title: str, text: str) -> Paragraph:
-    """A paragraph that has no id of its own."""
-    paragraph = Paragraph(id="", title=title, text=text)
-    return msgspec.structs.replace(paragraph, id=paragraph.digest[:16])

@@ -105,7 +105,7 @@ def test_contexts_of_a_hotpotqa_file_are_a_corpus(write: Write) -> None:
     path = write(json.dumps([{"_id": "q1", "context": contexts}, {"_id": "q2", "context": contexts}]), name="dev")
     paragraphs = list(read_corpus([path]))
     assert [(p.title, p.text) for p in paragraphs] == [("Ink", "Ink stains. It dries."), ("Pen", "A pen writes.")]
-    assert [p.id for p in paragraphs] == [p.digest[:16] for p in paragraphs]
+    assert [p.id for p in paragraphs] == [p.digest[:32] for p in paragraphs]
 
 
 def test_a_hotpotqa_entry_that_can_not_be_used_is_named(write: Write) -> None:
@@ -119,4 +119,33 @@ def test_contexts_of_a_musique_file_are_a_corpus(write: Write) -> None:
     path = write({"id": "q1", "paragraphs": paragraphs}, {"id": "q2", "paragraphs": paragraphs})
     (paragraph,) = read_corpus([path])
     assert (paragraph.title, paragraph.text) == ("Ink", "Ink stains.")
-    assert paragraph.id == paragraph.digest[:16]
+    assert paragraph.id == paragraph.digest[:32]
+
+
+def test_contexts_of_a_file_of_the_ircot_authors_are_a_corpus(write: Write) -> None:
+    contexts = [{"idx": 0, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True}]
+    path = write({"question_id": "q1", "question_text": "?", "contexts": contexts})
+    (paragraph,) = read_corpus([path])
+    assert (paragraph.title, paragraph.text) == ("Ink", "Ink stains.")
+
+
+def test_a_truncated_list_is_an_error_that_names_the_entry(write: Write) -> None:
+    whole = json.dumps([{"context": [["Ink", ["Ink stains."]]]}] * 3)
+    path = write(whole[:-5], name="dev.json")
+    paragraphs = read_corpus([path])
+    assert next(paragraphs).title == "Ink"
+    with pytest.raises(CorpusError, match=r"dev\.json, entry 3: .*valid JSON"):
+        next(paragraphs)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (json.dumps([{"title": "Pens", "text": "On pens.", "questions": []}]), "IIRC's questions"),
+        (json.dumps({f"page {number}": "<p>text" for number in range(50)}), "IIRC's articles"),
+        ('{"id": "q1", "question": "What?"}', "questions in cotrail's own form"),
+    ],
+)
+def test_a_file_without_paragraphs_is_an_error_that_says_what_it_is(content: str, what: str, write: Write) -> None:
+    with pytest.raises(CorpusError, match=f"seems to hold {what}, which are no paragraphs"):
+        next(read_corpus([write(content)]))

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from cotrail.datasets import DATASETS, load_questions
+from cotrail.datasets import DATASETS, load_annotated, load_questions
+from cotrail.datasets.sampling import LISTS
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.metrics.support import content_key, support_recall
 from cotrail.paragraphs import Paragraph
@@ -20,12 +21,12 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes records in the form that the dataset has: a list for HotpotQA, lines for the others."""
+    """Writes records in the form that the dataset has: a list or lines."""
 
     def write(dataset: str, *records: object) -> Path:
         path = tmp_path / "questions"
         as_lines = "".join(f"{json.dumps(record)}\n" for record in records)
-        path.write_text(json.dumps(records) if dataset == "hotpotqa" else as_lines)
+        path.write_text(json.dumps(records) if dataset in LISTS else as_lines)
         return path
 
     return write
@@ -38,7 +39,15 @@ def hotpotqa(**changes: Any) -> dict[str, Any]:
         "answer": "ink",
         "supporting_facts": [["Ink", 0], ["Ink", 1], ["Paper", 0]],
         "context": [["Pen", ["A pen."]], ["Ink", ["Ink stains.", " It dries."]], ["Paper", ["Pulp."]]],
+        "type": "bridge",
+        "level": "hard",
     } | changes
+
+
+def wikimultihop(**changes: Any) -> dict[str, Any]:
+    record = hotpotqa(type="compositional", evidences=[["Ink", "stains", "paper"]], answer_id="Q127418")
+    del record["level"]
+    return record | changes
 
 
 def musique(**changes: Any) -> dict[str, Any]:
@@ -56,12 +65,61 @@ def musique(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def iirc(**changes: Any) -> dict[str, Any]:
+    """A passage with one question; the changes are to the question."""
+    context = [
+        {"passage": "main", "text": "Ink stains.", "indices": [0, 11]},
+        {"passage": "Ink", "text": "Ink is black.", "indices": [3, 16]},
+    ]
+    question = {
+        "qid": "q1",
+        "question": "What stains paper?",
+        "answer": {"type": "span", "answer_spans": [{"text": "ink", "passage": "main", "indices": [0, 3]}]},
+        "context": context,
+        "question_links": ["Ink"],
+    }
+    links = [{"target": "Ink", "indices": [0, 3]}]
+    return {"pid": "p1", "title": "Pens", "text": "Ink stains.", "links": links, "questions": [question | changes]}
+
+
+def processed(**changes: Any) -> dict[str, Any]:
+    contexts = [
+        {"idx": 0, "title": "Pen", "paragraph_text": "A pen.", "is_supporting": False},
+        {"idx": 1, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True},
+    ]
+    no_date = {"day": "", "month": "", "year": ""}
+    return {
+        "question_id": "q1",
+        "question_text": "What stains paper?",
+        "answers_objects": [{"number": "", "date": no_date, "spans": ["ink"]}],
+        "contexts": contexts,
+        "type": "bridge",
+        "level": "hard",
+    } | changes
+
+
 def plain(**changes: Any) -> dict[str, Any]:
     return {"id": "q1", "question": "What stains paper?"} | changes
 
 
-RECORDS: dict[str, Callable[..., dict[str, Any]]] = {"hotpotqa": hotpotqa, "musique": musique, "jsonl": plain}
-ID = {"hotpotqa": "_id", "musique": "id", "jsonl": "id"}
+RECORDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "hotpotqa": hotpotqa,
+    "2wikimultihopqa": wikimultihop,
+    "musique": musique,
+    "iirc": iirc,
+    "ircot": processed,
+    "jsonl": plain,
+}
+ID = {
+    "hotpotqa": "_id",
+    "2wikimultihopqa": "_id",
+    "musique": "id",
+    "iirc": "qid",
+    "ircot": "question_id",
+    "jsonl": "id",
+}
+TEXT = dict.fromkeys(DATASETS, "question") | {"ircot": "question_text"}
+"""What the fields are called."""
 
 every_dataset = pytest.mark.parametrize("dataset", DATASETS)
 
@@ -76,6 +134,7 @@ def test_a_hotpotqa_question_has_the_paragraphs_of_its_supporting_facts_as_gold(
                 GoldParagraph(title="Ink", text="Ink stains. It dries."),
                 GoldParagraph(title="Paper", text="Pulp."),
             ),
+            kind="bridge",
         ),
     )
 
@@ -96,6 +155,120 @@ def test_a_musique_question_has_its_aliases_as_answers(write: Write) -> None:
             gold=(GoldParagraph(title="Ink", text="Ink stains."),),
         ),
     )
+
+
+@pytest.mark.parametrize(("id_", "kind"), [("2hop__12_34", "2hop"), ("3hop2__1_2_3", "3hop2"), ("q1", "")])
+def test_the_kind_of_a_musique_question_is_how_its_id_begins(id_: str, kind: str, write: Write) -> None:
+    (question,) = load_questions("musique", write("musique", musique(id=id_)))
+    assert question.kind == kind
+
+
+def test_a_2wikimultihopqa_question_is_read_like_hotpotqas(write: Write) -> None:
+    (question,) = load_questions("2wikimultihopqa", write("2wikimultihopqa", wikimultihop()))
+    (like,) = load_questions("hotpotqa", write("hotpotqa", hotpotqa(type="compositional")))
+    assert question == like
+
+
+@pytest.mark.parametrize("answer_id", ["Q127418", "Q1", "", None])
+def test_other_names_of_a_2wikimultihopqa_answer_are_answers_where_their_file_is_beside(
+    answer_id: str | None, write: Write
+) -> None:
+    path = write("2wikimultihopqa", wikimultihop(answer_id=answer_id))
+    names = [
+        {"Q_id": "Q127418", "aliases": ["India ink", "ink"], "demonyms": ["inky"]},
+        {"Q_id": "Q2", "aliases": ["earth"], "demonyms": []},
+    ]
+    (path.parent / "id_aliases.json").write_text("".join(f"{json.dumps(line)}\n" for line in names))
+    (question,) = load_questions("2wikimultihopqa", path)
+    assert question.answers == (("ink", "India ink", "inky") if answer_id == "Q127418" else ("ink",))
+
+
+def test_a_broken_file_of_other_names_is_an_error(write: Write) -> None:
+    path = write("2wikimultihopqa", wikimultihop())
+    (path.parent / "id_aliases.json").write_text('{"Q_id": "Q1", "aliases": [], "demonyms": []}\n{"Q_id"')
+    with pytest.raises(DatasetError, match=r"id_aliases\.json, line 2: .*valid JSON"):
+        load_questions("2wikimultihopqa", path)
+
+
+def test_a_2wikimultihopqa_test_file_has_neither_answers_nor_gold(write: Write) -> None:
+    record = wikimultihop(answer="", answer_id="", supporting_facts=[], evidences=[])
+    (question,) = load_questions("2wikimultihopqa", write("2wikimultihopqa", record))
+    assert (question.answers, question.gold) == ((), ())
+
+
+def answer(*spans: str, number: str = "", **date: str) -> dict[str, Any]:
+    return {"number": number, "spans": list(spans), "date": {"day": "", "month": "", "year": ""} | date}
+
+
+@pytest.mark.parametrize(
+    ("objects", "answers"),
+    [
+        ([answer("ink")], ("ink",)),
+        ([answer("ink", "India ink")], ('["ink","India ink"]',)),
+        ([answer(number="7")], ("7",)),
+        ([answer(day="3", month="May", year="1900")], ("3-May-1900",)),
+        ([answer("a"), answer("b"), answer("b")], ("b", "a")),
+        ([answer()], ()),
+        ([], ()),
+    ],
+)
+def test_answers_of_processed_files_are_spans_numbers_or_dates_the_most_common_first(
+    objects: list[dict[str, Any]], answers: tuple[str, ...], write: Write
+) -> None:
+    (question,) = load_questions("ircot", write("ircot", processed(answers_objects=objects)))
+    assert question.answers == answers
+
+
+def test_a_processed_question_pins_its_passage_and_has_no_gold_of_that_page(write: Write) -> None:
+    pinned = {"idx": 0, "title": "Pens", "paragraph_text": "On pens.", "is_supporting": True}
+    contexts = [
+        {"idx": 0, "title": "Pens", "paragraph_text": "More on pens.", "is_supporting": True},
+        {"idx": 1, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True},
+        {"idx": 2, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True},
+    ]
+    record = processed(pinned_contexts=[pinned], contexts=contexts, valid_titles=["Ink"])
+    (question,) = load_questions("ircot", write("ircot", record))
+    assert question.pinned == GoldParagraph(title="Pens", text="On pens.")
+    assert question.gold == (GoldParagraph(title="Ink", text="Ink stains."),)
+    assert question.kind == "bridge"
+
+
+def test_two_pinned_passages_are_an_error(write: Write) -> None:
+    pinned = {"idx": 0, "title": "Pens", "paragraph_text": "On pens.", "is_supporting": True}
+    with pytest.raises(DatasetError, match=r"line 1: .*more than one pinned"):
+        load_questions("ircot", write("ircot", processed(pinned_contexts=[pinned, pinned])))
+
+
+@pytest.mark.parametrize(
+    ("steps", "chain"),
+    [
+        ([{"paragraphs": [{"title": "Ink", "text_substring": "Ink"}], "cot_sent": "Ink stains."}], ("Ink stains.",)),
+        (["Ink >>>> stains"], ()),
+        ([], ()),
+    ],
+)
+def test_a_chain_is_what_somebody_wrote_for_a_demonstration(
+    steps: list[object], chain: tuple[str, ...], write: Write
+) -> None:
+    (annotated,) = load_annotated("ircot", write("ircot", processed(reasoning_steps=steps)))
+    assert annotated.chain == chain
+
+
+@pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa", "musique", "ircot"])
+def test_paragraphs_that_are_not_gold_are_distractors(dataset: str, write: Write) -> None:
+    (annotated,) = load_annotated(dataset, write(dataset, RECORDS[dataset]()))
+    assert annotated.distractors == (GoldParagraph(title="Pen", text="A pen."),)
+    assert annotated.question == load_questions(dataset, write(dataset, RECORDS[dataset]()))[0]
+
+
+def test_ones_own_questions_may_have_distractors_a_chain_a_pinned_passage_and_a_kind(write: Write) -> None:
+    pinned = {"title": "Pens", "text": "On pens."}
+    record = plain(gold=["ink"], distractors=["pen"], chain=["So it is ink."], pinned=pinned, kind="easy")
+    (annotated,) = load_annotated("jsonl", write("jsonl", record), lookup)
+    assert annotated.distractors == (GoldParagraph(title="PEN", text="About pen."),)
+    assert annotated.chain == ("So it is ink.",)
+    assert annotated.question.pinned == GoldParagraph(title="Pens", text="On pens.")
+    assert annotated.question.kind == "easy"
 
 
 def test_musique_questions_without_an_answer_are_left_out(write: Write) -> None:
@@ -144,32 +317,31 @@ def test_a_misspelt_field_of_ones_own_questions_is_an_error(write: Write) -> Non
 @every_dataset
 def test_two_questions_with_one_id_are_an_error(dataset: str, write: Write) -> None:
     make = RECORDS[dataset]
-    with pytest.raises(DatasetError, match=r"questions, (line|entry) 2: .*'q1'"):
-        load_questions(dataset, write(dataset, make(), make(question="Another?")))
+    with pytest.raises(DatasetError, match=r"questions, (line|entry) 2.*: .*'q1'"):
+        load_questions(dataset, write(dataset, make(), make(**{TEXT[dataset]: "Another?"})))
 
 
 @every_dataset
 def test_a_missing_field_is_an_error_that_names_its_place(dataset: str, write: Write) -> None:
     make = RECORDS[dataset]
     broken = make(**{ID[dataset]: "q2"})
-    del broken["question"]
-    with pytest.raises(DatasetError, match=r"questions, (line|entry) 2: .*`question`"):
+    del (broken["questions"][0] if dataset == "iirc" else broken)[TEXT[dataset]]
+    with pytest.raises(DatasetError, match=rf"questions, (line|entry) 2: .*`{TEXT[dataset]}`"):
         load_questions(dataset, write(dataset, make(), broken))
 
 
 @every_dataset
-@pytest.mark.parametrize("change", [{"question": " \n"}, {"id": "", "_id": ""}])
-def test_an_empty_question_or_id_is_an_error(dataset: str, change: dict[str, str], write: Write) -> None:
-    fields = {name: value for name, value in change.items() if name in ("question", ID[dataset])}
+@pytest.mark.parametrize("names", [TEXT, ID])
+def test_an_empty_question_or_id_is_an_error(dataset: str, names: dict[str, str], write: Write) -> None:
     with pytest.raises(DatasetError, match="1: the id or the question is empty"):
-        load_questions(dataset, write(dataset, RECORDS[dataset](**fields)))
+        load_questions(dataset, write(dataset, RECORDS[dataset](**{names[dataset]: " \n"})))
 
 
 @every_dataset
 @pytest.mark.parametrize(("text", "complaint"), [("a\0b", "NUL"), ("a\ud800b and so on", "valid JSON")])
 def test_text_that_can_not_be_stored_is_an_error(dataset: str, text: str, complaint: str, write: Write) -> None:
     with pytest.raises(DatasetError, match=complaint):
-        load_questions(dataset, write(dataset, RECORDS[dataset](question=text)))
+        load_questions(dataset, write(dataset, RECORDS[dataset](**{TEXT[dataset]: text})))
 
 
 @pytest.mark.parametrize(
@@ -180,6 +352,46 @@ def test_a_file_that_is_not_json_is_an_error(dataset: str, content: str, tmp_pat
     path = tmp_path / "questions"
     path.write_text(content)
     with pytest.raises(DatasetError, match=r"questions.* valid JSON"):
+        load_questions(dataset, path)
+
+
+@pytest.mark.parametrize("asked", DATASETS)
+@pytest.mark.parametrize("given", DATASETS)
+def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: str, write: Write) -> None:
+    path = write(given, RECORDS[given]())
+    if asked == given:
+        assert load_questions(asked, path)
+        return
+    with pytest.raises(DatasetError, match=rf"questions, (line|entry) 1: .* name the dataset '{given}'"):
+        load_questions(asked, path)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b'{"id": "1", "title": "Ink", "text": "Ink stains."}\n', "to hold paragraphs of a corpus"),
+        (b'{"Q_id": "Q1", "aliases": [], "demonyms": []}\n', "to hold 2WikiMultihopQA's aliases"),
+        (b"{" + b",".join(b'"page %d": "<p>text"' % number for number in range(50)) + b"}", "IIRC's articles"),
+        (b"<!DOCTYPE html><title>Sign in</title>", "to be a web page"),
+        (b"PK\x03\x04 and so on", "to be a zip archive"),
+        (b"\x1f\x8b\x08 and so on", "to be a gzip archive"),
+        (b"BZh91AY&SY and so on", "to be a bz2 archive"),
+    ],
+)
+def test_a_file_that_holds_no_questions_is_an_error_that_says_what_it_is(
+    content: bytes, what: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "questions"
+    path.write_bytes(content)
+    with pytest.raises(DatasetError, match=f"seems .*{what}"):
+        load_questions("musique", path)
+
+
+@pytest.mark.parametrize("dataset", LISTS)
+def test_a_truncated_list_is_an_error_that_names_the_entry(dataset: str, write: Write) -> None:
+    path = write(dataset, *(RECORDS[dataset](**{ID[dataset]: f"q{number}"}) for number in range(3)))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DatasetError, match=r"questions, entry 3: .*truncated"):
         load_questions(dataset, path)
 
 
@@ -199,7 +411,7 @@ def test_a_file_that_is_not_there_is_an_error(dataset: str, tmp_path: Path) -> N
 
 
 def test_an_unknown_dataset_is_an_error_that_lists_them(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="hotpotqa, musique, jsonl"):
+    with pytest.raises(UnknownNameError, match="hotpotqa, 2wikimultihopqa, musique, iirc, ircot, jsonl"):
         load_questions("squad", tmp_path)
 
 

@@ -1,0 +1,177 @@
+"""`cotrail data`: makes the datasets' corpora from their published files, and draws questions from them."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from cli.output import Json, console, count, duration, print_json
+from cotrail.corpora.building import Built, Progress, build_corpus
+from cotrail.corpora.recipes import RECIPES, find_recipe
+from cotrail.datasets import DATASETS
+from cotrail.datasets.sampling import LISTS, sample_file
+from cotrail.datasets.wikimultihop import ALIASES
+from cotrail.errors import InputError
+
+data = typer.Typer(
+    name="data",
+    help="Build the datasets' corpora from their published files, and draw questions.",
+    no_args_is_help=True,
+)
+
+
+class BuiltCorpus(Struct, frozen=True, kw_only=True):
+    """A corpus that was just built, or was there."""
+
+    output: str
+    paragraphs: int
+    duplicates: int
+    resumed: int
+    anew: bool
+    seconds: float
+
+
+class Drawn(Struct, frozen=True, kw_only=True):
+    """Question files that were just written."""
+
+    development: str
+    test: str
+
+
+@data.command()
+def build(
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help=f"One of {', '.join(RECIPES)}.", show_default=False)
+    ],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="The published files: for hotpotqa the folder of `wiki_*.bz2`, for 2wikimultihopqa and musique the "
+            "question files of all splits, for iirc `context_articles.json`.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="FILE", help="The corpus file to write.", show_default=False)
+    ],
+    *,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the paragraphs of IIRC's pages.")] = 0,
+    json: Json = False,
+) -> None:
+    """Build a dataset's corpus as the paper did; an interrupted build goes on where it was.
+
+    Example: `cotrail data build musique musique_*_v1.0_*.jsonl --output musique.jsonl`
+    """
+    started = time.monotonic()
+    recipe = find_recipe(dataset)
+    with _progress(shown=not json) as progress:
+        try:
+            built = build_corpus(dataset, paths, output, seed=seed, progress=progress)
+        except KeyboardInterrupt:
+            console(stderr=True).print("Interrupted; the same command goes on from here.")
+            raise
+    seconds = time.monotonic() - started
+    if json:
+        print_json(_described(built, seconds))
+        return
+    console().print(_told(built, seconds), soft_wrap=True)
+    console().print(
+        f"The paper's has {count(recipe.paper_paragraphs, 'paragraph')}. "
+        f"To search it: cotrail index {output} --name {dataset}",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+@data.command()
+def sample(
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help=f"One of {', '.join(DATASETS)}.", show_default=False)
+    ],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A question file.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="DIR", help="The folder to write both files to.", show_default=False)
+    ],
+    *,
+    development: Annotated[int, typer.Option("--development", min=0, help="How many to tune with.")] = 100,
+    test: Annotated[int, typer.Option("--test", min=0, help="How many others to test with.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws other questions.")] = 0,
+    json: Json = False,
+) -> None:
+    """Draw development and test questions, none in both, as files of the same format.
+
+    The draw depends on the questions' ids and the seed, not on their order.
+
+    Example: `cotrail data sample hotpotqa hotpot_dev_distractor_v1.json --output drawn`
+    """
+    contents = sample_file(dataset, path, development, test, seed)
+    suffix = ".json" if dataset in LISTS else ".jsonl"
+    targets = [output / f"{name}{suffix}" for name in ("development", "test")]
+    output.mkdir(parents=True, exist_ok=True)
+    for target, content in zip(targets, contents, strict=True):
+        _write(target, content)
+    if dataset == "2wikimultihopqa":
+        _take_along(path.parent / ALIASES, output / ALIASES)
+    if json:
+        print_json(Drawn(development=str(targets[0]), test=str(targets[1])))
+        return
+    drawn = f"{count(development, 'question')} to {targets[0]} and {test:,} to {targets[1]}"
+    console().print(f"Wrote {drawn}.", soft_wrap=True)
+
+
+def _described(built: Built, seconds: float) -> BuiltCorpus:
+    return BuiltCorpus(
+        output=str(built.output),
+        paragraphs=built.paragraphs,
+        duplicates=built.duplicates,
+        resumed=built.resumed,
+        anew=built.anew,
+        seconds=seconds,
+    )
+
+
+def _told(built: Built, seconds: float) -> str:
+    if not built.anew:
+        return f"{built.output} is built already: {count(built.paragraphs, 'paragraph')}. Nothing to do."
+    resumed = f", {built.resumed:,} of them by an earlier build that was interrupted" if built.resumed else ""
+    left_out = f" {count(built.duplicates, 'duplicate')} left out." if built.duplicates else ""
+    return f"Built {built.output} in {duration(seconds)}: {count(built.paragraphs, 'paragraph')}{resumed}.{left_out}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    if path.exists() and path.read_bytes() != content:
+        raise InputError(f"{path} is there already and holds something else; name another folder or remove it")
+    path.write_bytes(content)
+
+
+def _take_along(source: Path, target: Path) -> None:
+    """Copies the file of other names for answers, which belongs beside the questions."""
+    if source.is_file() and not (target.exists() and target.samefile(source)):
+        shutil.copyfile(source, target)
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
+    columns = (
+        TextColumn("Building"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[paragraphs]:,} paragraphs"),
+        TimeElapsedColumn(),
+    )
+    screen = console(stderr=True)
+    with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+        task = bar.add_task("", total=None, paragraphs=0)
+
+        def told(progress: Progress) -> None:
+            bar.update(task, completed=progress.done, total=progress.total, paragraphs=progress.paragraphs)
+
+        yield told

@@ -1,0 +1,92 @@
+"""What a file seems to be, going by how it begins: for errors that say so."""
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import ijson
+from msgspec import Struct
+
+from cotrail.datasets.records import opened
+from cotrail.errors import InputError
+
+FIRST_KEYS = 40
+"""How many of the first record's keys are looked at."""
+
+
+class Form(Struct, frozen=True):
+    """A kind of file: `holds` says what is in it; its first record has these keys, none of `lacks`.
+
+    dataset: what questions of this form are called, if they are questions.
+    """
+
+    holds: str
+    is_list: bool
+    has: frozenset[str]
+    dataset: str | None = None
+    lacks: frozenset[str] = frozenset()
+
+
+FORMS = (
+    Form("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), "2wikimultihopqa"),
+    Form("HotpotQA's questions", True, frozenset({"_id", "context", "level"}), "hotpotqa", frozenset({"evidences"})),
+    Form("IIRC's questions", True, frozenset({"questions", "text", "title"}), "iirc"),
+    Form("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), "musique"),
+    Form("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}), "ircot"),
+    Form("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
+    Form("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
+    Form("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), None, frozenset({"question"})),
+    Form("questions in cotrail's own form", False, frozenset({"id", "question"}), "jsonl", frozenset({"paragraphs"})),
+)
+
+ARTICLES = Form("IIRC's articles", False, frozenset())
+"""One object with a page's title for each key, and thus with more keys than any other file's first record."""
+
+_BEGINNINGS = {
+    b"BZh": "a bz2 archive",
+    b"PK": "a zip archive",
+    b"\x1f\x8b": "a gzip archive",
+    b"<": "a web page",
+}
+
+
+def form_of(path: Path, error: type[InputError]) -> Form | None:
+    """The form of the file, where it is one of those known."""
+    with opened(path, error) as file:
+        is_list, keys = _first_record(file)
+    by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
+    return next((form for form in FORMS if _fits(form, is_list, keys)), by_default)
+
+
+def seems(path: Path, error: type[InputError]) -> str | None:
+    """What the file seems to do, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where nobody knows."""
+    if form := form_of(path, error):
+        return f"to hold {form.holds}"
+    with opened(path, error) as file:
+        start = file.read(64).lstrip()
+    return next((f"to be {what}" for mark, what in _BEGINNINGS.items() if start.startswith(mark)), None)
+
+
+def _fits(form: Form, is_list: bool, keys: Collection[str]) -> bool:  # noqa: FBT001
+    return form.is_list == is_list and form.has <= set(keys) and form.lacks.isdisjoint(keys)
+
+
+def _first_record(file: BinaryIO) -> tuple[bool, list[str]]:
+    """Whether the file is a list, and the keys of its first record."""
+    keys: list[str] = []
+    is_list = False
+    for depth, event, value in islice(_events(file), 100_000):
+        is_list = is_list or (depth, event) == ("", "start_array")
+        if event == "map_key" and depth in ("", "item"):
+            keys.append(value)
+        if (event == "end_map" and depth in ("", "item")) or len(keys) == FIRST_KEYS:
+            break
+    return is_list, keys
+
+
+def _events(file: BinaryIO) -> Iterator[tuple[str, str, str]]:
+    try:
+        yield from ijson.parse(file, multiple_values=True)
+    except (ijson.JSONError, UnicodeDecodeError):
+        return

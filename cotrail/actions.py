@@ -73,7 +73,8 @@ class Generated(Struct, frozen=True, kw_only=True):
     """What a `Reason` or a `Read` wrote.
 
     text: what was kept; raw: all that the model wrote.
-    demonstrations, paragraphs: how many of the prompt's parts fitted the context, from the front.
+    demonstrations, paragraphs: how many of the prompt's parts fitted the context; paragraphs from the front.
+    first_demonstration: which of the prompt's demonstrations is the first that was kept, from 0.
     prompt_digest: the SHA-256 of the prompt as the model saw it.
     """
 
@@ -85,6 +86,7 @@ class Generated(Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     cached_prompt_tokens: int
     generated_tokens: int
+    first_demonstration: int = 0
 
 
 Result = Retrieved | Generated

@@ -6,6 +6,7 @@ own before it) and the answer behind `A: `. Blank lines separate the paragraphs 
 separate the demonstrations.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from cotrail.errors import DemonstrationError
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.answers import stated_answer
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
+from cotrail.prompting.prompt import GAP, AnswerForm, Demonstration, Demonstrations
 
 _METADATA = "# METADATA:"
 _TITLE = "Wikipedia Title:"
@@ -61,6 +62,11 @@ def read_demonstrations(path: Path) -> Demonstrations:
     items = [_demonstration(part) for part in lines.split(starts)]
     _check_ids(path, [item.id for item in items])
     return Demonstrations(items=tuple(items))
+
+
+def write_demonstrations(demonstrations: Demonstrations) -> str:
+    """The content of a file that reads as these demonstrations; of those of a released file, the same bytes."""
+    return GAP.join(f"{_METADATA} {json.dumps({'qid': item.id})}\n{item.render()}" for item in demonstrations.items)
 
 
 def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:

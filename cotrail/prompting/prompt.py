@@ -17,7 +17,7 @@ GAP = "\n\n\n"
 Drop = Literal["last", "first", "released"]
 """Which demonstrations go where not all fit: the `last` ones, so that all prompts of a run begin alike; the `first`
 ones; or those that the `released` code of IRCoT drops for models with a fixed context: the last ones as it loads them,
-with room to spare, and then the first ones."""
+with room to spare, and then the first ones. `cotrail.prompting.packing` does it."""
 
 
 class AnswerForm(StrEnum):
@@ -52,6 +52,12 @@ class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
     items: tuple[Demonstration, ...] = ()
 
     @cached_property
+    def instruction(self) -> str:
+        """What stands on lines before the question in every demonstration alike, as for Flan-T5; else empty."""
+        instructions = {demonstration.question.rpartition("\n")[0] for demonstration in self.items}
+        return instructions.pop() if len(instructions) == 1 else ""
+
+    @cached_property
     def text(self) -> str:
         """What stands before the test question's own part: each demonstration and the gap behind it."""
         return "".join(d.render() + GAP for d in self.items)
@@ -77,6 +83,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     sentences: the chain of thought so far, which the model continues.
     max_paragraph_words: each paragraph is cut to so many space-separated words.
     drop: which demonstrations are left out where not all fit.
+    first_demonstration: where the first of these demonstrations stood before `keep` left out others, from 0; it shows
+        nowhere in the text.
     """
 
     demonstrations: Demonstrations
@@ -85,6 +93,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     sentences: tuple[str, ...] = ()
     max_paragraph_words: int = 350
     drop: Drop = "last"
+    first_demonstration: int = 0
 
     def render(self) -> str:
         """The text for the model: demonstrations, paragraphs, question, and the chain so far."""
@@ -101,10 +110,15 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         hashed.update(self._test_block().encode())
         return hashed.hexdigest()
 
-    def keep(self, demonstrations: int, paragraphs: int) -> "Prompt":
-        """The same prompt with its first so many demonstrations and paragraphs only."""
-        kept = Demonstrations(items=self.demonstrations.items[:demonstrations])
-        return replace(self, demonstrations=kept, paragraphs=self.paragraphs[:paragraphs])
+    def keep(self, demonstrations: int, paragraphs: int, first: int = 0) -> "Prompt":
+        """The same prompt with so many demonstrations only, from number `first` on, and its first paragraphs."""
+        kept = self.demonstrations.items[first : first + demonstrations]
+        return replace(
+            self,
+            demonstrations=Demonstrations(items=kept),
+            paragraphs=self.paragraphs[:paragraphs],
+            first_demonstration=self.first_demonstration + first if kept else 0,
+        )
 
 
 def _cut(paragraph: Paragraph, words: int) -> Paragraph:

@@ -1,12 +1,16 @@
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cotrail.errors import DemonstrationError
+from cotrail.paragraphs import Paragraph
 from cotrail.prompting.answers import stated_answer
-from cotrail.prompting.demonstrations import in_form, read_demonstrations
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
+from cotrail.prompting.demonstrations import in_form, read_demonstrations, write_demonstrations
+from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
 
@@ -29,6 +33,9 @@ Is Brenn a lake?
 A: Brenn is a city. So the answer is: no.
 """
 
+LINES = st.text('ab ".\\ß木\u2028:', min_size=1, max_size=12).map(str.strip).filter(bool)
+"""Text as it stands on one line of a file."""
+
 Write = Callable[[str | bytes], Path]
 
 
@@ -40,10 +47,6 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return write
-
-
-def rendered(demonstrations: Demonstrations) -> str:
-    return "\n\n\n".join(f'# METADATA: {{"qid": "{d.id}"}}\n{d.render()}' for d in demonstrations.items)
 
 
 def test_a_file_is_read_part_by_part(write: Write) -> None:
@@ -59,8 +62,31 @@ def test_a_file_is_read_part_by_part(write: Write) -> None:
     assert second.question == "Answer by reasoning.\nIs Brenn a lake?"
 
 
-def test_rendering_gives_back_the_file(write: Write) -> None:
-    assert rendered(read_demonstrations(write(SOUND))) == SOUND.rstrip()
+def test_writing_gives_back_the_file(write: Write) -> None:
+    assert write_demonstrations(read_demonstrations(write(SOUND))) == SOUND.rstrip()
+
+
+@given(st.lists(LINES, min_size=1, max_size=4, unique=True), st.data())
+def test_what_is_written_reads_as_it_was(ids: list[str], data: st.DataObject) -> None:
+    items = []
+    for qid in ids:
+        shown = data.draw(st.lists(st.tuples(LINES, LINES), max_size=3))
+        instruction = data.draw(st.sampled_from(["", "Answer the following question.\n"]))
+        items.append(
+            Demonstration(
+                id=qid,
+                paragraphs=tuple(
+                    Paragraph(id=f"{qid}/{number}", title=title, text=text)
+                    for number, (title, text) in enumerate(shown, start=1)
+                ),
+                question=f"{instruction}Is {data.draw(LINES)}",
+                answer=data.draw(LINES),
+            )
+        )
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "written.txt"
+        path.write_bytes(write_demonstrations(Demonstrations(items=tuple(items))).encode())
+        assert read_demonstrations(path) == Demonstrations(items=tuple(items))
 
 
 def test_a_windows_file_means_the_same(write: Write) -> None:
@@ -126,8 +152,8 @@ def test_a_mixture_of_forms_is_refused(write: Write, form: AnswerForm) -> None:
 
 @needs_released
 @pytest.mark.parametrize("path", sorted(RELEASED.glob("*/*.txt")), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_released_file_renders_to_its_own_bytes(path: Path) -> None:
-    assert rendered(read_demonstrations(path)).encode() == path.read_bytes()
+def test_a_released_file_is_written_with_its_own_bytes(path: Path) -> None:
+    assert write_demonstrations(read_demonstrations(path)).encode() == path.read_bytes()
 
 
 @needs_released

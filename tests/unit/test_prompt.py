@@ -3,6 +3,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
@@ -141,6 +142,22 @@ def test_parts_are_kept_from_the_front(prompt: Prompt, demonstrations: int, para
     )
     assert kept.digest == sha256(kept.render().encode()).hexdigest()
     assert prompt.digest == before
+
+
+@given(PROMPTS, st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
+def test_demonstrations_are_kept_from_any_place(prompt: Prompt, first: int, demonstrations: int, again: int) -> None:
+    kept = prompt.keep(demonstrations, len(prompt.paragraphs), first)
+    assert kept.demonstrations.items == prompt.demonstrations.items[first : first + demonstrations]
+    assert kept.first_demonstration == (first if kept.demonstrations.items else 0)
+    twice = kept.keep(4, len(prompt.paragraphs), again)
+    if twice.demonstrations.items:
+        assert prompt.demonstrations.items[twice.first_demonstration] == twice.demonstrations.items[0]
+
+
+def test_what_was_left_out_before_shows_nowhere_in_the_text() -> None:
+    kept = PROMPT.keep(1, 2, 1)
+    assert kept.first_demonstration == 1
+    assert kept.render() == replace(PROMPT, demonstrations=Demonstrations(items=(BARE,))).render()
 
 
 def test_keeping_everything_keeps_every_byte() -> None:

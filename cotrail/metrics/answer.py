@@ -1,71 +1,59 @@
 """Exact match and F1 of answers, with the arithmetic of the datasets' official evaluation scripts."""
 
-import re
-import string
-from collections import Counter
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
 from cotrail.errors import UnknownNameError
+from cotrail.metrics.drop import drop_scores, predicted_spans, published_spans
+from cotrail.metrics.words import AnswerScores, hotpotqa_scores, musique_scores
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_VERDICTS = {"yes", "no", "noanswer"}
-
-
-class AnswerScores(Struct, frozen=True, kw_only=True):
-    """How well an answer agrees with the published ones, each from 0 to 1."""
-
-    em: float
-    f1: float
+Agreement = Callable[[str, str], AnswerScores]
+"""How well a prediction agrees with one published answer."""
 
 
 def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
-    """The best exact match and the best F1 over the published answers; None where none is published."""
-    f1 = _rule(dataset)
+    """The best agreement with a published answer, each score by itself; None where no answer is published.
+
+    By DROP's rules (IIRC, and the files that the authors of IRCoT processed, which don't say what dataset they are of)
+    the scores are those of the one answer that agrees best.
+    """
+    agreement = _rule(dataset)
     if not answers:
         return None
-    predicted = normalized(prediction)
-    golds = [normalized(answer) for answer in answers]
-    return AnswerScores(em=float(predicted in golds), f1=max(f1(predicted, gold) for gold in golds))
+    scores = [agreement(prediction, answer) for answer in answers]
+    if agreement is span_scores:
+        return max(scores)
+    return AnswerScores(
+        em=max(each.em for each in scores),
+        f1=max(each.f1 for each in scores),
+        precision=max(each.precision for each in scores),
+        recall=max(each.recall for each in scores),
+    )
 
 
-def normalized(answer: str) -> str:
-    """Lower-cased, without ASCII punctuation and articles, single spaces between the words."""
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+def tuning_f1(prediction: str, answers: Sequence[str]) -> float | None:
+    """The F1 that the released code of IRCoT chooses K and M by, for every dataset: DROP's, with the main answer alone.
+
+    None where no answer is published.
+    """
+    return span_scores(prediction, answers[0]).f1 if answers else None
 
 
-def hotpotqa_f1(predicted: str, gold: str) -> float:
-    """F1 of normalized answers as HotpotQA has it: yes, no and noanswer score nothing against anything else."""
-    if predicted != gold and not _VERDICTS.isdisjoint((predicted, gold)):
-        return 0.0
-    return _overlap(predicted.split(), gold.split())
+def span_scores(prediction: str, answer: str) -> AnswerScores:
+    """How well a generated text agrees with a published answer of one or several spans, by DROP's rules."""
+    return drop_scores(predicted_spans(prediction), published_spans(answer))
 
 
-def musique_f1(predicted: str, gold: str) -> float:
-    """F1 of normalized answers as MuSiQue and SQuAD 2 have it: an answer without words agrees only with its like."""
-    if not predicted or not gold:
-        return float(predicted == gold)
-    return _overlap(predicted.split(), gold.split())
-
-
-def _overlap(predicted: list[str], gold: list[str]) -> float:
-    shared = (Counter(predicted) & Counter(gold)).total()
-    if shared == 0:
-        return 0.0
-    precision, recall = shared / len(predicted), shared / len(gold)
-    return 2 * precision * recall / (precision + recall)
-
-
-_RULES: dict[str, Callable[[str, str], float]] = {
-    "hotpotqa": hotpotqa_f1,
-    "musique": musique_f1,
-    "jsonl": musique_f1,
+_RULES: dict[str, Agreement] = {
+    "hotpotqa": hotpotqa_scores,
+    "2wikimultihopqa": hotpotqa_scores,
+    "musique": musique_scores,
+    "iirc": span_scores,
+    "ircot": span_scores,
+    "jsonl": musique_scores,
 }
 
 
-def _rule(dataset: str) -> Callable[[str, str], float]:
+def _rule(dataset: str) -> Agreement:
     if dataset not in _RULES:
         raise UnknownNameError(f"there is no scoring rule for {dataset!r}; there are: {', '.join(_RULES)}")
     return _RULES[dataset]

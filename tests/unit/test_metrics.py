@@ -1,15 +1,20 @@
+import json
+
+import ftfy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.datasets import DATASETS
 from cotrail.errors import UnknownNameError
-from cotrail.metrics.answer import AnswerScores, answer_scores, normalized
-from cotrail.metrics.support import content_key, support_recall
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph
+from cotrail.metrics.answer import answer_scores, tuning_f1
+from cotrail.metrics.drop import drop_scores, predicted_spans, published_spans
+from cotrail.metrics.mending import mended
+from cotrail.metrics.words import AnswerScores, normalized
 
-datasets = st.sampled_from(DATASETS)
+WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")
+BY_SPANS = ("iirc", "ircot")
+
+datasets = st.sampled_from(WORD_BY_WORD)
 answers = st.one_of(
     st.text(),
     st.lists(st.sampled_from(["yes", "no", "the", "a", "red", "fox", "No.", "ink"]), max_size=5).map(" ".join),
@@ -51,6 +56,8 @@ def test_answers_are_normalized(answer: str, expected: str) -> None:
         ("hotpotqa", "Yes.", "yes", 1, 1),
         ("hotpotqa", "", "ink", 0, 0),
         ("hotpotqa", "the", "a", 1, 0),
+        ("2wikimultihopqa", "The no.", "no", 1, 1),
+        ("2wikimultihopqa", "no", "no way", 0, 0),
         ("musique", "yes it is", "yes", 0, 1 / 2),
         ("musique", "the", "a", 1, 1),
         ("musique", "", "ink", 0, 0),
@@ -69,17 +76,21 @@ def test_the_best_of_several_answers_counts_for_each_score() -> None:
     assert scores("musique", "Hall", "Stanley Hall", "Hall") == (1, 1)
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("dataset", WORD_BY_WORD + BY_SPANS)
 def test_without_published_answers_there_are_no_scores(dataset: str) -> None:
     assert answer_scores(dataset, "ink", ()) is None
 
 
 def test_an_unknown_dataset_has_no_rule() -> None:
-    with pytest.raises(UnknownNameError, match="hotpotqa, musique, jsonl"):
+    with pytest.raises(UnknownNameError, match="hotpotqa, 2wikimultihopqa, musique, iirc, ircot, jsonl"):
         answer_scores("squad", "ink", ("ink",))
 
 
-@given(dataset=datasets, prediction=answers, golds=st.lists(answers, min_size=1, max_size=3))
+@given(
+    dataset=st.sampled_from(WORD_BY_WORD + BY_SPANS),
+    prediction=answers,
+    golds=st.lists(answers, min_size=1, max_size=3),
+)
 def test_scores_are_between_0_and_1(dataset: str, prediction: str, golds: list[str]) -> None:
     result = answer_scores(dataset, prediction, golds)
     assert result is not None
@@ -95,7 +106,7 @@ def test_scores_do_not_tell_prediction_and_answer_apart(dataset: str, one: str, 
 @given(dataset=datasets, answer=answers)
 def test_an_answer_with_words_agrees_with_itself(dataset: str, answer: str) -> None:
     worded = answer + " fox"
-    assert answer_scores(dataset, worded, (worded,)) == AnswerScores(em=1, f1=1)
+    assert answer_scores(dataset, worded, (worded,)) == AnswerScores(em=1, f1=1, precision=1, recall=1)
 
 
 @given(dataset=datasets, prediction=answers, golds=st.lists(answers, min_size=1, max_size=3), more=answers)
@@ -114,53 +125,92 @@ def test_normalizing_twice_changes_nothing_more(answer: str) -> None:
     assert not set(once.split()) & {"a", "an", "the"}
 
 
-# Support.
+# Answers of several spans.
 
-
-def paragraph(title: str, text: str) -> Paragraph:
-    return Paragraph(id=f"{title}-{text}", title=title, text=text)
-
-
-def gold(*contents: tuple[str, str]) -> tuple[GoldParagraph, ...]:
-    return tuple(GoldParagraph(title=title, text=text) for title, text in contents)
-
-
-def test_recall_is_the_share_of_gold_paragraphs_collected() -> None:
-    collected = [paragraph("Ink", "Stains."), paragraph("Pen", "Writes."), paragraph("Ink", "Stains.")]
-    assert support_recall(collected, gold(("Ink", "Stains."), ("Paper", "Pulp."))) == 1 / 2
-    assert support_recall(collected, gold(("Ink", "Stains."), ("Ink", "Stains."))) == 1
-    assert support_recall([], gold(("Ink", "Stains."))) == 0
-
-
-def test_without_gold_there_is_no_recall() -> None:
-    assert support_recall([paragraph("Ink", "Stains.")], ()) is None
-
-
-def test_white_space_case_and_marks_beyond_ascii_do_not_matter() -> None:
-    assert content_key("Alû  demon", "It\u2019s\u00a0so.") == content_key("AL DEMON", "Its so .")
+phrases = st.lists(st.sampled_from(["ink", "pen", "5", "5.0", "the", "red-fox", "1,000"]), max_size=3).map(" ".join)
+span_lists = st.lists(phrases, min_size=1, max_size=9)
 
 
 @pytest.mark.parametrize(
-    "other", [("Ink", "Stain."), ("Inks", "tains."), ("", "InkStains."), ("Stains.", "Ink"), ("Ink!", "Stains.")]
+    ("prediction", "answer", "em", "f1"),
+    [
+        ("53 years", "53", 0, 0.67),
+        ("5", "5.0", 1, 1),
+        ("5", "five", 0, 0),
+        ("20 October 1952", "October 20, 1952", 0, 1),
+        ("in 1952", "in 1953", 0, 0),
+        ("The well-known fox", "well known fox", 1, 1),
+        ("red red", "red", 0, 1),
+        ("So the answer is: Ink.", "ink", 1, 1),
+        ('"ink"', "ink", 1, 1),
+        ("", "the", 1, 1),
+        ("", "ink", 0, 0),
+        ("doesnâ€™t", "doesn't", 1, 1),
+        ('["ink", "pen"]', '["pen", "ink"]', 1, 1),
+        ("[ink, pen", '["pen", "ink"]', 1, 1),
+        ('["ink", "ink", "pen"]', '["pen", "pen", "ink"]', 1, 0.67),
+        ("ink", '["pen", "ink"]', 0, 0.5),
+        ("ink, pen", '["pen", "ink"]', 0, 0.33),
+        ('["ink", "ink"]', "ink", 0, 0.5),
+        ('["red ink", "pen"]', '["ink", "pen", "paper"]', 0, 0.56),
+    ],
 )
-def test_other_content_is_another_paragraph(other: tuple[str, str]) -> None:
-    assert content_key(*other) != content_key("Ink", "Stains.")
+def test_answers_by_drops_rules(prediction: str, answer: str, em: float, f1: float) -> None:
+    assert scores("iirc", prediction, answer) == scores("ircot", prediction, answer) == (em, f1)
 
 
-def test_paragraphs_in_other_scripts_are_told_apart() -> None:
-    assert content_key("東京", "日本の首都 2014") != content_key("京都", "日本の都市 2014")
-    assert content_key("東京", "日本の 首都") == content_key("東京", "日本の首都")
+@pytest.mark.parametrize(
+    ("prediction", "spans"),
+    [
+        ('["Paris, France", "ink"]', ("Paris", " France", " ink")),
+        ("a, b]", ("a", " b")),
+        ("a, b", ("a, b",)),
+        ("[So the answer is: a., b]", ("a", " b")),
+        ("The first line.\nSo the answer is: a.", ("The first line.\nSo the answer is: a.",)),
+    ],
+)
+def test_a_prediction_is_taken_for_a_list_as_the_released_code_does(prediction: str, spans: tuple[str, ...]) -> None:
+    assert predicted_spans(prediction) == spans
 
 
-contents = st.tuples(st.text(max_size=4), st.text(max_size=4))
+@pytest.mark.parametrize("answer", ["ink", "[sic]", "[1, 2]", "[]", '["ink"', '{"a": "b"}', '"ink"'])
+def test_a_published_answer_that_is_no_list_of_texts_is_one_span(answer: str) -> None:
+    assert published_spans(answer) == (answer,)
 
 
-@given(collected=st.lists(contents), wanted=st.lists(contents, min_size=1))
-def test_recall_is_between_0_and_1_and_full_with_all_gold(
-    collected: list[tuple[str, str]], wanted: list[tuple[str, str]]
-) -> None:
-    paragraphs = [paragraph(*content) for content in collected]
-    recall = support_recall(paragraphs, gold(*wanted))
-    assert recall is not None
-    assert 0 <= recall <= 1
-    assert support_recall(paragraphs + [paragraph(*content) for content in wanted], gold(*wanted)) == 1
+def test_of_several_answers_the_one_that_agrees_best_counts_for_all_scores() -> None:
+    best = answer_scores("ircot", "ink", ("ink pen", "the ink", "ink and paper"))
+    assert best == AnswerScores(em=1, f1=1, precision=1, recall=1)
+
+
+def test_hyperparameters_are_chosen_by_the_main_answer_alone() -> None:
+    assert tuning_f1("ink", ("blue ink", "ink")) == 0.67
+    assert tuning_f1("no", ("no way",)) == 0.67
+    assert tuning_f1("ink", ()) is None
+
+
+@given(predicted=span_lists, gold=span_lists)
+def test_spans_score_between_0_and_1_whatever_their_order(predicted: list[str], gold: list[str]) -> None:
+    ours = drop_scores(predicted, gold)
+    assert all(0 <= score <= 1 for score in (ours.em, ours.f1, ours.precision, ours.recall))
+    turned = drop_scores(predicted[::-1], gold)
+    assert turned.em == ours.em
+    assert turned.f1 == pytest.approx(ours.f1, abs=0.011)
+
+
+@given(gold=span_lists)
+def test_spans_agree_with_themselves_and_less_with_a_part_of_them(gold: list[str]) -> None:
+    whole = drop_scores(gold, gold)
+    assert whole == AnswerScores(em=1, f1=1, precision=1, recall=1)
+    assert drop_scores([*gold, "else"], gold).f1 < 1
+
+
+@given(spans=st.lists(st.text(), min_size=1))
+def test_an_answer_of_several_spans_comes_out_of_its_json(spans: list[str]) -> None:
+    assert published_spans(json.dumps(spans)) == tuple(spans)
+    assert published_spans(json.dumps(spans, ensure_ascii=False)) == tuple(spans)
+
+
+@given(text=st.text(alphabet=st.characters(max_codepoint=0x2FF)))
+def test_text_is_mended_as_ftfy_does(text: str) -> None:
+    assert mended(text) == ftfy.fix_text(text)

@@ -1,0 +1,77 @@
+"""How sure the difference between two systems is, and how far results spread over demonstration sets."""
+
+import statistics
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from cotrail.errors import InputError
+
+_AT_ONCE = 2_000_000
+"""How many values are drawn at once, which bounds the memory."""
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """By how much one system is better than another on the same questions: the mean and its confidence interval.
+
+    p_value: how probable a difference at least this large, either way, would be if there were none.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
+class Spread(Struct, frozen=True, kw_only=True):
+    """A mean, and the sample standard deviation (n - 1); None of a single value."""
+
+    mean: float
+    deviation: float | None
+
+
+def paired_difference(
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    seed: int,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> Difference:
+    """The mean of `ours` - `theirs`, question by question, with a paired bootstrap over the questions.
+
+    The interval lies between the percentiles of the resampled means; the p-value is the share of them that are as far
+    from the mean as the mean is from 0, the sample itself counted as one (Davison & Hinkley 1997, section 4.4).
+    InputError where there are no questions, or not as many on both sides.
+    """
+    if len(ours) != len(theirs) or not ours:
+        raise InputError(
+            f"{len(ours)} and {len(theirs)} scores can't be compared: give those of both systems on the same questions"
+        )
+    import numpy
+
+    differences = numpy.asarray(ours, dtype=float) - numpy.asarray(theirs, dtype=float)
+    chance, count = numpy.random.default_rng(seed), len(differences)
+    resampled = numpy.empty(resamples)
+    rows = max(1, _AT_ONCE // count)
+    for start in range(0, resamples, rows):
+        chosen = chance.integers(count, size=(min(rows, resamples - start), count))
+        resampled[start : start + rows] = differences[chosen].mean(axis=1)
+    mean = float(differences.mean())
+    low, high = numpy.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    extreme = numpy.count_nonzero(numpy.abs(resampled - mean) >= abs(mean))
+    return Difference(mean=mean, low=float(low), high=float(high), p_value=(1 + int(extreme)) / (1 + resamples))
+
+
+def mean_and_deviation(values: Sequence[float]) -> Spread:
+    """The mean and the sample standard deviation of the results of several demonstration sets; InputError for none."""
+    if not values:
+        raise InputError("there are no results to take the mean of; wait until a run is finished")
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(mean=statistics.mean(values), deviation=deviation)
+
+
+def released_mean_and_deviation(percentages: Sequence[float]) -> Spread:
+    """The same as the released code of IRCoT has it (`run.py`): percentages are rounded to 0.1 before and after."""
+    spread = mean_and_deviation([round(value, 1) for value in percentages])
+    deviation = None if spread.deviation is None else round(spread.deviation, 1)
+    return Spread(mean=round(spread.mean, 1), deviation=deviation)

@@ -3,7 +3,7 @@
 `celery -A benchmarks.costless worker ...` is the worker of `workers.app` with two methods of its station replaced.
 """
 
-from cotrail.actions import Generated, Until
+from cotrail.actions import Field, Generated, Scope, Until
 from cotrail.generation.generator import Sampling
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Prompt
@@ -28,7 +28,7 @@ class CostlessGenerator:
 
     identity = "costless"
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:  # noqa: ARG002
+    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
         """The next sentence, or the answer."""
         text = SENTENCES[len(prompt.sentences)] if until == "sentence" else "Grayle"
         return Generated(
@@ -51,7 +51,15 @@ class CostlessRetriever:
 
     revision = "costless"
 
-    def search(self, query: str, count: int, titles: tuple[str, ...] = ()) -> tuple[Hit, ...]:  # noqa: ARG002
+    def search(
+        self,
+        query: str,
+        count: int,
+        titles: tuple[str, ...] = (),
+        *,
+        scope: Scope = "only",
+        field: Field = "all",
+    ) -> tuple[Hit, ...]:
         """The first `count` of them."""
         return HITS[:count]
 

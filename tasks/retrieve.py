@@ -20,4 +20,7 @@ def search(here: Station, claim: Claim) -> Retrieved:
     """Searches the run's corpus."""
     action = claim.action
     assert isinstance(action, Retrieve)  # noqa: S101 - the queue holds nothing else
-    return Retrieved(hits=here.retriever(claim.run).search(action.query, action.count, action.titles))
+    retriever = here.retriever(claim.run)
+    return Retrieved(
+        hits=retriever.search(action.query, action.count, action.titles, scope=action.scope, field=action.field)
+    )

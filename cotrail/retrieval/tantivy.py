@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import tantivy
 
+from cotrail.actions import Field, Scope
 from cotrail.errors import CorpusError
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.retrieval.analysis import ANALYZER, english, plain
@@ -24,6 +25,9 @@ K1, B = 1.2, 0.75
 
 HEAP_BYTES = 4_000_000_000
 """How much the writer may hold before it begins a second segment. It takes only what it fills."""
+
+MAX_OF_A_TITLE = 10_000
+"""More paragraphs than any page has."""
 
 PROGRESS_EVERY = 1_000
 """After how many paragraphs progress is told."""
@@ -184,20 +188,36 @@ class TantivyRetriever:
         """The digest of everything that decides a search's result."""
         return self.manifest.revision
 
-    def search(self, query: str, count: int, titles: tuple[str, ...] = ()) -> tuple[Hit, ...]:
+    def search(
+        self, query: str, count: int, titles: tuple[str, ...] = (), *, scope: Scope = "only", field: Field = "all"
+    ) -> tuple[Hit, ...]:
         """The best `count` paragraphs, the best first, equal scores by paragraph id.
 
-        The query is plain words. titles: where given, only paragraphs of exactly these titles, their scores as ever.
+        The query is plain words. titles: where given, only paragraphs of these titles: with the scope `only`, exactly
+        these, their scores as ever; with `after`, the words of the titles are searched for in titles too, and of the
+        best `count` those of these titles are kept, whatever their case (IRCoT's released code).
         """
-        words = self._analyzer.analyze(plain(query))
+        words = self._words(query)
         if count < 1 or not words:
             return ()
-        found = [(score, self._load(address)) for score, address in self._best(self._query(words, titles), count)]
+        fields = ("title",) if field == "title" else ("title", "text")
+        if titles and scope == "after":
+            return self._picked(self._named(self._matches(words, fields), titles), count, titles)
+        matches = self._matches(words, fields)
+        return self._ranked(self._titled(matches, titles) if titles else matches, count)
+
+    def _ranked(self, query: tantivy.Query, count: int) -> tuple[Hit, ...]:
+        found = [(score, self._load(address)) for score, address in self._best(query, count)]
         found.sort(key=lambda hit: (-hit[0], hit[1].id))
         return tuple(
             Hit(paragraph=paragraph, rank=rank, score=score)
             for rank, (score, paragraph) in enumerate(found[:count], start=1)
         )
+
+    def _picked(self, query: tantivy.Query, count: int, titles: Sequence[str]) -> tuple[Hit, ...]:
+        wanted = {title.strip().lower() for title in titles}
+        hits = (hit for hit in self._ranked(query, count) if hit.paragraph.title.strip().lower() in wanted)
+        return tuple(msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
         """Those of the paragraphs that are there, by id."""
@@ -207,18 +227,33 @@ class TantivyRetriever:
         hits = self._searcher.search(query, limit=len(ids), count=False).hits
         return {paragraph.id: paragraph for paragraph in (self._load(address) for _, address in hits)}
 
-    def _query(self, words: Sequence[str], titles: Sequence[str]) -> tantivy.Query:
-        matches = tantivy.Query.boolean_query(
+    def titled(self, title: str) -> tuple[Paragraph, ...]:
+        """The paragraphs of exactly this title, by id."""
+        query = tantivy.Query.term_query(self._schema, "whole_title", title, "basic")
+        hits = self._searcher.search(query, limit=MAX_OF_A_TITLE, count=False).hits
+        return tuple(sorted((self._load(address) for _, address in hits), key=lambda paragraph: paragraph.id))
+
+    def _words(self, text: str) -> list[str]:
+        return self._analyzer.analyze(plain(text))
+
+    def _matches(self, words: Sequence[str], fields: Sequence[str]) -> tantivy.Query:
+        return tantivy.Query.boolean_query(
             [
                 (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, field, word, "freq"))
-                for field in ("title", "text")
+                for field in fields
                 for word in words
             ]
         )
-        if not titles:
-            return matches
+
+    def _titled(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
         titled = tantivy.Query.term_set_query(self._schema, "whole_title", list(titles))
         return matches.and_must_match(tantivy.Query.const_score_query(titled, 0.0))
+
+    def _named(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
+        """Adds the titles' words to the query: one title's must be met, several only count."""
+        occur = tantivy.Occur.Must if len(titles) == 1 else tantivy.Occur.Should
+        named = [self._matches(words, ("title",)) for title in titles if (words := self._words(title))]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, matches), *((occur, query) for query in named)])
 
     def _best(self, query: tantivy.Query, count: int) -> list[tuple[float, tantivy.DocAddress]]:
         """The best hits, and with more than one segment all that tie with the last of them."""

@@ -28,10 +28,20 @@ def collect(
             break
         if len(paragraph.text.split(" ")) > settings.max_paragraph_words:
             continue
-        if any(_alike(paragraph, other, settings.duplicate_similarity) for other in collected):
+        if _is_duplicate(paragraph, collected, settings):
             continue
         collected += (paragraph,)
     return collected
+
+
+def _is_duplicate(paragraph: Paragraph, collected: tuple[Paragraph, ...], settings: RetrievalSettings) -> bool:
+    if (
+        settings.duplicates == "released"
+        and any(paragraph.title == other.title for other in collected)
+        and any(paragraph.text == other.text for other in collected)
+    ):
+        return True
+    return any(_alike(paragraph, other, settings.duplicate_similarity) for other in collected)
 
 
 def _alike(one: Paragraph, other: Paragraph, similarity: float) -> bool:

@@ -1,4 +1,4 @@
-"""NoR: the reader without any paragraph, by what the model knows (IRCoT, section 4.1)."""
+"""NoR: the reader without any retrieval, by what the model knows (IRCoT, section 4.1)."""
 
 from cotrail.actions import Answer, System
 from cotrail.questions import Question
@@ -8,5 +8,5 @@ from cotrail.systems.settings import NoRetrievalSettings
 
 def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
     """Asks the model at once."""
-    answer = yield from read(question, (), shots, settings.reading)
+    answer = yield from read(question, (), shots, settings.reading, settings.prompting)
     return Answer(text=answer)

@@ -3,6 +3,7 @@
 from cotrail.actions import Answer, Retrieve, System
 from cotrail.questions import Question
 from cotrail.systems.collecting import collect, query_of
+from cotrail.systems.pages import find_pages
 from cotrail.systems.reading import Shots, read
 from cotrail.systems.settings import OneStepSettings
 
@@ -10,7 +11,13 @@ from cotrail.systems.settings import OneStepSettings
 def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> System:
     """Retrieves with the question alone."""
     retrieval = settings.retrieval
-    found = yield Retrieve(query=query_of(question.text, retrieval), count=retrieval.retrieval_count)
+    titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
+    query = query_of(question.text, retrieval)
+    found = yield Retrieve(
+        query=query, count=retrieval.retrieval_count, titles=titles, scope=settings.pages.scope if titles else "only"
+    )
     paragraphs = collect((), found, retrieval)
-    answer = yield from read(question, paragraphs, shots, settings.reading, retrieval.prompt_paragraph_words)
+    if settings.reading.reader == "none":
+        return Answer(text="", paragraphs=paragraphs)
+    answer = yield from read(question, paragraphs, shots, settings.reading, settings.prompting, retrieval)
     return Answer(text=answer, paragraphs=paragraphs)

@@ -109,6 +109,40 @@ def test_titles_restrict_the_search_and_leave_scores_as_they_are(make_retriever:
     assert found(retriever, "ink", 3, ("Paper",)) == []
 
 
+def test_the_paragraphs_of_a_title_are_found_whatever_its_words(make_retriever: Make) -> None:
+    it = [Paragraph(id=id_, title="It", text=f"It is {id_}.") for id_ in ("z", "y")]
+    retriever = make_retriever([PAPER, *it, Paragraph(id="w", title="it", text="Another.")])
+    assert retriever.titled("It") == (it[1], it[0])
+    assert retriever.titled("Nothing") == ()
+
+
+def test_a_search_of_titles_alone_ignores_what_stands_in_the_text(make_retriever: Make) -> None:
+    retriever = make_retriever([PAPER, INK, PEN])
+    assert [hit.paragraph.id for hit in retriever.search("a pen for paper", 3, field="title")] == ["b", "c"]
+    assert retriever.search("liquid", 3, field="title") == ()
+
+
+def test_titles_after_the_search_pick_from_its_best_and_add_to_the_score(make_retriever: Make) -> None:
+    retriever = make_retriever([PAPER, INK, PEN])
+    plain_scores = {hit.paragraph.id: hit.score for hit in retriever.search("ink", 3)}
+    assert found(retriever, "ink", 1) == ["a"]
+    assert retriever.search("ink", 1, ("Paper", "Pen"), scope="after")[0].paragraph == PEN
+    (pen,) = retriever.search("ink", 2, ("PEN ", "Nowhere"), scope="after")
+    assert (pen.paragraph, pen.rank) == (PEN, 1)
+    assert pen.score > plain_scores["c"]
+
+
+def test_fewer_than_asked_for_come_back_where_others_rank_higher(make_retriever: Make) -> None:
+    retriever = make_retriever([PAPER, INK, PEN, Paragraph(id="d", title="Stains", text="Paper, paper, ink and ink.")])
+    assert retriever.search("ink stains paper", 1, ("Pen", "Paper"), scope="after") == ()
+
+
+def test_one_title_after_the_search_must_be_met(make_retriever: Make) -> None:
+    retriever = make_retriever([PAPER, INK, PEN])
+    assert [hit.paragraph for hit in retriever.search("ink", 3, ("Ink",), scope="after")] == [INK]
+    assert [hit.paragraph for hit in retriever.search("wood", 3, ("Ink",), scope="after")] == [INK]
+
+
 def test_paragraphs_are_found_by_their_ids(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN])
     assert retriever.paragraphs(["a", "nowhere", "b", "a"]) == {"a": INK, "b": PAPER}

@@ -2,7 +2,20 @@
 
 import pytest
 
-from cotrail.actions import Action, Answer, Failure, Generated, Read, Reason, Retrieve, Retrieved, StepFailed, System
+from cotrail.actions import (
+    Action,
+    Answer,
+    Failure,
+    Generated,
+    Read,
+    Reason,
+    Result,
+    Retrieve,
+    Retrieved,
+    StepFailed,
+    System,
+    Together,
+)
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
@@ -80,7 +93,7 @@ class Hand:
     def queries(self) -> list[str]:
         return [action.query for action in self.asked if isinstance(action, Retrieve)]
 
-    def reply(self, *results: Retrieved | Generated) -> Answer | None:
+    def reply(self, *results: Retrieved | Generated | tuple[Result, ...]) -> Answer | None:
         for result in results:
             try:
                 self._take(self._system.send(result))
@@ -92,8 +105,9 @@ class Hand:
         self._take(self._system.throw(StepFailed(Failure(type=kind, message="it says"))))
 
     def _take(self, yielded: object) -> None:
-        assert isinstance(yielded, Action)
-        self.asked.append(yielded)
+        for action in yielded.actions if isinstance(yielded, Together) else (yielded,):
+            assert isinstance(action, Action)
+            self.asked.append(action)
 
 
 def open_ircot(text: str = QUESTION.text, settings: IRCoTSettings | None = None) -> Hand:

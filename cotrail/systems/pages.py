@@ -1,0 +1,40 @@
+"""The pages that a question with a pinned passage searches (IRCoT, appendix B: IIRC)."""
+
+from cotrail.actions import Reason, Retrieve, Retrieved, StepFailed, Together
+from cotrail.prompting.prompt import AnswerForm, Demonstrations, Prompt
+from cotrail.prompting.titles import parse_titles, title_question
+from cotrail.questions import Question
+from cotrail.systems.reading import Part, Shots, instructed, pinned_paragraph, text_of
+from cotrail.systems.settings import PageSettings, PromptSettings
+
+
+def find_pages(
+    question: Question, shots: Shots, settings: PageSettings, prompting: PromptSettings
+) -> Part[tuple[str, ...]]:
+    """Has the model name pages, and returns the corpus's nearest titles, each once; none leaves searches unscoped.
+
+    A question that pins no passage searches the whole corpus.
+    """
+    pinned = pinned_paragraph(question)
+    if pinned is None:
+        return ()
+    demonstrations = shots.get(AnswerForm.TITLES, Demonstrations())
+    prompt = Prompt(
+        demonstrations=demonstrations,
+        paragraphs=(pinned,),
+        question=instructed(title_question(question.text, settings.count), demonstrations.instruction),
+        drop=prompting.drop,
+    )
+    try:
+        written = text_of((yield Reason(prompt=prompt, max_tokens=settings.max_tokens, until="line")))
+    except StepFailed as failed:
+        if failed.failure.type != "EmptyGenerationError":
+            raise
+        return ()
+    titles = parse_titles(written)[: settings.count]
+    if not titles:
+        return ()
+    found = yield Together(tuple(Retrieve(query=title, count=1, field="title") for title in titles))
+    assert isinstance(found, tuple)  # noqa: S101 - what a Together is answered with
+    hits = (hit for each in found if isinstance(each, Retrieved) for hit in each.hits)
+    return tuple(dict.fromkeys(hit.paragraph.title for hit in hits))

@@ -1,0 +1,170 @@
+"""Questions about a passage (IIRC), held against appendix B of the IRCoT paper, and the answer without a reader."""
+
+import pytest
+
+from cotrail.actions import Answer, Reason, Retrieve
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
+from cotrail.questions import GoldParagraph, Question
+from cotrail.systems.ircot import ircot
+from cotrail.systems.no_retrieval import no_retrieval
+from cotrail.systems.one_step import one_step
+from cotrail.systems.settings import (
+    IRCoTSettings,
+    NoRetrievalSettings,
+    OneStepSettings,
+    PageSettings,
+    PromptSettings,
+    ReaderSettings,
+    RetrievalSettings,
+)
+from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, chain, found, wrote
+
+PASSAGE = GoldParagraph(title="Ada", text="Ada went to school in Wend and built the Long Bridge.")
+ABOUT = Question(id="q2", text="How old is the town of her school?", pinned=PASSAGE)
+PINNED = Paragraph(id="", title=PASSAGE.title, text=PASSAGE.text).digest
+WEND = Paragraph(id="w", title="Wend", text="Wend is a town.")
+
+
+def asked_titles(hand: Hand) -> list[tuple[str, tuple[str, ...]]]:
+    return [(action.query, action.titles) for action in hand.asked if isinstance(action, Retrieve)]
+
+
+def test_the_pages_are_named_first_and_later_searches_keep_to_them() -> None:
+    hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings()))
+    assert isinstance(hand.last, Reason)
+    assert (hand.last.until, hand.last.prompt.demonstrations) == ("line", SHOTS[AnswerForm.TITLES])
+    assert [paragraph.digest for paragraph in hand.last.prompt.paragraphs] == [PINNED]
+    assert hand.last.prompt.question == (
+        "The question is: 'How old is the town of her school?'. Generate titles of 3 Wikipedia pages that have "
+        "relevant information to answer this question."
+    )
+    hand.reply(wrote('["Wend (town)", "Long Bridge"]'))
+    assert hand.asked[1:] == [Retrieve(query=t, count=1, field="title") for t in ("Wend (town)", "Long Bridge")]
+    hand.reply((found(WEND), found(WEND)), found(WEND), wrote("Wend is old."), found(), wrote("So the answer is: 9."))
+    assert {titles for _, titles in asked_titles(hand)[2:]} == {("Wend",)}
+    assert hand.shape == ["Reason", "Retrieve", "Retrieve", "Retrieve", "Reason", "Retrieve", "Reason", "Read"]
+
+
+def test_ircot_collects_the_passage_first_and_it_takes_one_of_the_places() -> None:
+    settings = IRCoTSettings(retrieval=RetrievalSettings(max_paragraphs=3))
+    hand = Hand(ircot(ABOUT, SHOTS, settings))
+    hand.reply(wrote("Wend"), (found(WEND),), found(*PEOPLE[:3]), wrote("So the answer is: 9."))
+    answer = hand.reply(wrote("9"))
+    assert answer is not None
+    assert [paragraph.digest for paragraph in answer.paragraphs] == [PINNED, PEOPLE[0].digest, PEOPLE[1].digest]
+    assert hand.read.prompt.paragraphs == answer.paragraphs
+
+
+def test_one_step_retrieval_shows_the_passage_on_top_and_does_not_collect_it() -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
+    hand.reply(wrote("Wend"), (found(WEND),), found(*PEOPLE[:2]))
+    assert [paragraph.digest for paragraph in hand.read.prompt.paragraphs] == [PINNED, *(p.digest for p in PEOPLE[:2])]
+    assert hand.reply(wrote("9")) == Answer(text="9", paragraphs=PEOPLE[:2])
+
+
+def test_without_retrieval_the_passage_is_all_there_is() -> None:
+    hand = Hand(no_retrieval(ABOUT, SHOTS, NoRetrievalSettings()))
+    assert [paragraph.digest for paragraph in hand.read.prompt.paragraphs] == [PINNED]
+
+
+@pytest.mark.parametrize("written", ["[]", '""', " , "])
+def test_where_no_page_is_named_the_whole_corpus_is_searched(written: str) -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
+    hand.reply(wrote(written))
+    assert isinstance(hand.last, Retrieve)
+    assert (hand.last.titles, hand.last.scope, hand.last.field) == ((), "only", "all")
+
+
+def test_where_the_model_names_nothing_at_all_the_whole_corpus_is_searched() -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
+    hand.fail("EmptyGenerationError")
+    assert isinstance(hand.last, Retrieve)
+    assert hand.last.titles == ()
+
+
+def test_only_so_many_pages_are_looked_up_as_were_asked_for() -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(pages=PageSettings(count=2))))
+    hand.reply(wrote('["One", "Two", "Three"]'))
+    assert [query for query, _ in asked_titles(hand)] == ["One", "Two"]
+
+
+def test_the_scope_is_the_setting_s() -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(pages=PageSettings(scope="after"))))
+    hand.reply(wrote("Wend"), (found(WEND),))
+    assert isinstance(hand.last, Retrieve)
+    assert (hand.last.titles, hand.last.scope) == (("Wend",), "after")
+
+
+def test_without_title_demonstrations_the_bare_question_is_asked() -> None:
+    shots = dict(SHOTS)
+    del shots[AnswerForm.TITLES]
+    hand = Hand(one_step(ABOUT, shots, OneStepSettings()))
+    assert isinstance(hand.last, Reason)
+    assert hand.last.prompt.render().startswith("Wikipedia Title: Ada\nAda went")
+
+
+# Without a reader
+
+
+def test_the_chain_s_own_answer_ends_ircot_without_a_reader() -> None:
+    hand = Hand(ircot(QUESTION, SHOTS, IRCoTSettings(reading=ReaderSettings(reader="none"))))
+    answer = hand.reply(*chain("Ada built it.", "So the answer is: Rome."))
+    assert answer == Answer(text="Rome", sentences=("Ada built it.", "So the answer is: Rome."))
+    assert "Read" not in hand.shape
+
+
+def test_a_chain_that_states_nothing_is_the_answer_as_a_whole() -> None:
+    settings = IRCoTSettings(reading=ReaderSettings(reader="none"), max_sentences=2)
+    hand = Hand(ircot(QUESTION, SHOTS, settings))
+    answer = hand.reply(*chain("Ada built it.", "It is long."))
+    assert answer is not None
+    assert answer.text == "Ada built it. It is long."
+
+
+def test_one_step_retrieval_without_a_reader_only_collects() -> None:
+    hand = Hand(one_step(QUESTION, SHOTS, OneStepSettings(reading=ReaderSettings(reader="none"))))
+    assert hand.reply(found(*PEOPLE[:2])) == Answer(text="", paragraphs=PEOPLE[:2])
+
+
+# Instructions (Flan-T5), and the released rules
+
+FLAN = {
+    AnswerForm.COT: "Answer the following question by reasoning step-by-step.",
+    AnswerForm.DIRECT: "Answer the following question.",
+    AnswerForm.TITLES: "Answer the following question.",
+}
+FLAN_SHOTS = {
+    form: Demonstrations(items=(Demonstration(id=form, paragraphs=(), question=f"{line}\nIs it?", answer=form),))
+    for form, line in FLAN.items()
+}
+
+
+def test_a_question_is_asked_with_the_demonstrations_instruction() -> None:
+    hand = Hand(ircot(QUESTION, FLAN_SHOTS, IRCoTSettings(reading=ReaderSettings(reader="cot"))))
+    hand.reply(found(), wrote("So the answer is: Rome."))
+    prompts = [action.prompt.question for action in hand.asked if not isinstance(action, Retrieve)]
+    assert prompts == [f"{FLAN[AnswerForm.COT]}\n{QUESTION.text}"] * 2
+
+
+def test_the_released_reader_always_has_the_short_instruction() -> None:
+    reading = ReaderSettings(reader="cot", instruction="released")
+    hand = Hand(no_retrieval(QUESTION, FLAN_SHOTS, NoRetrievalSettings(reading=reading)))
+    assert hand.read.prompt.question == f"Answer the following question.\n{QUESTION.text}"
+    hand = Hand(no_retrieval(QUESTION, SHOTS, NoRetrievalSettings(reading=reading)))
+    assert hand.read.prompt.question == QUESTION.text
+
+
+def test_prompts_say_which_demonstrations_go_first() -> None:
+    hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings(prompting=PromptSettings(drop="released"))))
+    hand.reply(wrote("Wend"), (found(WEND),), found(), wrote("So the answer is: 9."))
+    assert {action.prompt.drop for action in hand.asked if not isinstance(action, Retrieve)} == {"released"}
+
+
+@pytest.mark.parametrize(("duplicates", "kept"), [("alike", 3), ("released", 2)])
+def test_the_released_code_takes_one_s_title_and_another_s_text_for_a_duplicate(duplicates: str, kept: int) -> None:
+    mixed = Paragraph(id="m", title=PEOPLE[0].title, text=PEOPLE[1].text)
+    settings = OneStepSettings(retrieval=RetrievalSettings(duplicates=duplicates))  # type: ignore[arg-type]
+    hand = Hand(one_step(QUESTION, SHOTS, settings))
+    hand.reply(found(PEOPLE[0], PEOPLE[1], mixed))
+    assert len(hand.read.prompt.paragraphs) == kept

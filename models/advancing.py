@@ -20,7 +20,7 @@ from cotrail.replay import Failed, Finished, Next, Step, advance
 from models.encoding import failure_of, request_of
 from models.histories import read_histories
 from models.rows import Rows, recordset
-from models.runs import Runs
+from models.runs import RunPlan, Runs
 from models.statements import NEW_STEPS, NEW_UNSENT_STEPS
 from models.tables import QuestionStatus, questions
 
@@ -35,9 +35,9 @@ class Dispatch(Struct, frozen=True):
 
 
 class Unsaved(Struct, frozen=True, kw_only=True):
-    """A step that is to follow, and the question it belongs to."""
+    """A step that is to follow, and the run and the question it belongs to."""
 
-    run_id: str
+    run: RunPlan
     question_id: int
     step: Step
 
@@ -84,7 +84,7 @@ def advance_questions(
             continue
         match outcome:
             case Next():
-                following += (Unsaved(run_id=row["run_id"], question_id=row["id"], step=step) for step in outcome.steps)
+                following += (Unsaved(run=plan, question_id=row["id"], step=step) for step in outcome.steps)
             case Finished(answer):
                 ended.append(
                     _end(
@@ -108,11 +108,12 @@ def record_steps(connection: Connection, following: Sequence[Unsaved], *, send: 
         return {}
     rows = [
         {
-            "run_id": unsaved.run_id,
+            "run_id": unsaved.run.id,
             "question_id": unsaved.question_id,
             "sequence": unsaved.step.sequence,
             "kind": kind(unsaved.step.action),
             "fingerprint": unsaved.step.fingerprint,
+            "shared_in": unsaved.run.shared_in,
             "request": request_of(unsaved.step.action),
         }
         for unsaved in following

@@ -31,6 +31,9 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 
     id: str
     created_at: datetime
+    experiment_id: str | None
+    cell: str | None
+    reuse: bool
     state: str
     system: str
     system_version: int
@@ -62,6 +65,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 class StepCounts(Struct, frozen=True, kw_only=True):
     """The steps of one kind in a run.
 
+    adopted: those of the finished whose result another run of the experiment computed, tokens and time included.
     due: those of open questions that a worker could take now; busy: some worker holds a step, of any kind and run.
     """
 
@@ -72,6 +76,7 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     failed: int
     due: int
     busy: bool
+    adopted: int
     prompt_tokens: int
     cached_prompt_tokens: int
     generated_tokens: int
@@ -188,6 +193,28 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
     )
 
 
+def read_standings(connection: Connection, experiment_id: str) -> dict[str, dict[str, int]]:
+    """How many questions of each of the experiment's runs stand where, by the run's id."""
+    query = (
+        select(questions.c.run_id, questions.c.status, func.count())
+        .join_from(questions, runs, questions.c.run_id == runs.c.id)
+        .where(runs.c.experiment_id == experiment_id)
+        .group_by(questions.c.run_id, questions.c.status)
+    )
+    standings: dict[str, dict[str, int]] = {}
+    for run_id, status, number in connection.execute(query):
+        standings.setdefault(run_id, _no_questions())[status] = number
+    return standings
+
+
+def count_steps(connection: Connection, experiment_id: str) -> tuple[int, int]:
+    """How many of the experiment's steps are done, and how many of these were adopted from another run."""
+    done = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
+    over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
+    row = connection.execute(done.where(runs.c.experiment_id == experiment_id, over)).one()
+    return row[0], row[1]
+
+
 def read_reasons(connection: Connection, run_id: str) -> list[Reason]:
     """Why questions of the run failed or are blocked, the most frequent reason first."""
     kind, message = questions.c.reason["type"].astext, questions.c.reason["message"].astext
@@ -245,6 +272,7 @@ def _columns() -> Sequence[Any]:
             cast(_total(name), steps.c[name].type).label(name)
             for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
         ),
+        func.count(steps.c.adopted_from).label("adopted"),
         func.min(steps.c.started_at).label("began"),
         func.max(steps.c.finished_at).label("ended"),
         func.count().filter(and_(over, questions.c.status == QuestionStatus.FINISHED)).label("in_finished"),

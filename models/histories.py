@@ -18,9 +18,7 @@ _HITS = (
     select(
         func.jsonb_agg(
             aggregate_order_by(
-                func.jsonb_build_array(
-                    paragraph_sets.c.paragraph_id, paragraphs.c.title, paragraphs.c.text, paragraph_sets.c.score
-                ),
+                func.jsonb_build_array(*_HIT),
                 paragraph_sets.c.rank,
             )
         )
@@ -31,16 +29,18 @@ _HITS = (
     .scalar_subquery()
 )
 
+RECORD = (
+    steps.c.kind,
+    steps.c.fingerprint,
+    steps.c.state,
+    steps.c.result,
+    steps.c.failure,
+    case((steps.c.kind == "retrieve", _HITS)).label("hits"),
+)
+"""What `recorded` reads of a step."""
+
 _HISTORY = (
-    select(
-        steps.c.question_id,
-        steps.c.kind,
-        steps.c.fingerprint,
-        steps.c.state,
-        steps.c.result,
-        steps.c.failure,
-        case((steps.c.kind == "retrieve", _HITS)).label("hits"),
-    )
+    select(steps.c.question_id, *RECORD)
     .where(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
     .order_by(steps.c.question_id, steps.c.sequence)
 )
@@ -50,11 +50,12 @@ def read_histories(connection: Connection, question_ids: Sequence[int]) -> dict[
     """The steps of each of these questions, in sequence; questions without steps are left out."""
     histories: dict[int, list[Recorded]] = defaultdict(list)
     for row in connection.execute(_HISTORY, {"ids": question_ids}).mappings():
-        histories[row["question_id"]].append(_recorded(row))
+        histories[row["question_id"]].append(recorded(row))
     return histories
 
 
-def _recorded(row: RowMapping) -> Recorded:
+def recorded(row: RowMapping) -> Recorded:
+    """A row of the columns `RECORD` as the replay driver takes it."""
     common = {"kind": row["kind"], "fingerprint": row["fingerprint"]}
     try:
         match row["state"]:

@@ -13,6 +13,7 @@ from cotrail.actions import Action, Failure, Generated, Reason, Retrieve, Retrie
 from cotrail.paragraphs import Paragraph
 from cotrail.replay import Outcome
 from models import statements
+from models.adoption import Adopted, find_twins, take_waiting
 from models.advancing import Dispatch, advance_questions, lock_questions
 from models.encoding import action_of, digests_in, failure_of, result_of
 from models.rows import Rows
@@ -26,6 +27,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     """A step that this worker holds, with all that is needed to execute it.
 
     epoch: how often the step has been claimed, this time included.
+    adopted: where another step has its result already: it is to be committed, and nothing executed.
     """
 
     step_id: int
@@ -33,6 +35,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     question_id: int
     action: Action
     run: RunPlan
+    adopted: Adopted | None = None
 
 
 class Completion(Struct, frozen=True, kw_only=True):
@@ -57,28 +60,36 @@ class Ledger:
         self._known: dict[str, Paragraph] = {}
 
     def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
-        """Takes steps for this worker; None for one that isn't to be had: taken, finished, stale, paused, cancelled."""
+        """Takes steps for this worker.
+
+        None stands for one that isn't to be had: taken, finished, stale, paused, cancelled, or its twin is being
+        computed (`models.adoption`).
+        """
         wanted = [{"id": message.step_id, "epoch": message.epoch} for message in messages]
         with self.engine.begin() as connection:
             parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
-            self._learn_paragraphs(connection, taken)
-            claims = {row["id"]: self._claim(connection, row) for row in taken}
+            twins = find_twins(connection, taken)
+            kept = [row for row in taken if row["id"] not in twins.awaited]
+            self._learn_paragraphs(connection, kept)
+            claims = {row["id"]: self._claim(connection, row, twins.adopted.get(row["id"])) for row in kept}
         return [claims.pop(message.step_id, None) for message in messages]
 
     def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
         """Records how steps ended and what follows; returns, for each, the messages that are now to be sent.
 
-        A completion whose claim was lost meanwhile changes nothing: another's result counts.
+        A completion whose claim was lost meanwhile changes nothing: another's result counts. Among the messages are
+        those of steps that waited for these to end.
         """
         with self.engine.begin() as connection:
             locked = lock_questions(connection, (done.claim.question_id for done in completions))
             counting = self._finish(connection, completions)
             self._save_paragraph_sets(connection, counting)
             self._save_sentences(connection, counting)
+            waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
             touched = {done.claim.question_id for done in counting}
             following = advance_questions(connection, self.runs, [row for row in locked if row["id"] in touched])
-        return [following.pop(done.claim.question_id, []) for done in completions]
+        return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
     def retry(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
         """Gives a step back that is to be tried again after a while."""
@@ -113,7 +124,7 @@ class Ledger:
             claims = [self._claim(connection, row) for row in rows]
         return self.commit([Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims])
 
-    def _claim(self, connection: Connection, row: RowMapping) -> Claim:
+    def _claim(self, connection: Connection, row: RowMapping, adopted: Adopted | None = None) -> Claim:
         action = action_of(
             row["kind"],
             row["request"],
@@ -126,6 +137,7 @@ class Ledger:
             question_id=row["question_id"],
             action=action,
             run=self.runs.plan(connection, row["run_id"]),
+            adopted=adopted,
         )
 
     def _finish(self, connection: Connection, completions: Sequence[Completion]) -> list[Completion]:
@@ -164,6 +176,7 @@ class Ledger:
         connection.execute(statements.NEW_SETS, {"rows": sets})
 
     def _save_sentences(self, connection: Connection, completions: Sequence[Completion]) -> None:
+        """Stores what belongs to a chain of thought; a Reason that writes a line (titles) doesn't."""
         rows: Rows = [
             {
                 "step_id": done.claim.step_id,
@@ -172,7 +185,9 @@ class Ledger:
                 "text": done.outcome.text,
             }
             for done in completions
-            if isinstance(done.outcome, Generated) and isinstance(done.claim.action, Reason)
+            if isinstance(done.outcome, Generated)
+            and isinstance(done.claim.action, Reason)
+            and done.claim.action.until == "sentence"
         ]
         if rows:
             connection.execute(statements.NEW_SENTENCES, {"rows": rows})
@@ -199,6 +214,11 @@ class Ledger:
             connection.execute(statements.GIVE_BACK, parameters)
 
 
+def _has_followers(claim: Claim) -> bool:
+    """Whether steps may wait for this one: for one that adopts they don't, there is a result already."""
+    return claim.run.shared_in is not None and claim.adopted is None
+
+
 def _keys(claims: Iterable[Claim]) -> Rows:
     return [{"id": claim.step_id, "epoch": claim.epoch} for claim in claims]
 
@@ -208,6 +228,7 @@ def _completed(done: Completion) -> dict[str, object]:
         "id": done.claim.step_id,
         "epoch": done.claim.epoch,
         "milliseconds": done.milliseconds,
+        "adopted_from": done.claim.adopted.step_id if done.claim.adopted else None,
     }
     match done.outcome:
         case Failure() as failure:

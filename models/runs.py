@@ -16,7 +16,10 @@ from models.tables import DemonstrationSet, Run
 
 
 class RunPlan(Struct, frozen=True, kw_only=True):
-    """A run as its steps need it."""
+    """A run as its steps need it.
+
+    shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
+    """
 
     id: str
     system: str
@@ -26,6 +29,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     binding: Binding
     corpus: str | None
     model_name: str
+    shared_in: str | None
 
     def open(self, question: Question, systems: tuple[SystemSpec, ...]) -> Callable[[], System]:
         """What starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
@@ -79,4 +83,5 @@ class Runs:
             ),
             corpus=row["corpus"],
             model_name=row["model_name"],
+            shared_in=row["experiment_id"] if row["reuse"] else None,
         )

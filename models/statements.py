@@ -31,7 +31,9 @@ def after(name: str) -> ColumnElement[Any]:
     return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, bindparam(name, type_=Double))
 
 
-_CLAIMED = (steps.c.id, steps.c.epoch, steps.c.question_id, steps.c.run_id, steps.c.kind, steps.c.request)
+_CLAIMED = tuple(
+    steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "request", "shared_in", "fingerprint")
+)
 _wanted = recordset(steps.c.id, steps.c.epoch)
 _claimed = (
     update(steps)
@@ -64,7 +66,8 @@ CLAIM = select(_claimed).add_cte(
 )
 """Takes ready steps of open questions of active runs, under the epoch that the message holds."""
 
-_RESULT = ("state", "result", "failure", "prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
+_TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
+_RESULT = ("state", "result", "failure", *_TOKENS, "milliseconds", "adopted_from")
 _done = recordset(steps.c.id, steps.c.epoch, *(steps.c[name] for name in _RESULT))
 _finished = (
     update(steps)
@@ -136,7 +139,7 @@ NEW_SETS = insert_rows(paragraph_sets, "step_id", "rank", "question_id", "query"
 NEW_PARAGRAPHS = insert_rows(paragraphs, "digest", "title", "text").on_conflict_do_nothing()
 PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
 
-_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "request")
+_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
 
 NEW_STEPS = insert_rows(steps, *_STEP, sent_at=func.now()).returning(*_MESSAGE)

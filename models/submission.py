@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, func, insert, select
-from sqlalchemy.dialects.postgresql import insert as insert_or_ignore
+from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.actions import Binding
 from cotrail.paragraphs import Paragraph
@@ -28,6 +28,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     """A validated run, as it is stored.
 
     settings: the system's, every default spelled out; provenance: versions and paths, for a reader.
+    experiment, cell: the experiment that the run is part of, which must be open, and what names the run in it.
+    reuse: whether the run's steps and those of the experiment's other runs that reuse are adopted from one another.
     """
 
     id: str
@@ -40,44 +42,62 @@ class Submission(Struct, frozen=True, kw_only=True):
     binding: Binding
     shots: dict[AnswerForm, Demonstrations]
     provenance: dict[str, Any]
+    experiment: str | None = None
+    cell: str | None = None
+    reuse: bool = False
 
 
+_NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
 _NEW_QUESTIONS = insert_rows(
     questions, "run_id", "position", "key", "text", "answers", "gold", "pinned", "kind"
 ).returning(questions.c.id)
 
 
-def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) -> None:
-    """Records a run, its questions and each question's first steps, and wakes whoever sends them."""
+def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) -> str:
+    """Records a run, its questions and each question's first steps, and wakes whoever sends them; returns its id.
+
+    Where the cell of the experiment has a run already, nothing is recorded, and it is that run's id.
+    """
     known = Runs()
     with engine.begin() as connection:
+        # First of all: who submits the same cell at once waits here, and then finds this run.
+        if connection.execute(_NEW_RUN, _run_row(submission)).scalar() is None:
+            of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
+            return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
         for shots in submission.shots.values():
             row = {"digest": shots.digest, "body": msgspec.to_builtins(shots)}
-            connection.execute(insert_or_ignore(demonstrations).values(row).on_conflict_do_nothing())
-        connection.execute(insert(runs).values(_run_row(submission)))
+            connection.execute(insert(demonstrations).values(row).on_conflict_do_nothing())
+        _save_pinned(connection, asked)
         for start in range(0, len(asked), CHUNK):
             rows = [
                 _question_row(submission.id, position, question)
                 for position, question in enumerate(asked[start : start + CHUNK], start=start)
             ]
-            _save_pinned(connection, asked[start : start + CHUNK])
             ids = connection.execute(_NEW_QUESTIONS, {"rows": rows}).scalars().all()
             advance_questions(connection, known, lock_questions(connection, ids), send=False)
         connection.execute(select(func.pg_notify(WAKE, submission.id)))
+    return submission.id
 
 
 def _save_pinned(connection: Connection, asked: Sequence[Question]) -> None:
-    """Stores the passages that questions pin, so that prompts can refer to them."""
+    """Stores the passages that questions pin, so that prompts can refer to them.
+
+    All in one order: workers store paragraphs in it as well, and two that store the same ones wait for each other.
+    """
     passages = [Paragraph(id="", title=q.pinned.title, text=q.pinned.text) for q in asked if q.pinned]
     rows = {p.digest: {"digest": p.digest, "title": p.title, "text": p.text} for p in passages}
-    if rows:
-        connection.execute(NEW_PARAGRAPHS, {"rows": [rows[digest] for digest in sorted(rows)]})
+    ordered = [rows[digest] for digest in sorted(rows)]
+    for start in range(0, len(ordered), CHUNK):
+        connection.execute(NEW_PARAGRAPHS, {"rows": ordered[start : start + CHUNK]})
 
 
 def _run_row(submission: Submission) -> dict[str, Any]:
     binding = submission.binding
     return {
         "id": submission.id,
+        "experiment_id": submission.experiment,
+        "cell": submission.cell,
+        "reuse": submission.reuse,
         "system": submission.system,
         "system_version": submission.system_version,
         "settings": submission.settings,

@@ -25,7 +25,7 @@ Execute = Callable[[Station, Claim], Result]
 
 
 def perform(message: Dispatch, execute: Execute) -> None:
-    """Executes a step unless it isn't to be had, records how it ended, and sends what follows from it.
+    """Executes or adopts a step unless it isn't to be had, records how it ended, and sends what follows from it.
 
     Every execution of every step comes through here, the first as well as one after a crash.
     """
@@ -36,14 +36,23 @@ def perform(message: Dispatch, execute: Execute) -> None:
         if claim is None:
             logger.debug("step %d in epoch %d isn't to be had", message.step_id, message.epoch)
             return
-        started = time.perf_counter()
-        outcome = _outcome(here, claim, execute)
-        if outcome is None:
+        completion = _completion(here, claim, execute)
+        if completion is None:
             return
-        milliseconds = (time.perf_counter() - started) * 1000
-        following = here.commit(Completion(claim=claim, outcome=outcome, milliseconds=milliseconds))
+        following = here.commit(completion)
     for next_message in following:
         send(next_message)
+
+
+def _completion(here: Station, claim: Claim, execute: Execute) -> Completion | None:
+    """How the step ended, be it here or where its twin was computed; None where it was given back instead."""
+    if claim.adopted is not None:
+        return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
+    started = time.perf_counter()
+    outcome = _outcome(here, claim, execute)
+    if outcome is None:
+        return None
+    return Completion(claim=claim, outcome=outcome, milliseconds=(time.perf_counter() - started) * 1000)
 
 
 def _outcome(here: Station, claim: Claim, execute: Execute) -> Outcome | None:

@@ -1,107 +1,30 @@
 """The promises of the store, each held against a real PostgreSQL: docs/architecture.md numbers them."""
 
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine, create_engine, select, text, update
-from sqlalchemy.engine import make_url
+from sqlalchemy import Engine, delete, select, text, update
 
 from benchmarks.contenders.cotrail import submission
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.actions import Answer, Failure, Retrieve, Retrieved, System
+from benchmarks.costless import SENTENCES
+from cotrail.actions import Answer, Failure, Reason, Retrieve, System
 from cotrail.errors import CorpusChangedError
-from cotrail.generation.generator import Sampling
+from cotrail.prompting.prompt import AnswerForm, Prompt
 from cotrail.questions import Question
-from cotrail.replay import Outcome
 from cotrail.systems import SYSTEMS, SystemSpec
-from models.advancing import Dispatch
+from models.advancing import advance_questions, lock_questions
 from models.control import cancel, pause, resume
-from models.database import IDLE_SECONDS, connect, migrate
-from models.ledger import Claim, Completion, Ledger
+from models.database import IDLE_SECONDS
+from models.ledger import Claim, Ledger
 from models.runs import Runs
 from models.submission import submit
 from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
-from models.upkeep import exhausted, expire_leases, take_lost, take_unsent
-from tasks.settings import Settings
-
-STEPS = 7
-LEASE = 60.0
-numbers = count()
-
-Query = Callable[[Any], list[dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def template(servers: Settings) -> str:
-    """A migrated database that each test's own is cloned from."""
-    return _create(servers, "ledger_template", None)
-
-
-@pytest.fixture
-def engine(servers: Settings, template: str) -> Iterator[Engine]:
-    engine = connect(_create(servers, f"ledger_{next(numbers)}", template))
-    yield engine
-    engine.dispose()
-
-
-def _create(servers: Settings, name: str, template: str | None) -> str:
-    url = make_url(servers.database)
-    server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else "")))
-    server.dispose()
-    own = url.set(database=name).render_as_string(hide_password=False)
-    if template is None:
-        migrate(own)
-        return name
-    return own
-
-
-@pytest.fixture
-def query(engine: Engine) -> Query:
-    def query(statement: Any) -> list[dict[str, Any]]:
-        with engine.begin() as connection:
-            return [dict(row) for row in connection.execute(statement).mappings()]
-
-    return query
-
-
-def begin(engine: Engine, asked: int = 1) -> list[Dispatch]:
-    """Submits a run and returns its first messages, as maintenance sends them."""
-    submit(engine, submission(), [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)])
-    return unsent(engine)
-
-
-def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
-    with engine.begin() as connection:
-        return take_unsent(connection, kind, 1000)
-
-
-def executed(claim: Claim) -> Outcome:
-    action = claim.action
-    if isinstance(action, Retrieve):
-        return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
-    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
-
-
-def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion:
-    assert claim is not None
-    return Completion(claim=claim, outcome=outcome or executed(claim), milliseconds=1)
-
-
-def run_to_end(ledger: Ledger, messages: list[Dispatch]) -> int:
-    """Executes step after step, as workers would; returns how many."""
-    executions = 0
-    while messages:
-        claims = [claim for claim in ledger.claim(messages) if claim is not None]
-        executions += len(claims)
-        messages = [m for following in ledger.commit([completed(claim) for claim in claims]) for m in following]
-    return executions
+from models.upkeep import exhausted, expire_leases, take_lost
+from tests.integration.conftest import Query
+from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
 
 
 def test_a_question_runs_from_step_to_step_to_its_answer(engine: Engine, query: Query) -> None:
@@ -210,6 +133,22 @@ def test_one_bad_question_of_a_batch_blocks_alone(engine: Engine, query: Query) 
     following = ledger.commit([completed(claim) for claim in claims])
     assert [len(messages) for messages in following] == [1, 0, 1]
     assert [row["status"] for row in query(select(questions).order_by(questions.c.id))] == ["open", "blocked", "open"]
+
+
+def test_a_line_that_reasons_without_being_a_sentence_is_no_part_of_the_chain(engine: Engine, query: Query) -> None:
+    def titles_first(question: Question, shots: Any, settings: Any) -> System:
+        prompt = Prompt(demonstrations=shots[AnswerForm.COT], paragraphs=(), question=question.text)
+        yield Reason(prompt=prompt, max_tokens=9, until="line")
+        written = yield Reason(prompt=prompt, max_tokens=9)
+        return Answer(text=str(written))
+
+    changed = tuple(replace(spec, open=titles_first) if spec.name == "ircot" else spec for spec in SYSTEMS)
+    begin(engine)
+    with engine.begin() as connection:
+        connection.execute(delete(steps))
+        advance_questions(connection, Runs(changed), lock_questions(connection, [1]), send=False)
+    assert run_to_end(Ledger(engine, "w", LEASE, Runs(changed)), unsent(engine, "reason")) == 2
+    assert query(select(sentences.c.text)) == [{"text": SENTENCES[0]}]
 
 
 def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back(engine: Engine, query: Query) -> None:

@@ -1,0 +1,91 @@
+"""Experiments as they are stored: the plan that they were begun with, and the runs that belong to them."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.dialects.postgresql import insert
+
+from cotrail.errors import InputError, UnknownNameError
+from models.audit import LATEST
+from models.tables import experiments, runs
+
+MAX_NAMED = 3
+"""How many parts of a plan a message names."""
+
+
+class ExperimentRecord(Struct, frozen=True, kw_only=True):
+    """An experiment.
+
+    plan: its file as it was read when it was begun, every default spelled out; runs: the ids of its runs by cell.
+    """
+
+    id: str
+    created_at: datetime
+    plan: dict[str, Any]
+    runs: dict[str, str]
+
+
+def open_experiment(engine: Engine, experiment_id: str, plan: dict[str, Any]) -> None:
+    """Records an experiment, or goes on with it; raises InputError where it was begun with another plan."""
+    given = msgspec.json.decode(msgspec.json.encode(plan))
+    with engine.begin() as connection:
+        row = {"id": experiment_id, "plan": given}
+        connection.execute(insert(experiments).values(row).on_conflict_do_nothing())
+        recorded = connection.execute(select(experiments.c.plan).where(experiments.c.id == experiment_id)).scalar_one()
+    if recorded != given:
+        differing = _differences(recorded, given)
+        named = ", ".join(differing[:MAX_NAMED]) + (", ..." if len(differing) > MAX_NAMED else "")
+        raise InputError(
+            f"experiment {experiment_id!r} was begun with another file: {named} differ. "
+            "Put the file back as it was to go on, or give the experiment another name to begin anew"
+        )
+
+
+def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRecord:
+    """An experiment and its runs, in the order of their submission; raises UnknownNameError."""
+    row = connection.execute(select(experiments).where(experiments.c.id == experiment_id)).one_or_none()
+    if row is None:
+        raise _unknown(connection, experiment_id)
+    of_cells = select(runs.c.cell, runs.c.id).where(runs.c.experiment_id == experiment_id, runs.c.cell.is_not(None))
+    cells = dict(connection.execute(of_cells.order_by(runs.c.created_at, runs.c.id)).all())
+    return ExperimentRecord(id=row.id, created_at=row.created_at, plan=row.plan, runs=cells)
+
+
+def experiment_ids(connection: Connection) -> list[str]:
+    """All experiments, the newest first."""
+    newest = select(experiments.c.id).order_by(experiments.c.created_at.desc(), experiments.c.id.desc())
+    return list(connection.execute(newest).scalars())
+
+
+def resolve_experiment(connection: Connection, given: str) -> str:
+    """The id of the experiment that is meant, by its id or `latest`; raises UnknownNameError."""
+    known = experiment_ids(connection)
+    if given in known:
+        return given
+    if given == LATEST and known:
+        return known[0]
+    raise _unknown(connection, given)
+
+
+def _unknown(connection: Connection, given: str) -> UnknownNameError:
+    known = experiment_ids(connection)
+    there_are = (
+        f"there are {', '.join(known)}" if known else "there is none yet; `cotrail experiment run FILE` begins one"
+    )
+    return UnknownNameError(f"there is no experiment {given!r}; {there_are}")
+
+
+def _differences(recorded: Any, given: Any, path: str = "") -> list[str]:
+    """Where two plans differ, as paths of keys, each as long as both sides have tables there."""
+    if not (isinstance(recorded, dict) and isinstance(given, dict)):
+        return [] if recorded == given else [path]
+    return [
+        found
+        for key in sorted(recorded.keys() | given.keys())
+        for found in _differences(
+            recorded.get(key, msgspec.UNSET), given.get(key, msgspec.UNSET), f"{path}.{key}".lstrip(".")
+        )
+    ]

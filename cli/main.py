@@ -3,12 +3,29 @@
 import errno
 import os
 import sys
+from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
-from cli import control, corpora, demo, exporting, reporting, running, scoring, showing, stack, submitting, tracing
+from cli import (
+    annotating,
+    control,
+    corpora,
+    data,
+    demo,
+    demonstrating,
+    experiment,
+    exporting,
+    reporting,
+    running,
+    scoring,
+    showing,
+    stack,
+    submitting,
+    tracing,
+)
 from cli.output import console
 from cotrail.errors import CotrailError, InputError, UnavailableError
 
@@ -39,17 +56,20 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if wanted:
+        typer.echo(f"cotrail {installed('cotrail')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Multi-step retrieval-augmented reasoning as queued, resumable, audited work."""
-    if version:
-        from importlib.metadata import version as installed
-
-        typer.echo(f"cotrail {installed('cotrail')}")
-        raise typer.Exit
 
 
 _STACK, _WORK, _RESULTS = "The local stack", "Work", "Results"
@@ -59,7 +79,10 @@ app.command(rich_help_panel=_STACK)(stack.down)
 app.command(name="stack", rich_help_panel=_STACK)(stack.stack)
 app.command(rich_help_panel=_STACK)(demo.demo)
 app.command(rich_help_panel=_WORK)(corpora.index)
+app.add_typer(data.data, rich_help_panel=_WORK)
+app.add_typer(demonstrating.demonstrations, rich_help_panel=_WORK)
 app.command(rich_help_panel=_WORK)(submitting.submit)
+app.add_typer(experiment.experiment, rich_help_panel=_WORK)
 app.command(rich_help_panel=_WORK)(running.watch)
 app.command(rich_help_panel=_WORK)(control.pause)
 app.command(rich_help_panel=_WORK)(control.resume)
@@ -68,6 +91,7 @@ app.command(rich_help_panel=_RESULTS)(showing.runs)
 app.command(rich_help_panel=_RESULTS)(showing.show)
 app.command(rich_help_panel=_RESULTS)(tracing.trace)
 app.command(rich_help_panel=_RESULTS)(scoring.score)
+app.command(rich_help_panel=_RESULTS)(annotating.annotate)
 app.command(rich_help_panel=_RESULTS)(exporting.export)
 app.command(rich_help_panel=_RESULTS)(reporting.report)
 

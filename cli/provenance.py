@@ -10,7 +10,7 @@ PACKAGES = ("celery", "msgspec", "sentencex", "sqlalchemy", "tantivy", "xllamacp
 """The packages whose versions may matter to a result."""
 
 
-def provenance() -> dict[str, Any]:
+def versions() -> dict[str, Any]:
     """Versions of cotrail, Python and the packages that matter, the platform, and the checkout's revision."""
     return {
         "cotrail": _version("cotrail"),

@@ -100,7 +100,7 @@ def write_report(run: str, path: Path) -> int:
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
         scores=scores,
-        metrics=[(TITLES[name], _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name in DEFINITIONS],
+        metrics=[(title, _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name, title in TITLES.items()],
         caveat=CAVEAT,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         repeated=repeated,

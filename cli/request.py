@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from cli.provenance import provenance
+from cli.provenance import versions
 from cotrail.actions import Binding
+from cotrail.corpora.coverage import coverage, located
 from cotrail.datasets import load_questions
 from cotrail.errors import InputError
 from cotrail.generation.catalogue import find_model, identity
@@ -22,20 +23,22 @@ from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems import SystemSpec, find_system
-from cotrail.systems.settings import Reader
+from cotrail.systems.rules import Rules, rule_settings
+from cotrail.systems.settings import Positive, Reader
 from models.submission import Submission
 from tasks.settings import settings
 
-Positive = Annotated[int, Meta(ge=1)]
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
-PATHS = ("questions", "demonstrations")
+PATHS = ("questions", "demonstrations", "title_demonstrations")
 """The keys of a run file that are paths, relative to that file."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run as it is asked for, by options or in a TOML file of the same names.
 
+    title_demonstrations: those of the step that names pages, for questions that pin a passage (IIRC).
+    rules: `paper` or `released`, which `settings` then overrule.
     retrieval_count, max_sentences, reader: short for the system's settings of that name; `settings` holds any others.
     limit: only so many questions, from the file's beginning.
     """
@@ -44,8 +47,10 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dataset: str
     questions: str
     reader: Reader | None = None
+    rules: Rules = "paper"
     corpus: str | None = None
     demonstrations: str | None = None
+    title_demonstrations: str | None = None
     limit: Positive | None = None
     retrieval_count: Positive | None = None
     max_sentences: Positive | None = None
@@ -57,24 +62,33 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """A run that can be submitted: everything that can be wrong was looked at."""
+    """A run that can be submitted: everything that can be wrong was looked at.
+
+    missing_gold: how many gold paragraphs of the questions the corpus lacks, which no system can then find.
+    """
 
     submission: Submission
     questions: tuple[Question, ...]
+    missing_gold: int = 0
 
 
 def read_run_file(path: Path) -> dict[str, Any]:
     """The keys of a TOML file as they stand there, its paths made independent of the working directory."""
-    try:
-        given = tomllib.loads(path.read_bytes().decode())
-    except OSError as error:
-        raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} isn't TOML: {error}") from error
+    given = read_toml(path)
     for key in PATHS:
         if isinstance(given.get(key), str):
             given[key] = str(path.parent / given[key])
     return given
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file holds; InputError where it can't be read."""
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} isn't TOML: {error}") from error
 
 
 def make_request(given: Mapping[str, Any]) -> RunRequest:
@@ -95,43 +109,72 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
 def prepare(request: RunRequest, *, today: date | None = None) -> Prepared:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     spec = find_system(request.system)
-    configured = system_settings(spec, request)
-    model_name = request.model or settings().model
-    model = find_model(settings().catalogue_path, model_name)
-    retriever = _corpus(spec, request)
-    shots = _shots(spec, request, configured)
-    questions = _questions(request, retriever)
-    binding = Binding(
-        model=identity(model),
-        profile=request.profile,
-        temperature=request.temperature,
-        seed=request.seed,
-        corpus=retriever.revision if retriever and spec.retrieves else "",
+    demonstrations = _read(request.demonstrations)
+    configured = system_settings(spec, request, instructed=bool(demonstrations.instruction))
+    retriever = open_retriever(spec, request.corpus)
+    lookup = retriever.paragraphs if retriever else None
+    questions = load_questions(request.dataset, Path(request.questions), lookup)[: request.limit]
+    missing = 0
+    if retriever:
+        questions = located(questions, retriever.titled)
+        missing = len(coverage(questions, retriever.titled).missing)
+    return Prepared(
+        submission=compose(
+            request,
+            spec=spec,
+            configured=configured,
+            retriever=retriever,
+            shots=make_shots(forms(spec, configured), demonstrations, _read(request.title_demonstrations)),
+            provenance={
+                "request": msgspec.to_builtins(request),
+                "files": {key: described(Path(path)) for key in PATHS if (path := getattr(request, key))},
+            },
+            today=today or date.today(),
+        ),
+        questions=questions,
+        missing_gold=missing,
     )
-    day = today or date.today()
-    submission = Submission(
-        id=f"{spec.name}-{day:%Y%m%d}-{secrets.token_hex(3)}",
+
+
+def compose(
+    request: RunRequest,
+    *,
+    spec: SystemSpec,
+    configured: dict[str, Any],
+    retriever: TantivyRetriever | None,
+    shots: dict[AnswerForm, Demonstrations],
+    provenance: Mapping[str, Any],
+    today: date,
+) -> Submission:
+    """The run as it is stored, from what its request was found to name."""
+    model_name = request.model or settings().model
+    return Submission(
+        id=f"{spec.name}-{today:%Y%m%d}-{secrets.token_hex(3)}",
         system=spec.name,
         system_version=spec.version,
         settings=configured,
         dataset=request.dataset,
         corpus=request.corpus if spec.retrieves else None,
         model_name=model_name,
-        binding=binding,
+        binding=Binding(
+            model=identity(find_model(settings().catalogue_path, model_name)),
+            profile=request.profile,
+            temperature=request.temperature,
+            seed=request.seed,
+            corpus=retriever.revision if retriever and spec.retrieves else "",
+        ),
         shots=shots,
-        provenance={
-            **provenance(),
-            "request": msgspec.to_builtins(request),
-            "files": {key: _described(getattr(request, key)) for key in PATHS if getattr(request, key)},
-        },
+        provenance={**versions(), **provenance},
     )
-    return Prepared(submission=submission, questions=questions)
 
 
-def system_settings(spec: SystemSpec, request: RunRequest) -> dict[str, Any]:
-    """The system's settings with every default spelled out; InputError names what it doesn't have or take."""
+def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool = False) -> dict[str, Any]:
+    """The system's settings with every default spelled out; InputError names what it doesn't have or take.
+
+    instructed: whether the demonstrations have an instruction before the question.
+    """
     defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
-    asked = _merged({}, request.settings)
+    asked = _merged(_owned(defaults, rule_settings(request.rules, instructed=instructed)), request.settings)
     for option, path in _SHORT.items():
         value = getattr(request, option)
         if value is None:
@@ -151,6 +194,11 @@ _SHORT = {
     "max_sentences": ("max_sentences",),
 }
 """Where a system has, if at all, what the options are short for."""
+
+
+def _owned(defaults: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that the system has."""
+    return {key: value for key, value in over.items() if key in defaults}
 
 
 def _has(tree: Mapping[str, Any], path: tuple[str, ...]) -> bool:
@@ -176,28 +224,38 @@ def _key(error: msgspec.ValidationError) -> str:
     return str(error).replace("Object contains unknown field", "there is no key").replace("$.", "")
 
 
-def _corpus(spec: SystemSpec, request: RunRequest) -> TantivyRetriever | None:
-    if request.corpus is not None:
-        return open_corpus(settings().corpora_path, request.corpus)
+def open_retriever(spec: SystemSpec, corpus: str | None) -> TantivyRetriever | None:
+    """The corpus that a run names, which a system that retrieves must have."""
+    if corpus is not None:
+        return open_corpus(settings().corpora_path, corpus)
     if spec.retrieves:
         raise InputError(f"the system {spec.name} searches a corpus; name one with --corpus (`cotrail index` makes it)")
     return None
 
 
-def _shots(spec: SystemSpec, request: RunRequest, configured: Mapping[str, Any]) -> dict[AnswerForm, Demonstrations]:
-    """The demonstrations in each form that the system asks for; none where no file is named."""
-    forms = {AnswerForm(configured["reading"]["reader"])} | ({AnswerForm.COT} if spec.chains else set())
-    if request.demonstrations is None:
-        return dict.fromkeys(sorted(forms), Demonstrations())
-    read = read_demonstrations(Path(request.demonstrations))
-    return {form: in_form(read, form) for form in sorted(forms)}
+def forms(spec: SystemSpec, configured: Mapping[str, Any]) -> tuple[AnswerForm, ...]:
+    """The forms in which the system shows demonstrations, that of its titles aside."""
+    reader = configured["reading"]["reader"]
+    read = set() if reader == "none" else {AnswerForm(reader)}
+    return tuple(sorted(read | ({AnswerForm.COT} if spec.chains else set())))
 
 
-def _questions(request: RunRequest, retriever: TantivyRetriever | None) -> tuple[Question, ...]:
-    lookup = retriever.paragraphs if retriever else None
-    return load_questions(request.dataset, Path(request.questions), lookup)[: request.limit]
+def make_shots(
+    wanted: Iterable[AnswerForm], demonstrations: Demonstrations, titles: Demonstrations
+) -> dict[AnswerForm, Demonstrations]:
+    """The demonstrations in each of the forms, and those of the step that names pages, if there are any."""
+    shots = {form: in_form(demonstrations, form) for form in wanted}
+    return shots | {AnswerForm.TITLES: titles} if titles.items else shots
 
 
-def _described(path: str) -> dict[str, str]:
-    with Path(path).open("rb") as file:
-        return {"path": str(Path(path).absolute()), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+def _read(path: str | None) -> Demonstrations:
+    return read_demonstrations(Path(path)) if path else Demonstrations()
+
+
+def described(path: Path) -> dict[str, str]:
+    """A file as a run records it: where it was, and the SHA-256 of its content."""
+    try:
+        with path.open("rb") as file:
+            return {"path": str(path.absolute()), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error

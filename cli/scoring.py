@@ -72,7 +72,9 @@ def run_scores(record: RunRecord, progress: Progress, rows: Iterable[QuestionSco
 
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
     """The scores of one question of a run."""
-    return question_scores(record.dataset, question.answer, question.answers, question.paragraphs, question.gold)
+    return question_scores(
+        record.dataset, question.answer, question.answers, question.paragraphs, question.gold, pinned=question.pinned
+    )
 
 
 def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:

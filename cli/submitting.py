@@ -50,13 +50,36 @@ def submit(
     ] = None,
     reader: Annotated[
         str | None,
-        _option("--reader", text="`direct` (the default) or `cot`.", panel=_HOW, metavar="FORM"),
+        _option(
+            "--reader",
+            text="`direct` (the default), `cot`, or `none`: what IRCoT's own chain states, or no answer.",
+            panel=_HOW,
+            metavar="FORM",
+        ),
+    ] = None,
+    rules: Annotated[
+        str | None,
+        _option(
+            "--rules",
+            text="`paper` (the default), or `released`: as the authors' code does where it departs from the paper.",
+            panel=_HOW,
+            metavar="NAME",
+        ),
     ] = None,
     demonstrations: Annotated[
         str | None,
         _option(
             "--demonstrations",
             text="Solved examples that prompts begin with; none without this.",
+            panel=_HOW,
+            metavar="PATH",
+        ),
+    ] = None,
+    title_demonstrations: Annotated[
+        str | None,
+        _option(
+            "--title-demonstrations",
+            text="Solved examples of naming pages, for questions about a passage (IIRC).",
             panel=_HOW,
             metavar="PATH",
         ),
@@ -103,7 +126,9 @@ def submit(
         "corpus": corpus,
         "limit": limit,
         "reader": reader,
+        "rules": rules,
         "demonstrations": demonstrations,
+        "title_demonstrations": title_demonstrations,
         "retrieval_count": retrieval_count,
         "max_sentences": max_sentences,
         "model": model,
@@ -119,6 +144,13 @@ def submit(
 def _submit(prepared: Prepared, *, wait: bool, json: bool) -> None:
     run = prepared.submission.id
     asked = len(prepared.questions)
+    if prepared.missing_gold:
+        console(stderr=True).print(
+            f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
+            f"{prepared.submission.corpus}: recall can't reach 1. `cotrail data build` makes a corpus that has them.",
+            style="yellow",
+            soft_wrap=True,
+        )
     with open_store() as engine:
         record(engine, prepared.submission, prepared.questions)
         if not wait:

@@ -69,7 +69,7 @@ def as_json(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
 
 
 def _step_json(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
-    common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "failure")
+    common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "adopted", "failure")
     fields = {name: getattr(step, name) for name in common}
     if step.kind != "retrieve":
         return {**fields, "paragraphs": step.paragraphs, "generated": step.generated}
@@ -142,6 +142,7 @@ def _written(step: TracedStep) -> Text:
         *([f"{count(dropped, 'paragraph')} didn't fit the context"] if dropped else []),
         *([step.worker] if step.worker else []),
         *([f"{step.attempts} attempts"] if step.attempts > 1 else []),
+        *(["adopted"] if step.adopted else []),
     ]
     return Text(written.text).append(f"\n{' · '.join(facts)}", style="dim")
 

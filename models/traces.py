@@ -37,7 +37,8 @@ class TracedStep(Struct, frozen=True, kw_only=True):
 
     query: what a search was for; hits: what it found; new: the digests of those that were collected here first.
     sentences, paragraphs: how many of them the prompt was made of; generated: what the model wrote.
-    attempts: how many executions there were, this one included.
+    attempts: how many executions there were, this one included; adopted: whether another run of the experiment computed
+        the result.
     """
 
     sequence: int
@@ -46,6 +47,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
     worker: str | None
     attempts: int
     milliseconds: float | None
+    adopted: bool = False
     query: str | None = None
     hits: tuple[Hit, ...] = ()
     new: frozenset[str] = frozenset()
@@ -62,6 +64,8 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     text: str
     answers: tuple[str, ...]
     gold: tuple[GoldParagraph, ...]
+    pinned: GoldParagraph | None
+    kind: str
     status: str
     answer: str | None
     reason: Failure | None
@@ -104,7 +108,7 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
     if row.result is None:
         return prompt.render()
     seen = msgspec.convert(row.result, Generated)
-    prompt = prompt.keep(seen.demonstrations, seen.paragraphs)
+    prompt = prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
     if prompt.digest != seen.prompt_digest:
         raise CotrailError(
             f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest[:12]}, "
@@ -161,6 +165,8 @@ def _question(
         text=row["text"],
         answers=tuple(row["answers"]),
         gold=msgspec.convert(row["gold"], tuple[GoldParagraph, ...]),
+        pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
+        kind=row["kind"],
         status=row["status"],
         answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
         reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),
@@ -183,6 +189,7 @@ def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMappin
 def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected]) -> TracedStep:
     request = row["request"]
     common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
+    common["adopted"] = row["adopted_from"] is not None
     failure = None if row["failure"] is None else msgspec.convert(row["failure"], Failure)
     if row["kind"] == "retrieve":
         return TracedStep(

@@ -15,6 +15,10 @@ Goal = Literal["retrieval", "qa"]
 """What K and M are chosen by: the recall of gold paragraphs, or the F1 of answers (IRCoT, section 4.1)."""
 
 
+SystemName = Literal["no-retrieval", "one-step", "ircot"]
+"""The systems that the paper compares: NoR, OneR and IRCoT."""
+
+
 class Line(Struct, frozen=True, kw_only=True):
     """A result that the paper would print: a system with a reader and a model on a dataset.
 
@@ -26,7 +30,7 @@ class Line(Struct, frozen=True, kw_only=True):
     dataset: str
     demonstrations: str
     model: str
-    system: str
+    system: SystemName
     reader: Reader
 
 
@@ -41,6 +45,17 @@ class Cell(Struct, frozen=True, kw_only=True):
     demonstration_set: int
     retrieval_count: int | None = None
     distractors: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What names the run in its experiment, e.g. `search/qa/musique/smollm2-135m/ircot/direct/set1/K4/M2`."""
+        line = self.line
+        shown = line.dataset if line.demonstrations == line.dataset else f"{line.demonstrations}-to-{line.dataset}"
+        varied = (
+            f"set{self.demonstration_set}",
+            *(f"{letter}{n}" for letter, n in (("K", self.retrieval_count), ("M", self.distractors)) if n is not None),
+        )
+        return "/".join((self.stage, line.goal, shown, line.model, line.system, line.reader, *varied))
 
 
 class Cost(Struct, frozen=True, kw_only=True):

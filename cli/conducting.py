@@ -1,0 +1,177 @@
+"""Carries an experiment out: submits each run as soon as what it depends on is known, and waits.
+
+Everything is decided anew from the store at each round, so that it may be ended and begun again at any point.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from sqlalchemy import Engine
+
+from cli.experiment_inputs import Inputs
+from cli.experiment_results import read_result
+from cli.output import count
+from cotrail.experiments.cells import Cell, Line
+from cotrail.experiments.protocol import cells_to_search, cells_to_test, choose, lines
+from models.audit import count_steps, read_standings
+from models.experiments import read_experiment
+from models.submission import submit
+from models.tables import QuestionStatus
+
+POLL_SECONDS = 1.0
+LINE_SECONDS = 10.0
+"""How often a line is printed where the output is no terminal."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How far an experiment is.
+
+    runs: those that are submitted; planned: all; done: those without an open question. stuck: the ids of runs with
+    blocked or cancelled questions, which cannot be counted.
+    """
+
+    planned: int
+    runs: int
+    done: int
+    questions: int
+    answered: int
+    steps: int
+    adopted: int
+    stuck: tuple[str, ...]
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come of it by itself."""
+        return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
+
+
+class Conductor:
+    """One experiment as it is carried out.
+
+    reuse: whether its runs adopt steps from one another.
+    """
+
+    def __init__(self, engine: Engine, inputs: Inputs, *, reuse: bool) -> None:
+        self._engine = engine
+        self._inputs = inputs
+        self._reuse = reuse
+        self._experiment = inputs.experiment
+        self._chosen: dict[Line, Cell] = {}
+
+    def conduct(self, show: Callable[[Standing], None]) -> Standing:
+        """Goes on until every run is done, or none can go on; returns how it stands then."""
+        while True:
+            self._submit(self._due())
+            standing = self._standing()
+            show(standing)
+            if standing.over:
+                return standing
+            time.sleep(POLL_SECONDS)
+
+    def _due(self) -> list[Cell]:
+        """The runs that can be submitted now and aren't yet."""
+        with self._engine.connect() as connection:
+            known = read_experiment(connection, self._experiment.name).runs
+        return [cell for line in lines(self._experiment) for cell in self._ready(line) if cell.name not in known]
+
+    def _ready(self, line: Line) -> Sequence[Cell]:
+        searched = cells_to_search(self._experiment, line)
+        if not searched:
+            return cells_to_test(self._experiment, line, None)
+        if line not in self._chosen and not self._choose(line, searched):
+            return searched
+        return (*searched, *cells_to_test(self._experiment, line, self._chosen[line]))
+
+    def _choose(self, line: Line, searched: Sequence[Cell]) -> bool:
+        """Chooses K and M, if all search runs of the line are done."""
+        with self._engine.connect() as connection:
+            runs = read_experiment(connection, self._experiment.name).runs
+            standings = read_standings(connection, self._experiment.name)
+            if not all(cell.name in runs and _complete(standings[runs[cell.name]]) for cell in searched):
+                return False
+            results = {cell: read_result(connection, runs[cell.name], cell) for cell in searched}
+        scores = {cell: tuple(result.scores.values()) for cell, result in results.items()}
+        self._chosen[line] = choose(scores, self._experiment.rules)
+        return True
+
+    def _submit(self, cells: Sequence[Cell]) -> None:
+        for cell in cells:
+            prepared = self._inputs.prepare(cell)
+            member = {"experiment": self._experiment.name, "cell": cell.name, "reuse": self._reuse}
+            submit(self._engine, replace(prepared.submission, **member), prepared.questions)
+
+    def _standing(self) -> Standing:
+        with self._engine.connect() as connection:
+            standings = read_standings(connection, self._experiment.name)
+            steps, adopted = count_steps(connection, self._experiment.name)
+        planned = sum(
+            len(searched) + len(cells_to_test(self._experiment, line, searched[0] if searched else None))
+            for line in lines(self._experiment)
+            for searched in [cells_to_search(self._experiment, line)]
+        )
+        return Standing(
+            planned=planned,
+            runs=len(standings),
+            done=sum(not counts[QuestionStatus.OPEN] for counts in standings.values()),
+            questions=sum(sum(counts.values()) for counts in standings.values()),
+            answered=sum(sum(counts.values()) - counts[QuestionStatus.OPEN] for counts in standings.values()),
+            steps=steps,
+            adopted=adopted,
+            stuck=tuple(
+                run for run, counts in standings.items() if not counts[QuestionStatus.OPEN] and not _complete(counts)
+            ),
+        )
+
+
+def _complete(counts: dict[str, int]) -> bool:
+    """Whether every question is finished or failed; only then does a run count."""
+    return sum(counts.values()) == counts[QuestionStatus.FINISHED] + counts[QuestionStatus.FAILED]
+
+
+@contextmanager
+def display(screen: Console) -> Iterator[Callable[[Standing], None]]:
+    """Bars on a terminal, and elsewhere a line now and then."""
+    if not screen.is_terminal:
+        yield _lines(screen)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
+    with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[note]}"), console=screen) as progress:
+        runs = progress.add_task("Runs", note="")
+        questions = progress.add_task("Questions", note="")
+
+        def show(standing: Standing) -> None:
+            progress.update(runs, completed=standing.done, total=standing.planned)
+            note = f"{count(standing.steps, 'step')}, {standing.adopted:,} of them adopted"
+            progress.update(questions, completed=standing.answered, total=standing.questions, note=note)
+
+        yield show
+
+
+def _lines(screen: Console) -> Callable[[Standing], None]:
+    printed, last = -LINE_SECONDS, ""
+
+    def show(standing: Standing) -> None:
+        nonlocal printed, last
+        now = time.monotonic()
+        if not standing.over and now - printed < LINE_SECONDS:
+            return
+        printed, line = now, describe(standing)
+        if line != last:
+            screen.print(line, soft_wrap=True)
+        last = line
+
+    return show
+
+
+def describe(standing: Standing) -> str:
+    """e.g. `12 of 36 runs done, 240 of 400 questions, 3,012 steps (1,400 adopted)`."""
+    return (
+        f"{standing.done} of {count(standing.planned, 'run')} done, {standing.answered:,} of "
+        f"{count(standing.questions, 'question')} in those begun, {count(standing.steps, 'step')} "
+        f"({standing.adopted:,} adopted)"
+    )

@@ -1,0 +1,169 @@
+"""`cotrail experiment`: a paper's protocol from one file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import tomli_w
+import typer
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Engine
+
+from cli.conducting import Conductor, Standing, describe, display
+from cli.experiment_inputs import Inputs, read_experiment_file
+from cli.experiment_report import print_report, report_json, write_report
+from cli.experiment_results import read_results
+from cli.output import Json, console, count, heading, print_json
+from cli.running import INCOMPLETE, print_reasons
+from cli.store import open_store, reading
+from cotrail.experiments.experiment import Experiment
+from cotrail.experiments.protocol import cells_to_search, cells_to_test, lines
+from models.audit import read_reasons, read_standings
+from models.experiments import open_experiment, read_experiment, resolve_experiment
+
+experiment = typer.Typer(
+    name="experiment",
+    help="Run a paper's protocol from one file, and report its tables and figures.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+ExperimentName = Annotated[
+    str,
+    typer.Argument(metavar="EXPERIMENT", help="The experiment's name, or `latest`.", show_default=False),
+]
+
+
+@experiment.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.", show_default=False)],
+    *,
+    no_reuse: Annotated[
+        bool, typer.Option("--no-reuse", help="Compute every step anew, also those another run computed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Queue the whole protocol and show progress until it is done.
+
+    Everything is checked before anything is queued. Workers carry the runs out; when those that K and M are chosen by
+    are done, the runs on the test questions are queued. This command may be ended at any time, and the same command
+    goes on.
+
+    Exits with 4 if questions are blocked or were cancelled.
+    """
+    described = read_experiment_file(file)
+    inputs = Inputs(described, file.parent)
+    plan = inputs.plan()
+    _check(inputs)
+    screen = console(stderr=json)
+    _say_missing_gold(inputs, screen)
+    with open_store() as engine:
+        open_experiment(engine, described.name, plan)
+        try:
+            with display(screen) as show:
+                standing = Conductor(engine, inputs, reuse=not no_reuse).conduct(show)
+        except KeyboardInterrupt:
+            screen.print(f"What is queued goes on. `cotrail experiment run {file}` goes on with the rest.")
+            raise
+        raise typer.Exit(_close(engine, described, standing, json=json))
+
+
+def _check(inputs: Inputs) -> None:
+    """Prepares a run of every line, so that whatever can't be used shows before anything is queued."""
+    for line in lines(inputs.experiment):
+        searched = cells_to_search(inputs.experiment, line)
+        for cell in (*searched, *cells_to_test(inputs.experiment, line, searched[0] if searched else None)):
+            inputs.prepare(cell)
+
+
+def _say_missing_gold(inputs: Inputs, screen: Console) -> None:
+    """Says which corpora lack gold paragraphs, which no system can then find."""
+    for dataset, files in inputs.experiment.datasets.items():
+        gold, missing = inputs.missing_gold(dataset)
+        if missing:
+            screen.print(
+                f"{dataset}: {missing:,} of {count(gold, 'gold paragraph')} aren't in the corpus {files.corpus}; "
+                "recall can't reach 1. `cotrail data build` makes a corpus that has them.",
+                style="yellow",
+                soft_wrap=True,
+            )
+
+
+def _close(engine: Engine, described: Experiment, standing: Standing, *, json: bool) -> int:
+    """Prints how the experiment ended and what came out, and returns the exit code."""
+    with engine.connect() as connection:
+        reasons = {run: read_reasons(connection, run) for run in standing.stuck}
+        results = read_results(connection, described.name)
+    if json:
+        print_json({"experiment": described.name, **msgspec.structs.asdict(standing), **report_json(results)})
+    else:
+        screen = console()
+        screen.print(f"{described.name}: {describe(standing)}.", soft_wrap=True)
+        print_report(results, screen)
+        for stuck, why in reasons.items():
+            screen.print()
+            screen.print(heading(f"{stuck} can't go on; once this is mended: cotrail resume {stuck}"))
+            print_reasons(screen, why)
+    return INCOMPLETE if standing.stuck else 0
+
+
+@experiment.command()
+def report(
+    name: ExperimentName,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", help="Write report.html, report.md and the figures (SVG, PNG) here.", show_default=False
+        ),
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Print the paper's tables for an experiment's results beside the published figures, and draw its figures.
+
+    What isn't done yet is left out and said.
+    """
+    with reading() as connection:
+        found = resolve_experiment(connection, name)
+        results = read_results(connection, found)
+    if json:
+        print_json({"experiment": found, **report_json(results)})
+    else:
+        print_report(results, console())
+    if output is not None:
+        written = write_report(found, results, output)
+        console(stderr=True).print(f"Written: {', '.join(str(path) for path in written)}", style="dim", soft_wrap=True)
+
+
+@experiment.command()
+def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
+    """Show what an experiment was asked for, and its runs."""
+    with reading() as connection:
+        record = read_experiment(connection, resolve_experiment(connection, name))
+        standings = read_standings(connection, record.id)
+    if json:
+        runs = {cell: {"run": run_id, "questions": standings[run_id]} for cell, run_id in record.runs.items()}
+        print_json({"experiment": record.id, "plan": record.plan, "runs": runs})
+        return
+    screen = console()
+    screen.print(heading(record.id))
+    screen.print(as_toml(record.plan["experiment"]), soft_wrap=True)
+    table = Table("run", "", "questions", box=None, pad_edge=False)
+    for cell, run_id in record.runs.items():
+        table.add_row(cell, run_id, ", ".join(f"{n} {status}" for status, n in standings[run_id].items() if n))
+    screen.print(table)
+
+
+def as_toml(described: dict[str, Any]) -> str:
+    """An experiment as the file that `cotrail experiment run` reads."""
+    return tomli_w.dumps(_without_none(described))
+
+
+def _without_none(tree: dict[str, Any]) -> dict[str, Any]:
+    """TOML has no null; what isn't there is left out."""
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in tree.items()
+        if value is not None
+    }

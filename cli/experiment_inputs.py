@@ -1,0 +1,142 @@
+"""What an experiment's file names, read and checked: questions, demonstrations, corpora, models."""
+
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from cli.experiment_shots import Shots
+from cli.request import Prepared, RunRequest, compose, described, forms, read_toml, system_settings
+from cotrail.corpora.coverage import coverage, located
+from cotrail.datasets import load_questions
+from cotrail.datasets.sampling import sample_questions
+from cotrail.errors import InputError
+from cotrail.experiments.cells import Cell, Stage
+from cotrail.experiments.experiment import Experiment
+from cotrail.generation.catalogue import find_model, identity
+from cotrail.prompting.prompt import AnswerForm
+from cotrail.questions import Question
+from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
+from cotrail.systems import find_system
+from tasks.settings import settings
+
+
+def read_experiment_file(path: Path) -> Experiment:
+    """The experiment of a TOML file; InputError says what is wrong with it."""
+    try:
+        experiment = msgspec.convert(read_toml(path), Experiment)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {str(error).replace('`$.', '`')}; correct it") from error
+    if b"\\u0000" in msgspec.json.encode(experiment):
+        raise InputError(f"{path} holds a NUL character (\\u0000), which can't be stored; take it out")
+    return replace(experiment, models=experiment.models or (settings().model,))
+
+
+class Inputs:
+    """The inputs of an experiment, each read once; paths are relative to `folder`.
+
+    Raises InputError and its kinds for whatever can't be used.
+    """
+
+    def __init__(self, experiment: Experiment, folder: Path) -> None:
+        self.experiment = experiment
+        self._folder = folder
+        self._shots = Shots(experiment, folder)
+        self._drawn = cache(self._draw)
+        self._corpus = cache(self._open_corpus)
+
+    def plan(self) -> dict[str, Any]:
+        """Everything that decides the experiment's results; an experiment that goes on must have the same."""
+        experiment = self.experiment
+        names = dict.fromkeys((*self._question_files(), *self._shots.files()))
+        return {
+            "experiment": msgspec.to_builtins(experiment),
+            "files": {name: described(self._folder / name)["sha256"] for name in names},
+            "corpora": {each.corpus: self._corpus(each.corpus).revision for each in experiment.datasets.values()},
+            "models": {name: identity(find_model(settings().catalogue_path, name)) for name in experiment.models},
+        }
+
+    def questions(self, dataset: str, stage: Stage) -> tuple[Question, ...]:
+        """The development or the test questions."""
+        return self._drawn(dataset)[0 if stage == "search" else 1]
+
+    def missing_gold(self, dataset: str) -> tuple[int, int]:
+        """How many gold paragraphs the drawn questions have, and how many of these the corpus lacks."""
+        corpus = self._corpus(self.experiment.datasets[dataset].corpus)
+        found = coverage([question for part in self._drawn(dataset) for question in part], corpus.titled)
+        return found.gold, len(found.missing)
+
+    def prepare(self, cell: Cell) -> Prepared:
+        """The run of a cell, as it is submitted."""
+        line, files = cell.line, self.experiment.datasets[cell.line.dataset]
+        spec = find_system(line.system)
+        request = self._request(cell)
+        configured = system_settings(spec, request, instructed=bool(self._shots.of(cell, AnswerForm.COT).instruction))
+        titles = self._shots.of(cell, AnswerForm.TITLES)
+        shots = {form: self._shots.of(cell, form) for form in forms(spec, configured)}
+        return Prepared(
+            submission=compose(
+                request,
+                spec=spec,
+                configured=configured,
+                retriever=self._corpus(files.corpus) if spec.retrieves else None,
+                shots=shots | ({AnswerForm.TITLES: titles} if titles.items else {}),
+                provenance={"cell": msgspec.to_builtins(cell)},
+                today=date.today(),
+            ),
+            questions=self.questions(line.dataset, cell.stage),
+        )
+
+    def _request(self, cell: Cell) -> RunRequest:
+        line, experiment = cell.line, self.experiment
+        files = experiment.datasets[line.dataset]
+        return RunRequest(
+            system=line.system,
+            dataset=files.format or line.dataset,
+            questions=files.questions or "",
+            reader=line.reader,
+            rules=experiment.rules,
+            corpus=files.corpus,
+            retrieval_count=cell.retrieval_count,
+            model=line.model,
+            seed=experiment.seed,
+            temperature=experiment.temperature,
+            profile=experiment.profile,
+            settings=experiment.settings.get(line.system, {}),
+        )
+
+    def _draw(self, dataset: str) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
+        """Development and test questions, their gold paragraphs as they stand in the corpus."""
+        titled = self._corpus(self.experiment.datasets[dataset].corpus).titled
+        development, test = self._sample(dataset)
+        return located(development, titled), located(test, titled)
+
+    def _sample(self, dataset: str) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
+        experiment, files = self.experiment, self.experiment.datasets[dataset]
+        development, test = experiment.development_questions, experiment.test_questions
+        if files.questions:
+            both = self._load(dataset, files.questions)
+            return sample_questions(both, development, test, experiment.seed)
+        if not (files.development and files.test):
+            raise InputError(
+                f"the dataset {dataset} names no question file; give `questions`, or `development` and `test`"
+            )
+        first, second = self._load(dataset, files.development), self._load(dataset, files.test)
+        return (
+            sample_questions(first, min(development, len(first)), 0, experiment.seed)[0],
+            sample_questions(second, min(test, len(second)), 0, experiment.seed)[0],
+        )
+
+    def _load(self, dataset: str, path: str) -> tuple[Question, ...]:
+        files = self.experiment.datasets[dataset]
+        return load_questions(files.format or dataset, self._folder / path, self._corpus(files.corpus).paragraphs)
+
+    def _question_files(self) -> list[str]:
+        named = ((files.questions, files.development, files.test) for files in self.experiment.datasets.values())
+        return [name for names in named for name in names if name]
+
+    def _open_corpus(self, name: str) -> TantivyRetriever:
+        return open_corpus(settings().corpora_path, name)

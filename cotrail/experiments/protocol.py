@@ -1,0 +1,109 @@
+"""The paper's protocol: which runs an experiment has, and how K and M are chosen (IRCoT, section 4.1).
+
+K and M are searched on the development questions with the first demonstration set; with the best, every demonstration
+set is tried on the test questions.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from statistics import fmean
+
+from cotrail.experiments.cells import Cell, Goal, Line, SystemName
+from cotrail.experiments.experiment import Experiment
+from cotrail.metrics.scores import QuestionScores
+from cotrail.systems.rules import Rules
+from cotrail.systems.settings import Reader
+
+
+def lines(experiment: Experiment) -> tuple[Line, ...]:
+    """The results that the experiment is to bring, in the order of its file."""
+    return tuple(
+        Line(goal=goal, dataset=dataset, demonstrations=shown, model=model, system=system, reader=reader)
+        for model in experiment.models
+        for dataset, shown in product(experiment.datasets, repeat=2)
+        if shown == dataset or experiment.out_of_distribution
+        for goal in experiment.goals
+        for system in experiment.systems
+        for reader in _readers(experiment, goal, system)
+    )
+
+
+def _readers(experiment: Experiment, goal: Goal, system: SystemName) -> tuple[Reader, ...]:
+    """Retrieval needs no reader, and only IRCoT has an answer without one."""
+    if goal == "retrieval":
+        return () if system == "no-retrieval" else ("none",)
+    return tuple(reader for reader in experiment.readers if reader != "none" or system == "ircot")
+
+
+def cells_to_search(experiment: Experiment, line: Line) -> tuple[Cell, ...]:
+    """The runs that K and M of this line are chosen by; none where there is nothing to choose."""
+    cells = tuple(_grid(experiment, line))
+    return cells if len(cells) > 1 else ()
+
+
+def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tuple[Cell, ...]:
+    """The runs on the test questions: one a demonstration set, or a single one where no model is asked.
+
+    chosen: the best of `cells_to_search`; None where there are none.
+    """
+    sets = 1 if line.system == "one-step" and line.reader == "none" else experiment.demonstration_sets
+    first = chosen or next(_grid(experiment, line))
+    return tuple(
+        Cell(
+            line=line,
+            stage="test",
+            demonstration_set=number,
+            retrieval_count=first.retrieval_count,
+            distractors=first.distractors,
+        )
+        for number in range(1, sets + 1)
+    )
+
+
+def position(experiment: Experiment, cell: Cell) -> tuple[int, str, int]:
+    """Where a run stands among all of the experiment's, for sorting."""
+    searched = cells_to_search(experiment, cell.line)
+    number = cell.demonstration_set if cell.stage == "test" else searched.index(cell)
+    return lines(experiment).index(cell.line), cell.stage, number
+
+
+def choose(searched: Mapping[Cell, Sequence[QuestionScores]], rules: Rules) -> Cell:
+    """The best of a line's search runs; of equally good ones the first in the grid's order, K before M."""
+    return max(searched, key=lambda cell: search_score(cell.line.goal, searched[cell], rules))
+
+
+def search_score(goal: Goal, scores: Sequence[QuestionScores], rules: Rules) -> float:
+    """What a search run is judged by: the mean recall of gold paragraphs, or F1 of answers, from 0 to 1.
+
+    The released code takes the recall of gold titles, and an F1 by DROP's rules for every dataset, both rounded to a
+    thousandth. A question that has no such score counts 0.
+    """
+    names = {"paper": ("support_recall", "answer_f1"), "released": ("title_recall", "tuning_f1")}[rules]
+    name = names[0] if goal == "retrieval" else names[1]
+    mean = fmean(getattr(each, name) or 0.0 for each in scores) if scores else 0.0
+    return mean if rules == "paper" else round(mean, 3)
+
+
+def _grid(experiment: Experiment, line: Line) -> Iterator[Cell]:
+    for count, distractors in product(_counts(experiment, line), _distractors(experiment, line)):
+        yield Cell(
+            line=line,
+            stage="search",
+            demonstration_set=1,
+            retrieval_count=count,
+            distractors=distractors,
+        )
+
+
+def _counts(experiment: Experiment, line: Line) -> tuple[int | None, ...]:
+    match line.system:
+        case "ircot":
+            return experiment.grid.ircot_counts
+        case "one-step":
+            return experiment.grid.one_step_counts
+    return (None,)
+
+
+def _distractors(experiment: Experiment, line: Line) -> tuple[int | None, ...]:
+    shows_paragraphs = line.system == "ircot" or (line.system == "one-step" and line.reader != "none")
+    return experiment.grid.distractors if shows_paragraphs else (None,)

@@ -1,0 +1,77 @@
+"""Results of runs that never were, for the tests of tables and figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cotrail.experiments.cells import Cell, CellResult, Cost, Goal, Line, Stage, SystemName
+from cotrail.metrics.scores import QuestionScores
+from cotrail.systems.settings import Reader
+
+COST = Cost(
+    steps=12,
+    adopted=5,
+    model_calls=8,
+    prompt_tokens=4000,
+    cached_prompt_tokens=1000,
+    generated_tokens=200,
+    seconds=6.0,
+)
+
+
+def line(
+    system: SystemName = "ircot",
+    *,
+    goal: Goal = "qa",
+    dataset: str = "hotpotqa",
+    demonstrations: str = "",
+    model: str = "tiny-1b",
+    reader: Reader = "direct",
+) -> Line:
+    """A line; retrieval has no reader."""
+    return Line(
+        goal=goal,
+        dataset=dataset,
+        demonstrations=demonstrations or dataset,
+        model=model,
+        system=system,
+        reader="none" if goal == "retrieval" else reader,
+    )
+
+
+def made(
+    of: Line,
+    values: Sequence[float] | Mapping[str, float],
+    *,
+    stage: Stage = "test",
+    demonstration_set: int = 1,
+    chosen: tuple[int | None, int | None] = (4, 1),
+    finished: int | None = None,
+    kinds: Sequence[str] = (),
+    cost: Cost = COST,
+    factual_errors: Mapping[str, bool] | None = None,
+) -> CellResult:
+    """A run with these values of what its line is for, by question; an F1 of 1 is an exact match."""
+    scored = values if isinstance(values, Mapping) else {f"q{i}": value for i, value in enumerate(values)}
+    return CellResult(
+        cell=Cell(
+            line=of,
+            stage=stage,
+            demonstration_set=demonstration_set,
+            retrieval_count=chosen[0],
+            distractors=chosen[1],
+        ),
+        run=f"run-{stage}-{demonstration_set}",
+        scores={question: _scores(of.goal, value) for question, value in scored.items()},
+        kinds=dict(zip(scored, kinds or ["bridge"] * len(scored), strict=True)),
+        finished=len(scored) if finished is None else finished,
+        cost=cost,
+        factual_errors=factual_errors or {},
+    )
+
+
+def _scores(goal: Goal, value: float) -> QuestionScores:
+    none: dict[str, Any] = dict.fromkeys(QuestionScores.__struct_fields__)
+    if goal == "retrieval":
+        return QuestionScores(**none | {"support_recall": value, "title_recall": value, "paragraphs_collected": 6})
+    own = {"answer_f1": value, "tuning_f1": value, "answer_em": float(value == 1), "paragraphs_collected": 6}
+    return QuestionScores(**none | own)

@@ -1,0 +1,200 @@
+"""What an experiment's file names, read and checked."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cli.experiment_inputs import Inputs, read_experiment_file
+from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
+from cotrail.experiments.cells import Cell, Line
+from cotrail.experiments.protocol import cells_to_search, cells_to_test, lines
+from cotrail.prompting.prompt import AnswerForm
+from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.tantivy import build_index
+from tasks.settings import settings
+
+SAMPLE = Path(__file__).parents[2] / "cotrail" / "sample"
+
+FILE = """
+name = "sample"
+systems = ["no-retrieval", "one-step", "ircot"]
+models = ["scripted"]
+demonstration_sets = 2
+demonstrations_per_set = 3
+development_questions = 8
+test_questions = 20
+grid = { ircot_counts = [2, 4], one_step_counts = [5], distractors = [1, 2] }
+
+[datasets.jsonl]
+questions = "questions.jsonl"
+corpus = "sample"
+demonstrations = { cot = "with_{M}.txt" }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the sample's corpus and a scripted model, and beside it the files of an experiment."""
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    build_index(read_corpus([SAMPLE / "corpus.jsonl"]), tmp_path / "corpora" / "sample")
+    (tmp_path / "script.json").write_text(json.dumps({"name": "s", "questions": {}}))
+    (tmp_path / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+    (tmp_path / "questions.jsonl").write_bytes((SAMPLE / "questions.jsonl").read_bytes())
+    demonstrations = (SAMPLE / "demonstrations.txt").read_text()
+    (tmp_path / "with_1.txt").write_text(demonstrations)
+    (tmp_path / "with_2.txt").write_text(demonstrations)
+    return tmp_path
+
+
+def inputs(folder: Path, file: str = FILE) -> Inputs:
+    path = folder / "experiment.toml"
+    path.write_text(file)
+    return Inputs(read_experiment_file(path), folder)
+
+
+def cells(opened: Inputs) -> list[Cell]:
+    return [
+        cell
+        for line in lines(opened.experiment)
+        for searched in [cells_to_search(opened.experiment, line)]
+        for cell in (*searched, *cells_to_test(opened.experiment, line, searched[0] if searched else None))
+    ]
+
+
+def test_every_cell_can_be_submitted(folder: Path) -> None:
+    opened = inputs(folder)
+    for cell in cells(opened):
+        prepared = opened.prepare(cell)
+        configured, line = prepared.submission.settings, cell.line
+        assert prepared.submission.system == line.system
+        assert configured["reading"]["reader"] == line.reader
+        assert configured.get("retrieval", {}).get("retrieval_count") == cell.retrieval_count
+        assert len(prepared.questions) == (8 if cell.stage == "search" else 20)
+        assert msgspec.convert(prepared.submission.provenance["cell"], Cell) == cell
+
+
+def test_development_and_test_questions_have_none_in_common(folder: Path) -> None:
+    opened = inputs(folder)
+    drawn = [{question.id for question in opened.questions("jsonl", stage)} for stage in ("search", "test")]
+    assert [len(ids) for ids in drawn] == [8, 20]
+    assert drawn[0].isdisjoint(drawn[1])
+
+
+def test_a_file_of_each_is_taken_up_to_the_numbers_asked_for(folder: Path) -> None:
+    rows = (folder / "questions.jsonl").read_text().splitlines()
+    (folder / "dev.jsonl").write_text("\n".join(rows[:5]))
+    (folder / "test.jsonl").write_text("\n".join(rows[5:]))
+    each = FILE.replace('questions = "questions.jsonl"', 'development = "dev.jsonl"\ntest = "test.jsonl"')
+    opened = inputs(folder, each)
+    assert len(opened.questions("jsonl", "search")) == 5
+    assert len(opened.questions("jsonl", "test")) == 20
+
+
+def test_all_forms_and_all_m_of_a_set_show_the_same_demonstrations(folder: Path) -> None:
+    opened = inputs(folder)
+    shown: dict[int, set[tuple[str, ...]]] = {}
+    for cell in cells(opened):
+        for shots in opened.prepare(cell).submission.shots.values():
+            shown.setdefault(cell.demonstration_set, set()).add(tuple(each.id for each in shots.items))
+    assert [len(ids) for ids in shown.values()] == [1, 1]
+    assert shown[1] != shown[2]
+
+
+def test_without_retrieval_demonstrations_have_no_paragraphs(folder: Path) -> None:
+    opened = inputs(folder)
+    bare = [cell for cell in cells(opened) if cell.line.system == "no-retrieval"]
+    shots = [opened.prepare(cell).submission.shots[AnswerForm.DIRECT] for cell in bare]
+    assert {each.paragraphs for demonstrations in shots for each in demonstrations.items} == {()}
+
+
+def test_released_rules_are_in_the_settings(folder: Path) -> None:
+    opened = inputs(folder, FILE.replace("grid =", 'rules = "released"\ngrid ='))
+    (cell, *_) = [cell for cell in cells(opened) if cell.line.system == "ircot"]
+    configured = opened.prepare(cell).submission.settings
+    assert configured["max_sentences"] == 10
+    assert configured["prompting"] == {"drop": "released"}
+    assert configured["pages"]["scope"] == "after"
+    assert configured["retrieval"]["duplicates"] == "released"
+
+
+def test_settings_by_hand_overrule_the_rules(folder: Path) -> None:
+    by_hand = f'{FILE}\n[settings.ircot]\nmax_sentences = 3\nprompting = {{ drop = "first" }}\n'
+    opened = inputs(folder, by_hand.replace("grid =", 'rules = "released"\ngrid ='))
+    (cell, *_) = [cell for cell in cells(opened) if cell.line.system == "ircot"]
+    configured = opened.prepare(cell).submission.settings
+    assert (configured["max_sentences"], configured["prompting"]["drop"]) == (3, "first")
+
+
+def test_the_plan_changes_with_whatever_decides_a_result(folder: Path) -> None:
+    before = inputs(folder).plan()
+    assert inputs(folder).plan() == before
+    assert inputs(folder, FILE.replace("[2, 4]", "[2, 6]")).plan() != before
+    (folder / "with_2.txt").write_text((SAMPLE / "demonstrations.txt").read_text().replace("the", "a", 1))
+    assert inputs(folder).plan()["files"] != before["files"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        (('name = "sample"', ""), InputError, "name"),
+        (('"scripted"', '"a\\u0000b"'), InputError, "NUL"),
+        (("[2, 4]", "[0]"), InputError, "ircot_counts"),
+        (('"ircot"]', '"selfask"]'), InputError, "selfask"),
+        (("development_questions = 8", "development_question = 8"), InputError, "development_question"),
+        (("development_questions = 8", "development_questions = 30"), DatasetError, "32"),
+        (("demonstrations_per_set = 3", "demonstrations_per_set = 5"), DemonstrationError, "with_1.txt"),
+        (('"with_{M}.txt"', '"none.txt"'), InputError, "none.txt"),
+        (('corpus = "sample"', 'corpus = "other"'), InputError, "other"),
+        (('questions = "questions.jsonl"', ""), InputError, "development"),
+        (('models = ["scripted"]', 'models = ["gpt"]'), InputError, "gpt"),
+        (('"questions.jsonl"', '"with_1.txt"'), DatasetError, "with_1.txt"),
+    ],
+)
+def test_what_can_not_be_used_is_said_before_anything_is_queued(
+    folder: Path, change: tuple[str, str], error: type[CotrailError], says: str
+) -> None:
+    assert change[0] in FILE
+    with pytest.raises(error, match=says):
+        prepare_all(folder, FILE.replace(*change))
+
+
+def prepare_all(folder: Path, file: str) -> None:
+    opened = inputs(folder, file)
+    opened.plan()
+    for cell in cells(opened):
+        opened.prepare(cell)
+
+
+def test_gold_paragraphs_that_the_corpus_lacks_are_counted(folder: Path) -> None:
+    lacking = {
+        "id": "lost",
+        "question": "Where is it?",
+        "answers": ["There"],
+        "gold": [{"title": "Nowhere", "text": "It is nowhere."}],
+    }
+    with (folder / "questions.jsonl").open("a") as file:
+        file.write(json.dumps(lacking) + "\n")
+    whole = inputs(folder, FILE.replace("test_questions = 20", "test_questions = 25"))
+    gold, missing = whole.missing_gold("jsonl")
+    assert missing == 1
+    assert gold > 33
+
+
+def test_a_folder_of_released_names_is_taken_by_its_style(folder: Path) -> None:
+    released = folder / "prompts"
+    released.mkdir()
+    text = (SAMPLE / "demonstrations.txt").read_text()
+    for name in ("gold_with_1_distractors_context_cot_qa", "gold_with_2_distractors_context_cot_qa"):
+        (released / f"{name}_flan_t5.txt").write_text(text)
+        (released / f"{name.replace('cot_qa', 'direct_qa')}_flan_t5.txt").write_text(text)
+    for name in ("no_context_cot_qa", "no_context_direct_qa"):
+        (released / f"{name}_flan_t5.txt").write_text(text)
+    file = FILE.replace('{ cot = "with_{M}.txt" }', '"prompts"').replace("grid =", 'style = "flan_t5"\ngrid =')
+    opened = inputs(folder, file)
+    line = Line(goal="qa", dataset="jsonl", demonstrations="jsonl", model="scripted", system="ircot", reader="direct")
+    cell = Cell(line=line, stage="test", demonstration_set=1, retrieval_count=2, distractors=2)
+    assert set(opened.prepare(cell).submission.shots) == {AnswerForm.COT, AnswerForm.DIRECT}
+    assert "prompts/no_context_direct_qa_flan_t5.txt" in opened.plan()["files"]

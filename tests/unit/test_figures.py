@@ -1,0 +1,201 @@
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cli.experiment_report import write_report
+from cli.figures import draw, write_figures
+from cotrail.errors import InputError
+from cotrail.experiments.cells import CellResult, SystemName
+from cotrail.experiments.plots import Plot, build_plots
+from tests.unit.made_results import line, made
+
+SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+
+
+def plot(results: Sequence[CellResult], number: int) -> Plot:
+    (found,) = (each for each in build_plots(results) if each.name.startswith(f"figure-{number}-"))
+    return found
+
+
+def heights(axes: Axes) -> list[float]:
+    return [bar.get_height() for bars in axes.containers if isinstance(bars, BarContainer) for bar in bars.patches]
+
+
+def ticks(axes: Axes) -> list[str]:
+    return [label.get_text() for label in axes.get_xticklabels()]
+
+
+def legend(figure: Figure) -> list[str]:
+    (found,) = figure.legends
+    return [text.get_text() for text in found.get_texts()]
+
+
+def marks(axes: Axes) -> list[float]:
+    """The heights of marks that no line joins: published values."""
+    return [_heights(each)[0] for each in axes.lines if each.get_linestyle() == "None" and _is_open(each)]
+
+
+def _is_open(mark: Line2D) -> bool:
+    return bool(mark.get_markerfacecolor() == "white")
+
+
+def _heights(drawn: Line2D) -> tuple[float, ...]:
+    return tuple(float(height) for height in np.asarray(drawn.get_ydata()))
+
+
+@pytest.fixture
+def answers() -> list[CellResult]:
+    """F1 on two datasets with two demonstration sets: 20 and 40 points for NoR, 10 points more for each system on."""
+    return [
+        made(line(system, dataset=dataset), [base + 0.1 * i + 0.02 * (-1) ** number], demonstration_set=number)
+        for dataset, base in (("hotpotqa", 0.2), ("musique", 0.4))
+        for i, system in enumerate(SYSTEMS)
+        for number in (1, 2)
+    ]
+
+
+def test_a_bar_is_as_high_as_the_mean_over_the_demonstration_sets(answers: list[CellResult]) -> None:
+    (axes,) = draw(plot(answers, 4)).axes
+    assert heights(axes) == pytest.approx([20, 40, 30, 50, 40, 60])
+    assert ticks(axes) == ["HotpotQA", "MuSiQue"]
+    assert [text.get_text() for text in axes.texts] == ["20.0", "40.0", "30.0", "50.0", "40.0", "60.0"]
+    assert axes.get_ylabel() == "Answer F1"
+    assert axes.get_title() == "tiny-1b, direct reader"
+
+
+def test_error_bars_are_the_deviation_between_the_sets(answers: list[CellResult]) -> None:
+    (axes,) = draw(plot(answers, 4)).axes
+    whiskers = [each.lines[2][0].get_segments()[0] for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    assert len(whiskers) == 6
+    low, high = whiskers[0][0][1], whiskers[0][1][1]
+    assert (high - low) / 2 == pytest.approx(100 * 0.02 * 2**0.5)
+
+
+def test_with_one_demonstration_set_there_are_no_error_bars() -> None:
+    (axes,) = draw(plot([made(line(system), [0.5]) for system in SYSTEMS], 4)).axes
+    assert not any(each.has_yerr for each in axes.containers if isinstance(each, ErrorbarContainer))
+
+
+def test_published_values_are_marks_at_their_heights(answers: list[CellResult]) -> None:
+    figure = draw(plot(answers, 4))
+    assert legend(figure) == ["NoR", "OneR", "IRCoT", "Flan-T5-XXL, published", "GPT3, published"]
+    assert marks(figure.axes[0]) == pytest.approx(
+        [25.3, 13.7, 49.7, 25.8, 59.1, 30.8, 41.0, 19.0, 50.7, 20.4, 60.6, 36.0]
+    )
+    assert figure.axes[0].get_ylim()[1] > 60.6
+
+
+def test_recall_has_a_panel_a_model_and_nothing_published() -> None:
+    results = [
+        made(line(system, goal="retrieval", model=model), [0.5])
+        for model in ("small-1b", "large-7b")
+        for system in SYSTEMS[1:]
+    ]
+    figure = draw(plot(results, 3))
+    assert [axes.get_title() for axes in figure.axes] == ["small-1b", "large-7b"]
+    assert legend(figure) == ["OneR", "IRCoT"]
+    assert [marks(axes) for axes in figure.axes] == [[], []]
+
+
+@pytest.mark.parametrize(("number", "goal"), [(5, "retrieval"), (6, "qa")])
+def test_pairs_are_named_as_in_the_paper(number: int, goal: Any) -> None:
+    pairs = [("musique", "hotpotqa"), ("hotpotqa", "2wikimultihopqa"), ("hotpotqa", "hotpotqa")]
+    results = [made(line(goal=goal, demonstrations=x, dataset=y), [0.5]) for x, y in pairs]
+    (axes,) = draw(plot(results, number)).axes
+    assert ticks(axes) == ["HQ→2W", "MQ→HQ"]
+
+
+def test_untrue_chains_are_a_percentage_of_the_annotated_ones() -> None:
+    marked = {"q0": True, "q1": False, "q2": False, "q3": False}
+    elsewhere = line(dataset="musique", demonstrations="hotpotqa")
+    results = [made(each, [0.5] * 4, factual_errors=marked) for each in (line(), elsewhere)]
+    (axes,) = draw(plot(results, 7)).axes
+    assert heights(axes) == [25]
+    assert ticks(axes) == ["HotpotQA"]
+
+
+def test_models_stand_by_their_size_with_the_published_ones_among_them() -> None:
+    results = [
+        made(line(system, model=model), [score])
+        for model, score in (("mid-7b", 0.6), ("google/flan-t5-xxl", 0.7), ("small-135m", 0.2))
+        for system in SYSTEMS
+    ]
+    (axes,) = draw(plot(results, 9)).axes
+    assert ticks(axes) == ["small-135m", "mid-7b", "google/flan-t5-xxl (11B)", "GPT3 (175B)"]
+    lines = {_heights(each) for each in axes.lines if each.get_linestyle() == "-"}
+    assert lines == {(20, 60, 70)}
+    assert sorted(marks(axes)) == pytest.approx([49.7, 50.7, 59.1, 60.6])
+    assert axes.get_title() == "HotpotQA, direct reader"
+
+
+def test_models_of_unknown_size_stand_in_the_experiments_order() -> None:
+    results = [made(line(goal="retrieval", model=model), [0.5]) for model in ("zeta", "alpha-7b")]
+    (axes,) = draw(plot(results, 8)).axes
+    assert ticks(axes) == ["zeta", "alpha-7b"]
+
+
+def test_a_single_model_makes_no_curve(answers: list[CellResult]) -> None:
+    assert [each.name for each in build_plots(answers)] == ["figure-4-answers"]
+
+
+def test_search_runs_are_in_no_figure() -> None:
+    assert build_plots([made(line(), [0.5], stage="search")]) == ()
+
+
+def test_unanswered_questions_are_marked() -> None:
+    figure = draw(plot([made(line(), [0.5, 0.0], finished=1)], 4))
+    assert ticks(figure.axes[0]) == ["HotpotQA *"]
+    assert figure.get_supxlabel().startswith("* Some questions have no answer")
+
+
+def test_scores_of_zero_are_drawn() -> None:
+    (axes,) = draw(plot([made(line(goal="retrieval", dataset="mine"), [0.0])], 3)).axes
+    assert heights(axes) == [0]
+    assert axes.get_ylim() == (0, 1)
+
+
+def test_figures_are_written_as_svg_with_text_and_as_png(answers: list[CellResult], tmp_path: Path) -> None:
+    svg, png = write_figures(answers, tmp_path / "new" / "figures")
+    assert (svg.name, png.name) == ("figure-4-answers.svg", "figure-4-answers.png")
+    drawn = ET.parse(svg).getroot()
+    texts = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"HotpotQA", "MuSiQue", "IRCoT", "GPT3, published", "Answer F1", "60.0"} <= texts
+    assert png.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_the_same_results_give_the_same_bytes(answers: list[CellResult], tmp_path: Path) -> None:
+    first, second = (write_report("mine", answers, tmp_path / name) for name in ("a", "b"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_the_page_holds_all_and_needs_no_other_file(tmp_path: Path) -> None:
+    results = [made(line(system, goal=goal), [0.5]) for goal in ("retrieval", "qa") for system in SYSTEMS[1:]]
+    page, text, *figures = write_report("my <experiment>", results, tmp_path)
+    html = page.read_text("utf-8")
+    assert "my &lt;experiment&gt;" in html
+    assert html.count("<svg") == 2
+    assert not re.findall(r'(?:src|href)="(?!#)', re.sub(r"<metadata>.*?</metadata>", "", html, flags=re.DOTALL))
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(|xlink:href=")#([^")]+)', html)) <= set(ids)
+    assert "published, table 4" in html
+    images = re.findall(r"!\[.*?\]\((.+?)\)", text.read_text("utf-8"))
+    assert {tmp_path / image for image in images} == {path for path in figures if path.suffix == ".svg"}
+
+
+def test_a_directory_that_cannot_be_made_is_refused(answers: list[CellResult], tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("", "utf-8")
+    with pytest.raises(InputError, match="choose another"):
+        write_report("mine", answers, taken)
+    with pytest.raises(InputError, match="choose another"):
+        write_report("mine", [], taken)

@@ -1,0 +1,128 @@
+"""The runs that an experiment has, and how K and M are chosen."""
+
+from statistics import fmean
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cotrail.experiments.cells import Cell, Line
+from cotrail.experiments.experiment import DatasetFiles, Experiment, Grid
+from cotrail.experiments.protocol import cells_to_search, cells_to_test, choose, lines, position, search_score
+from cotrail.metrics.scores import QuestionScores
+
+FILES = DatasetFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
+WHOLE = Experiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
+LINE = Line(goal="qa", dataset="hotpotqa", demonstrations="hotpotqa", model="small", system="ircot", reader="direct")
+
+
+def scored(recall: float, f1: float = 0.0, title_recall: float = 0.0, tuning_f1: float = 0.0) -> QuestionScores:
+    known = {"support_recall": recall, "answer_f1": f1, "title_recall": title_recall, "tuning_f1": tuning_f1}
+    row: dict[str, object] = dict.fromkeys(field.name for field in msgspec.structs.fields(QuestionScores))
+    return msgspec.convert(row | known | {"paragraphs_collected": 0}, QuestionScores)
+
+
+def of(experiment: Experiment, **wanted: object) -> list[Line]:
+    return [line for line in lines(experiment) if all(getattr(line, key) == value for key, value in wanted.items())]
+
+
+def test_the_papers_protocol_has_the_papers_grids() -> None:
+    (retrieval,) = of(WHOLE, goal="retrieval", system="ircot", dataset="hotpotqa")
+    cells = cells_to_search(WHOLE, retrieval)
+    assert [(cell.retrieval_count, cell.distractors) for cell in cells] == [
+        (k, m) for k in (2, 4, 6, 8) for m in (1, 2, 3)
+    ]
+    assert {(cell.stage, cell.demonstration_set) for cell in cells} == {("search", 1)}
+    (one_step,) = of(WHOLE, goal="retrieval", system="one-step", dataset="hotpotqa")
+    assert [cell.retrieval_count for cell in cells_to_search(WHOLE, one_step)] == [5, 7, 9, 11, 13, 15]
+    assert {cell.distractors for cell in cells_to_search(WHOLE, one_step)} == {None}
+    (answered,) = of(WHOLE, goal="qa", system="one-step", dataset="hotpotqa")
+    assert len(cells_to_search(WHOLE, answered)) == 18
+
+
+def test_every_demonstration_set_is_tried_with_what_was_chosen() -> None:
+    chosen = cells_to_search(WHOLE, LINE)[4]
+    tried = cells_to_test(WHOLE, LINE, chosen)
+    assert [cell.demonstration_set for cell in tried] == [1, 2, 3]
+    assert {(c.stage, c.retrieval_count, c.distractors) for c in tried} == {("test", 4, 2)}
+
+
+def test_where_no_model_is_asked_one_test_run_says_all() -> None:
+    line = replace(LINE, goal="retrieval", system="one-step", reader="none")
+    assert len(cells_to_test(WHOLE, line, cells_to_search(WHOLE, line)[0])) == 1
+
+
+def test_without_retrieval_there_is_nothing_to_choose() -> None:
+    (line,) = of(WHOLE, system="no-retrieval", dataset="musique")
+    assert line.goal == "qa"
+    assert cells_to_search(WHOLE, line) == ()
+    assert {(c.retrieval_count, c.distractors) for c in cells_to_test(WHOLE, line, None)} == {(None, None)}
+
+
+def test_a_grid_of_one_needs_no_search() -> None:
+    single = replace(WHOLE, grid=Grid(ircot_counts=(6,), distractors=(2,)))
+    assert cells_to_search(single, LINE) == ()
+    assert {(c.retrieval_count, c.distractors) for c in cells_to_test(single, LINE, None)} == {(6, 2)}
+
+
+def test_only_ircot_answers_without_a_reader() -> None:
+    both = replace(WHOLE, readers=("direct", "none"))
+    assert {line.reader for line in of(both, goal="qa", system="ircot")} == {"direct", "none"}
+    assert {line.reader for line in of(both, goal="qa", system="one-step")} == {"direct"}
+    assert {line.reader for line in of(both, goal="qa", system="no-retrieval")} == {"direct"}
+
+
+def test_out_of_distribution_is_every_pair() -> None:
+    pairs = {(line.demonstrations, line.dataset) for line in lines(replace(WHOLE, out_of_distribution=True))}
+    assert pairs == {(x, y) for x in WHOLE.datasets for y in WHOLE.datasets}
+    assert {(line.demonstrations, line.dataset) for line in lines(WHOLE)} == {(x, x) for x in WHOLE.datasets}
+
+
+def test_runs_are_sorted_as_the_file_has_them() -> None:
+    cells = [
+        cell
+        for line in lines(WHOLE)
+        for searched in [cells_to_search(WHOLE, line)]
+        for cell in (*searched, *cells_to_test(WHOLE, line, searched[-1] if searched else None))
+    ]
+    assert sorted(set(cells), key=lambda cell: position(WHOLE, cell)) == cells
+
+
+def test_names_of_runs_are_distinct_and_say_what_they_vary() -> None:
+    experiment = replace(WHOLE, out_of_distribution=True, readers=("direct", "cot", "none"), models=("small", "large"))
+    names = [
+        cell.name
+        for line in lines(experiment)
+        for searched in [cells_to_search(experiment, line)]
+        for cell in (*searched, *cells_to_test(experiment, line, searched[0] if searched else None))
+    ]
+    assert len(names) == len(set(names))
+    assert Cell(line=LINE, stage="test", demonstration_set=2, retrieval_count=4, distractors=1).name == (
+        "test/qa/hotpotqa/small/ircot/direct/set2/K4/M1"
+    )
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=12, max_size=12))
+def test_the_best_is_chosen_and_of_equals_the_first(recalls: list[list[float]]) -> None:
+    line = replace(LINE, goal="retrieval", reader="none")
+    searched = {
+        cell: [scored(r) for r in each] for cell, each in zip(cells_to_search(WHOLE, line), recalls, strict=True)
+    }
+    means = [fmean(each) for each in recalls]
+    assert choose(searched, "paper") == list(searched)[means.index(max(means))]
+
+
+@pytest.mark.parametrize(
+    ("goal", "rules", "expected"),
+    [("retrieval", "paper", 0.5), ("qa", "paper", 0.25), ("retrieval", "released", 0.167), ("qa", "released", 0.667)],
+)
+def test_each_goal_and_rule_has_its_own_measure(goal: str, rules: str, expected: float) -> None:
+    scores = [scored(1.0, 0.5, 1 / 3, 2 / 3), scored(0.0, 0.0, 0.0, 2 / 3)]
+    assert search_score(goal, scores, rules) == expected  # type: ignore[arg-type]
+
+
+def test_a_question_that_can_not_be_scored_counts_nothing() -> None:
+    unscored = replace(scored(0.0), support_recall=None)
+    assert search_score("retrieval", [scored(1.0), unscored], "paper") == 0.5

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,6 +13,9 @@ from workers.stack import Stack
 from workers.stack.place import STATE
 
 Eventually = Callable[..., None]
+
+# What a shell starts in the background ignores Ctrl-C, and so would the commands that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

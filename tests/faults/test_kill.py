@@ -34,7 +34,7 @@ QUICK = {"COTRAIL_LEASE_SECONDS": "3", "COTRAIL_HEARTBEAT_SECONDS": "0.5", "COTR
 
 Cotrail = Callable[..., str]
 STEPS = """
-    SELECT key, sequence, kind, fingerprint, request, result, failure, steps.state,
+    SELECT key, sequence, steps.kind, fingerprint, request, result, failure, steps.state,
         (SELECT text FROM sentences WHERE step_id = steps.id),
         (SELECT json_agg((rank, digest, score, query) ORDER BY rank) FROM paragraph_sets WHERE step_id = steps.id)
     FROM steps JOIN questions ON questions.id = question_id

@@ -1,4 +1,3 @@
-import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -102,7 +101,7 @@ LONG = tuple(
 )
 """Demonstrations of several batches, the first of them the beginning of the others."""
 
-DETERMINISTIC = [prompt_for(question, shots) for shots in LONG for question in FACTS]
+DETERMINISTIC = [prompt_for(question, shots) for shots in LONG for question in list(FACTS)[:2]]
 
 Written = tuple[str, str, int, int]
 
@@ -115,15 +114,14 @@ def written(generator: LlamaCppGenerator, prompt: Prompt) -> Written:
 def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(make_generator: Make) -> None:
     generator = make_generator("deterministic", slots=4)
     seen: dict[str, set[Written]] = {}
-    for prompts in (DETERMINISTIC, DETERMINISTIC[::-1], random.Random(7).sample(DETERMINISTIC, 4)):
+    for prompts in (DETERMINISTIC, DETERMINISTIC[::-1]):
         for prompt in prompts:
             seen.setdefault(prompt.digest, set()).add(written(generator, prompt))
     with ThreadPoolExecutor(4) as pool:
-        asked = DETERMINISTIC[2:6]
+        asked = DETERMINISTIC[1:3]
         for prompt, bytes_ in zip(asked, pool.map(partial(written, generator), asked), strict=True):
             seen[prompt.digest].add(bytes_)
-    for prompt in (DETERMINISTIC[1], DETERMINISTIC[-1]):
-        seen[prompt.digest].add(written(make_generator("deterministic"), prompt))
+    seen[DETERMINISTIC[-1].digest].add(written(make_generator("deterministic"), DETERMINISTIC[-1]))
     assert [len(each) for each in seen.values()] == [1] * len(DETERMINISTIC)
 
 
@@ -131,7 +129,7 @@ def test_what_was_read_before_is_not_read_again_in_whole_batches(make_generator:
     generator = make_generator("deterministic")
     shared = generator.count_tokens(LONG[1].text)
     assert shared > 3 * BATCH_TOKENS
-    first, *others = [generator.generate(prompt, "sentence", 24, Sampling()) for prompt in DETERMINISTIC[4:]]
+    first, *others = [generator.generate(prompt, "sentence", 24, Sampling()) for prompt in DETERMINISTIC[2:]]
     assert first.cached_prompt_tokens == 0
     for result in others:
         assert shared - BATCH_TOKENS <= result.cached_prompt_tokens < result.prompt_tokens

@@ -5,6 +5,7 @@ A system is a generator that yields actions and is sent their results; see `cotr
 
 import hashlib
 from collections.abc import Generator
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -76,6 +77,8 @@ class Generated(Struct, frozen=True, kw_only=True):
     demonstrations, paragraphs: how many of the prompt's parts fitted the context; paragraphs from the front.
     first_demonstration: which of the prompt's demonstrations is the first that was kept, from 0.
     prompt_digest: the SHA-256 of the prompt as the model saw it.
+    drafted_tokens, accepted_tokens: how many tokens were guessed before the model was asked, and how many of these it
+        wrote too (speculative decoding); neither changes what is written.
     """
 
     text: str
@@ -87,6 +90,8 @@ class Generated(Struct, frozen=True, kw_only=True):
     cached_prompt_tokens: int
     generated_tokens: int
     first_demonstration: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
 
 Result = Retrieved | Generated
@@ -171,5 +176,10 @@ def fingerprint(action: Action, binding: Binding) -> str:
 
 def _unusual(value: Struct, *names: str) -> dict[str, object]:
     """Those of the fields that aren't at their defaults: what came later leaves older fingerprints as they are."""
-    defaults = {field.name: field.default for field in msgspec.structs.fields(value)}
+    defaults = _defaults(type(value))
     return {name: getattr(value, name) for name in names if getattr(value, name) != defaults[name]}
+
+
+@cache
+def _defaults(of: type[Struct]) -> dict[str, object]:
+    return {field.name: field.default for field in msgspec.structs.fields(of)}

@@ -1,9 +1,12 @@
 """Which queue a step belongs into, and how its message gets there."""
 
 import logging
+from collections.abc import Sequence
+from uuid import uuid4
 
 from celery import current_app
-from kombu.exceptions import OperationalError
+from kombu import Producer
+from kombu.exceptions import BatchPublishError, OperationalError
 
 from models.advancing import Dispatch
 
@@ -24,20 +27,27 @@ def priority(sequence: int) -> int:
     return max(0, 9 - 3 * (sequence // 2))
 
 
-def send(message: Dispatch) -> bool:
-    """Puts a message into its queue; False where the broker doesn't answer.
+def send(messages: Sequence[Dispatch]) -> int:
+    """Puts messages into their queues, all in one round trip; returns how many: none where the broker doesn't answer.
 
-    Nothing is lost then: the step is recorded as ready, and the maintenance process sends it again.
+    Nothing is lost then: the steps are recorded as ready, and the maintenance process sends them again.
     """
+    if not messages:
+        return 0
     try:
-        current_app.send_task(
-            task_name(message.kind),
-            (message.step_id, message.epoch),
-            queue=message.kind,
-            priority=priority(message.sequence),
-            ignore_result=True,
-        )
-    except OperationalError as error:
-        logger.warning("step %d isn't sent yet: the broker doesn't answer (%s)", message.step_id, error)
-        return False
-    return True
+        with current_app.producer_or_acquire() as producer, producer.batch():
+            for message in messages:
+                _post(producer, message)
+    except (OperationalError, BatchPublishError) as error:
+        logger.warning("%d steps aren't sent yet: the broker doesn't answer (%s)", len(messages), error)
+        return 0
+    return len(messages)
+
+
+def _post(producer: Producer, message: Dispatch) -> None:
+    """As `Celery.send_task` does it, without declaring the queue each time: it is there once a worker listens."""
+    amqp, name, arguments = current_app.amqp, task_name(message.kind), (message.step_id, message.epoch)
+    task = amqp.create_task_message(
+        str(uuid4()), name, arguments, {}, ignore_result=True, argsrepr=str(arguments), kwargsrepr="{}"
+    )
+    amqp.send_task_message(producer, name, task, queue=message.kind, declare=[], priority=priority(message.sequence))

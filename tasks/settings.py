@@ -11,6 +11,8 @@ from platformdirs import user_data_path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from cotrail.retrieval.stores import CorpusStore, SearchServer, corpus_store
+
 MAX_SOCKET_PATH = 90
 """Unix socket paths end at 107 bytes; the rest is room for the sockets' own names."""
 
@@ -34,6 +36,21 @@ class Settings(BaseSettings):
 
     corpora: Path | None = None
     """The folder of the indexes; `corpora` in the home where unset."""
+
+    search_url: SecretStr | None = None
+    """Elasticsearch or OpenSearch (`https://user:password@host:9200`, several nodes with commas between them).
+
+    Corpora are there where it is set, and in the folder otherwise.
+    """
+
+    search_api_key: SecretStr | None = None
+    """Elasticsearch's API key, encoded, in the place of user and password."""
+
+    search_ca: Path | None = None
+    """A file of the authorities that the search server's certificate may come from; the usual ones where unset."""
+
+    search_prefix: str = Field(default="cotrail-", pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    """What the names of all indexes begin with, so that two deployments can share a server."""
 
     model: str = "smollm2-135m"
     """The model that a generation worker loads as it starts, and that a run takes if it names none."""
@@ -60,6 +77,22 @@ class Settings(BaseSettings):
     def corpora_path(self) -> Path:
         """The folder of the indexes."""
         return self.corpora or self.home / "corpora"
+
+    @property
+    def corpus_store(self) -> CorpusStore:
+        """Where corpora are kept."""
+        return corpus_store(self.corpora_path, self._search_server)
+
+    @property
+    def _search_server(self) -> SearchServer | None:
+        if self.search_url is None or not self.search_url.get_secret_value():
+            return None
+        return SearchServer(
+            urls=tuple(url.strip() for url in self.search_url.get_secret_value().split(",")),
+            api_key=self.search_api_key.get_secret_value() if self.search_api_key else None,
+            ca=self.search_ca,
+            prefix=self.search_prefix,
+        )
 
     @property
     def catalogue_path(self) -> Path:

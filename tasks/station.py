@@ -3,7 +3,7 @@
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar, cast
@@ -15,12 +15,12 @@ from cotrail.errors import CorpusChangedError, ModelChangedError
 from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from cotrail.retrieval.retriever import Retriever
-from cotrail.retrieval.tantivy import open_corpus
 from models.advancing import Dispatch
 from models.database import connect
 from models.ledger import Claim, Completion, Ledger
 from models.runs import RunPlan
 from tasks.batching import Batcher
+from tasks.routing import send
 from tasks.settings import Settings, settings
 
 Done = TypeVar("Done")
@@ -60,9 +60,7 @@ class Station:
         self._claims: Batcher[Dispatch, Claim | None] = Batcher(
             "claims", partial(self.insist, self.ledger.claim), BATCH_SECONDS, self._crowded
         )
-        self._commits: Batcher[Completion, list[Dispatch]] = Batcher(
-            "commits", partial(self.insist, self.ledger.commit), BATCH_SECONDS, self._crowded
-        )
+        self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
         self._generators: dict[tuple[str, str], Generator] = {}
         self._retrievers: dict[str, Retriever] = {}
         self._opening = threading.Lock()
@@ -81,9 +79,9 @@ class Station:
         finally:
             del self._held[claim.step_id]
 
-    def commit(self, completion: Completion) -> list[Dispatch]:
-        """Records how a step ended; returns the messages that follow from it."""
-        return self._commits.do(completion)
+    def commit(self, completion: Completion) -> None:
+        """Records how a step ended, and sends what follows from it."""
+        self._commits.do(completion)
 
     def generator(self, run: RunPlan) -> Generator:
         """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
@@ -106,11 +104,11 @@ class Station:
             return self._generators[name, profile]
 
     def retriever(self, run: RunPlan) -> Retriever:
-        """The corpus that a run was submitted with; raises CorpusChangedError, UnknownNameError."""
+        """The corpus that a run was submitted with; raises CorpusChangedError, UnknownNameError, UnavailableError."""
         name = run.corpus or ""
         with self._opening:
             if name not in self._retrievers or self._retrievers[name].revision != run.binding.corpus:
-                self._retrievers[name] = open_corpus(self.settings.corpora_path, name)
+                self._retrievers[name] = self.settings.corpus_store.open(name)
             retriever = self._retrievers[name]
         if retriever.revision != run.binding.corpus:
             raise CorpusChangedError(
@@ -132,6 +130,11 @@ class Station:
     def close(self) -> None:
         """Frees the engines. One whose threads outlive the interpreter can crash the process as it exits."""
         self._generators.clear()
+
+    def _commit(self, completions: Sequence[Completion]) -> list[None]:
+        following = self.insist(self.ledger.commit, completions)
+        send([message for messages in following for message in messages])
+        return [None] * len(completions)
 
     def _crowded(self) -> bool:
         return len(self._held) >= CROWD

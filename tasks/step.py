@@ -13,7 +13,6 @@ from cotrail.replay import Outcome
 from models.advancing import Dispatch
 from models.encoding import failure_of
 from models.ledger import Claim, Completion
-from tasks.routing import send
 from tasks.station import Station, station
 
 logger = logging.getLogger(__name__)
@@ -39,9 +38,7 @@ def perform(message: Dispatch, execute: Execute) -> None:
         completion = _completion(here, claim, execute)
         if completion is None:
             return
-        following = here.commit(completion)
-    for next_message in following:
-        send(next_message)
+        here.commit(completion)
 
 
 def _completion(here: Station, claim: Claim, execute: Execute) -> Completion | None:

@@ -13,8 +13,6 @@ from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers.ready import announce
 
-VISIBILITY_SECONDS = 120
-
 app = Celery("cotrail", broker=settings().broker)
 app.conf.update(
     include=[f"tasks.{kind}" for kind in ACTIONS],
@@ -31,9 +29,7 @@ app.conf.update(
     broker_connection_max_retries=None,
     broker_transport_options={
         "global_keyprefix": settings().broker_prefix,
-        "visibility_timeout": VISIBILITY_SECONDS,
-        "unacked_restore_interval": 2,
-        "unacked_restore_throttle": 1,
+        "ack_emulation": False,
         "socket_timeout": 30,
         "socket_keepalive": True,
         "health_check_interval": 25,

@@ -68,7 +68,7 @@ class Maintenance:
             logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
         for kind in ACTIONS:
             due += self._take(kind)
-        return sum(send(message) for message in due)
+        return send(due)
 
     def stop(self, *_: int | FrameType | None) -> None:
         """Ends `run` soon."""

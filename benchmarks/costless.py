@@ -67,7 +67,7 @@ class CostlessRetriever:
 _generator, _retriever = CostlessGenerator(), CostlessRetriever()
 
 
-def _generate(station: Station, run: RunPlan) -> CostlessGenerator:  # noqa: ARG001
+def _load(station: Station, name: str, profile: str) -> CostlessGenerator:  # noqa: ARG001
     return _generator
 
 
@@ -75,5 +75,5 @@ def _retrieve(station: Station, run: RunPlan) -> CostlessRetriever:  # noqa: ARG
     return _retriever
 
 
-Station.generator = _generate  # type: ignore[method-assign, assignment]
+Station.load = _load  # type: ignore[method-assign, assignment]
 Station.retriever = _retrieve  # type: ignore[method-assign, assignment]

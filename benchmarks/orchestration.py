@@ -7,11 +7,9 @@ are measured where they are installed (`pip install dbos langgraph langgraph-che
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +20,7 @@ from rich.table import Table
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from benchmarks.machine import describe, versions
 from tasks.settings import Settings
 from workers.stack import Stack
 
@@ -51,7 +50,7 @@ def main(
             for number in range(rounds):
                 for name in contenders:
                     errors.print(f"round {number + 1} of {rounds}: {name}", style="dim")
-                    measured[name].append(_measure(settings, name, questions, number))
+                    measured[name].append(measure(settings, name, number, questions))
         finally:
             stack.down()
     report = _report(measured, questions)
@@ -60,7 +59,8 @@ def main(
     _print(report) if not as_json else print(json.dumps(report))
 
 
-def _measure(settings: Settings, name: str, questions: int, number: int) -> dict[str, Any]:
+def measure(settings: Settings, name: str, number: int, *arguments: int) -> dict[str, Any]:
+    """What a contender prints, in a database of its own."""
     url = make_url(settings.database)
     database = f"{name}_{number}"
     engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
@@ -74,7 +74,7 @@ def _measure(settings: Settings, name: str, questions: int, number: int) -> dict
         "COTRAIL_DATABASE_URL": own,
         "COTRAIL_BROKER_URL": settings.broker,
     }
-    command = [sys.executable, "-m", f"benchmarks.contenders.{name}", str(questions)]
+    command = [sys.executable, "-m", f"benchmarks.contenders.{name}", *map(str, arguments)]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
@@ -89,16 +89,9 @@ def _report(measured: dict[str, list[dict[str, Any]]], questions: int) -> dict[s
         "all": {name: [round(speed, 1) for speed in speed_list] for name, speed_list in speeds.items()},
         "ratios": {f"cotrail/{name}": round(medians["cotrail"] / speed, 2) for name, speed in medians.items()},
         "workers": {name: runs[0]["workers"] for name, runs in measured.items()},
-        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
-        "versions": {name: _version(name) for name in MEASURED},
+        "machine": describe(),
+        "versions": versions(*MEASURED),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -42,13 +42,13 @@ _EXPIRE = select(_expired.c.id).add_cte(
 )
 
 
-def _sent(which: Any, room: str) -> Any:
-    """Marks the oldest of these steps as sent and returns their messages."""
+def _sent(which: Any, *oldest: Any) -> Any:
+    """Marks up to `room` of these steps as sent, the `oldest` first, and returns their messages."""
     chosen = (
         select(steps.c.id)
         .where(_ready, _active, which)
-        .order_by(steps.c.sent_at.nulls_first(), steps.c.id)
-        .limit(bindparam(room, type_=BigInteger))
+        .order_by(*oldest)
+        .limit(bindparam("room", type_=BigInteger))
         .with_for_update(of=steps, skip_locked=True)
         .subquery("chosen")
     )
@@ -61,8 +61,8 @@ def _sent(which: Any, room: str) -> Any:
 
 
 _overdue = steps.c.sent_at < after("patience")
-_SEND_NEW = _sent(steps.c.sent_at.is_(None), "room")
-_SEND_AGAIN = _sent(_overdue, "room")
+_SEND_NEW = _sent(steps.c.sent_at.is_(None), steps.c.id)
+_SEND_AGAIN = _sent(_overdue, steps.c.sent_at, steps.c.id)
 _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
     _ready, _active, steps.c.sent_at.is_not(None)
 )

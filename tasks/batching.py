@@ -38,9 +38,13 @@ class Batcher(Generic[Item, Done]):
 
     def do(self, item: Item) -> Done:
         """Hands an item in and waits for its result; raises what `work` raised for it."""
+        return self.hand_in(item).result()
+
+    def hand_in(self, item: Item) -> Future[Done]:
+        """Hands an item in; its result is to come."""
         future: Future[Done] = Future()
         self._waiting.put((item, future))
-        return future.result()
+        return future
 
     def _run(self) -> None:
         earliest = 0.0

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from celery import current_app
-from kombu import Producer
 from kombu.exceptions import BatchPublishError, OperationalError
+from kombu.messaging import Producer
 
 from models.advancing import Dispatch
 

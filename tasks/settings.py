@@ -81,10 +81,11 @@ class Settings(BaseSettings):
     @property
     def corpus_store(self) -> CorpusStore:
         """Where corpora are kept."""
-        return corpus_store(self.corpora_path, self._search_server)
+        return corpus_store(self.corpora_path, self.search_server)
 
     @property
-    def _search_server(self) -> SearchServer | None:
+    def search_server(self) -> SearchServer | None:
+        """How the search server is reached; None where corpora are in the folder."""
         if self.search_url is None or not self.search_url.get_secret_value():
             return None
         return SearchServer(

@@ -1,9 +1,11 @@
 """What a worker process has to work with: its place in the store, its engines, its indexes."""
 
+import logging
 import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar, cast
@@ -24,6 +26,8 @@ from tasks.routing import send
 from tasks.settings import Settings, settings
 
 Done = TypeVar("Done")
+
+logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.04
 """How far apart a process's claims, and its commits, begin at least while it is crowded."""
@@ -57,6 +61,7 @@ class Station:
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database), worker, settings.lease_seconds)
         self._held: dict[int, Claim] = {}
+        self._recording: dict[int, tuple[Claim, Future[None]]] = {}
         self._claims: Batcher[Dispatch, Claim | None] = Batcher(
             "claims", partial(self.insist, self.ledger.claim), BATCH_SECONDS, self._crowded
         )
@@ -68,7 +73,10 @@ class Station:
 
     @contextmanager
     def claimed(self, message: Dispatch) -> Iterator[Claim | None]:
-        """Holds a message's step, its lease renewed all the while; None where it isn't to be had."""
+        """Holds a message's step, its lease renewed all the while; None where it isn't to be had.
+
+        A step that was handed to `commit` is held until that is done.
+        """
         claim = self._claims.do(message)
         if claim is None:
             yield None
@@ -80,8 +88,11 @@ class Station:
             del self._held[claim.step_id]
 
     def commit(self, completion: Completion) -> None:
-        """Records how a step ended, and sends what follows from it."""
-        self._commits.do(completion)
+        """Has it recorded how a step ended, and what follows from it sent, while the caller goes on."""
+        claim = completion.claim
+        future = self._commits.hand_in(completion)
+        self._recording[claim.step_id] = claim, future
+        future.add_done_callback(partial(self._recorded, claim))
 
     def generator(self, run: RunPlan) -> Generator:
         """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
@@ -128,7 +139,11 @@ class Station:
             generator.interrupt()
 
     def close(self) -> None:
-        """Frees the engines. One whose threads outlive the interpreter can crash the process as it exits."""
+        """Waits until all that ended is recorded, then frees the engines.
+
+        One whose threads outlive the interpreter can crash the process as it exits.
+        """
+        wait(future for _, future in list(self._recording.values()))
         self._generators.clear()
 
     def _commit(self, completions: Sequence[Completion]) -> list[None]:
@@ -136,15 +151,20 @@ class Station:
         send([message for messages in following for message in messages])
         return [None] * len(completions)
 
+    def _recorded(self, claim: Claim, future: Future[None]) -> None:
+        del self._recording[claim.step_id]
+        if error := future.exception():
+            logger.error("step %d isn't recorded and will be done again: %s", claim.step_id, error)
+
     def _crowded(self) -> bool:
-        return len(self._held) >= CROWD
+        return len(self._held) + len(self._recording) >= CROWD
 
     def _given_up(self, state: RetryCallState) -> bool:
         return self.stopping.is_set() and state.attempt_number > 1
 
     def _beat(self) -> None:
         while not self.stopping.wait(self.settings.heartbeat_seconds):
-            held = list(self._held.values())
+            held = [*self._held.values(), *(claim for claim, _ in list(self._recording.values()))]
             if held:
                 self.insist(self.ledger.beat, held)
 

@@ -7,7 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Engine, func, select
+import psutil
+from sqlalchemy import Engine, exists, func, select
 
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import running, wait_until, worker
@@ -22,28 +23,34 @@ from models.tables import QuestionStatus, StepState, questions, steps
 from tasks.settings import settings
 
 POOL, THREADS = "threads", 64
-WORKERS = [
-    worker("benchmarks.costless", "reason,read", POOL, THREADS),
-    worker("benchmarks.costless", "retrieve", POOL, THREADS),
-    ["workers.maintenance"],
-]
+PATIENCE_SECONDS = 3600
+QUEUES = ("reason,read", "retrieve")
 
 
-def main(count: int) -> None:
-    """Submits a run and waits for its last answer."""
+def main(count: int, processes: int = 2) -> None:
+    """Submits a run, with that many worker processes, and waits for its last answer."""
     migrate(settings().database)
     engine = connect(settings().database)
-    with running(WORKERS):
+    with running([*workers(processes), ["workers.maintenance"]]) as pids:
         began = time.monotonic()
         submit(engine, submission(), [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(count)])
-        wait_until(lambda: not _left(engine), seconds=600)
+        wait_until(lambda: not _open(engine), seconds=PATIENCE_SECONDS)
         seconds = time.monotonic() - began
+        memory = [round(psutil.Process(pid).memory_info().rss / 2**20) for pid in pids]
     with engine.begin() as connection:
         finished = select(func.count()).where(steps.c.state == StepState.FINISHED)
         stored = connection.execute(finished).scalar_one()
     if stored != count * len(KINDS):
         raise RuntimeError(f"{stored} steps are stored, {count * len(KINDS)} were to be")
-    print(json.dumps({"steps": stored, "seconds": seconds, "workers": f"2 processes of {THREADS} {POOL}"}))
+    described = f"{processes} processes of {THREADS} {POOL}"
+    print(json.dumps({"steps": stored, "seconds": seconds, "workers": described, "memory_mib": memory}))
+
+
+def workers(processes: int) -> list[list[str]]:
+    """The commands of so many workers: one for all queues, or else for one kind of step each in turn."""
+    if processes == 1:
+        return [worker("benchmarks.costless", ",".join(QUEUES), POOL, THREADS)]
+    return [worker("benchmarks.costless", QUEUES[n % 2], POOL, THREADS, n) for n in range(processes)]
 
 
 def submission() -> Submission:
@@ -64,11 +71,11 @@ def submission() -> Submission:
     )
 
 
-def _left(engine: Engine) -> int:
+def _open(engine: Engine) -> bool:
     with engine.begin() as connection:
-        still_open = select(func.count()).where(questions.c.status == QuestionStatus.OPEN)
-        return connection.execute(still_open).scalar_one()
+        still_open = exists().where(questions.c.status == QuestionStatus.OPEN)
+        return connection.execute(select(still_open)).scalar_one()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -15,8 +15,12 @@ DEADLINE_SECONDS = 60
 
 
 @contextmanager
-def running(commands: Sequence[Sequence[str]]) -> Iterator[None]:
-    """Starts `python -m ...` commands, waits until each says that it is ready, and stops them in the end."""
+def running(commands: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+    """Starts `python -m ...` commands, waits until each says that it is ready, and stops them in the end.
+
+    Their process ids are what it yields.
+    """
+    pids = []
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         ready = [Path(folder, f"{number}.ready") for number in range(len(commands))]
         for command, file in zip(commands, ready, strict=True):
@@ -26,10 +30,11 @@ def running(commands: Sequence[Sequence[str]]) -> Iterator[None]:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
+            pids.append(process.pid)
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
         wait_until(lambda: all(file.exists() for file in ready))
-        yield
+        yield pids
 
 
 def wait_until(done: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
@@ -41,8 +46,8 @@ def wait_until(done: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> N
         time.sleep(0.1)
 
 
-def worker(app: str, queues: str, pool: str, concurrency: int) -> list[str]:
-    """A Celery worker's command."""
-    name = f"{queues.replace(',', '-')}@%h"
+def worker(app: str, queues: str, pool: str, concurrency: int, number: int = 0) -> list[str]:
+    """A Celery worker's command; number: what tells it from others with the same queues."""
+    name = f"{queues.replace(',', '-')}-{number}@%h"
     options = ["-P", pool, "-c", str(concurrency), "-n", name, "-l", "WARNING"]
     return ["celery", "-A", app, "worker", "-Q", queues, *options, "--without-gossip", "--without-mingle"]

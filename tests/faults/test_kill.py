@@ -160,11 +160,11 @@ def test_a_run_goes_on_after_kill_9_and_up(
     victim = _process(cotrail, name)
     run = submit()
     eventually(lambda: _finished(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
+    assert _open(engine, run) > 0, "the run was over before the kill: ask more questions"
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait(10)
     engine.dispose()
     cotrail("up")
-    assert _open(engine, run) > 0, "the run was over before the kill: ask more questions"
     eventually(lambda: _open(engine, run) == 0, "the run is finished", 120)
     _is_as_undisturbed(engine, run, undisturbed)
 

@@ -1,0 +1,51 @@
+"""What a benchmark ran on."""
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+def describe() -> dict[str, Any]:
+    """Cores, processor, memory in GiB, system, Python, and the name of the first GPU, None where there is none."""
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": _field("/proc/cpuinfo", "model name") or platform.processor(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "gpu": _gpu(),
+    }
+
+
+def versions(*packages: str) -> dict[str, str | None]:
+    """The version of each package, None where it isn't installed."""
+    return {package: _version(package) for package in packages}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _field(path: str, name: str) -> str | None:
+    """What stands behind the first line's "name:" in an account of the kernel."""
+    for line in Path(path).read_text().splitlines():
+        field, _, value = line.partition(":")
+        if field.strip() == name:
+            return value.strip()
+    return None
+
+
+def _gpu() -> str | None:
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return None
+    asked = [command, "--query-gpu=name", "--format=csv,noheader"]
+    names = subprocess.run(asked, capture_output=True, check=False, text=True).stdout.splitlines()
+    return names[0] if names else None

@@ -14,8 +14,17 @@ IDLE_SECONDS = 10
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 
-def connect(url: str, *, pool_size: int = 5) -> Engine:
-    """An engine on that URL; JSON goes through msgspec."""
+BY_INDEX = ("jit=off", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
+"""For statements that touch few rows, each found by an index. PostgreSQL keeps the plan of a prepared statement; one
+made while the tables were small would read them whole when they have grown."""
+
+
+def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
+    """An engine on that URL; JSON goes through msgspec.
+
+    by_index: whether its statements are those of workers, which touch few rows each.
+    """
+    settings = (f"idle_in_transaction_session_timeout={IDLE_SECONDS * 1000}", *(BY_INDEX if by_index else ()))
     return create_engine(
         url,
         pool_size=pool_size,
@@ -23,7 +32,7 @@ def connect(url: str, *, pool_size: int = 5) -> Engine:
         json_deserializer=msgspec.json.decode,
         connect_args={
             "application_name": "cotrail",
-            "options": f"-c idle_in_transaction_session_timeout={IDLE_SECONDS * 1000}",
+            "options": " ".join(f"-c {setting}" for setting in settings),
         },
     )
 

@@ -35,16 +35,17 @@ _CLAIMED = tuple(
     steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "request", "shared_in", "fingerprint")
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)
+# As subqueries, so that no plan can begin with all steps of a run or a question.
+_status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
+_run_state = select(runs.c.state).where(runs.c.id == steps.c.run_id).scalar_subquery()
 _claimed = (
     update(steps)
     .where(
         steps.c.id == _wanted.c.id,
         steps.c.epoch == _wanted.c.epoch,
         steps.c.state == StepState.READY,
-        questions.c.id == steps.c.question_id,
-        questions.c.status == QuestionStatus.OPEN,
-        runs.c.id == steps.c.run_id,
-        runs.c.state == RunState.ACTIVE,
+        _status == QuestionStatus.OPEN,
+        _run_state == RunState.ACTIVE,
     )
     .values(
         state=StepState.RUNNING,

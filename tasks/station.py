@@ -59,7 +59,7 @@ class Station:
             reraise=True,
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
-        self.ledger = Ledger(connect(settings.database), worker, settings.lease_seconds)
+        self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
         self._held: dict[int, Claim] = {}
         self._recording: dict[int, tuple[Claim, Future[None]]] = {}
         self._claims: Batcher[Dispatch, Claim | None] = Batcher(

@@ -44,7 +44,7 @@ class Maintenance:
         self.settings = settings
         self.app = app
         self.stopping = threading.Event()
-        self.engine: Engine = connect(settings.database)
+        self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
 
     def run(self) -> None:

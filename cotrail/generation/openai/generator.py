@@ -1,0 +1,69 @@
+"""The adapter: packs prompts, and has a server continue them."""
+
+from functools import partial
+from weakref import finalize
+
+from cotrail.actions import Generated, Until
+from cotrail.errors import EmptyGenerationError
+from cotrail.generation.endpoint import Endpoint
+from cotrail.generation.generator import Sampling
+from cotrail.generation.identity import model_identity
+from cotrail.generation.openai.bridge import Bridge
+from cotrail.generation.openai.client import Client
+from cotrail.generation.openai.counting import Counter, Tokenized
+from cotrail.generation.openai.request import PATHS, completion_request, reserved_tokens, tokenizer_request
+from cotrail.generation.openai.stream import Counts, Stream
+from cotrail.prompting.packing import pack
+from cotrail.prompting.prompt import Prompt
+
+
+class OpenAIGenerator:
+    """A model that a server runs; nothing is asked of the server before the first prompt.
+
+    endpoint, name: where it is, and what the identity calls it. BlockedError says that its key isn't set.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
+        self._endpoint = endpoint
+        self._identity = model_identity(name, endpoint.digest)
+        self._client = Client(endpoint)
+        self._bridge = Bridge(self._client)
+        self._counter = Counter(partial(_tokenized, endpoint, self._client, self._bridge))
+        finalize(self, self._bridge.close)
+
+    @property
+    def identity(self) -> str:
+        """See `Generator`."""
+        return self._identity
+
+    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+        """See `Generator`; BlockedError says that a person has to see to the server's key or address."""
+        endpoint = self._endpoint
+        packed = pack(prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), max_tokens)
+        text = packed.render()
+        body = completion_request(endpoint, self._counter.dialect, text, until, max_tokens, sampling)
+        stream = Stream(until)
+        self._bridge.run(partial(self._client.complete, PATHS[endpoint.api], body, stream))
+        kept = stream.kept()
+        if not kept:
+            raise EmptyGenerationError(f"{self._identity} wrote nothing but {stream.text!r}")
+        counts = stream.counts or Counts(self._counter.count(text), 0, stream.pieces)
+        return Generated(
+            text=kept,
+            raw=stream.text,
+            demonstrations=len(packed.demonstrations.items),
+            paragraphs=len(packed.paragraphs),
+            first_demonstration=packed.first_demonstration,
+            prompt_digest=packed.digest,
+            prompt_tokens=counts.prompt,
+            cached_prompt_tokens=counts.cached,
+            generated_tokens=counts.generated,
+        )
+
+    def interrupt(self) -> None:
+        """See `Generator`."""
+        self._bridge.interrupt()
+
+
+def _tokenized(endpoint: Endpoint, client: Client, bridge: Bridge, text: str) -> Tokenized | None:
+    return bridge.run(partial(client.tokenize, tokenizer_request(endpoint, text)))

@@ -1,0 +1,141 @@
+"""What the server writes, while it is being written."""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.actions import Until
+from cotrail.errors import TransientStepError
+from cotrail.generation.openai.refusals import error_message
+from cotrail.generation.sentences import SentenceStop, first_sentence
+
+END = "[DONE]"
+
+_INTERNAL_ERROR = 500
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+class Refused(Exception):  # noqa: N818 - control flow: made the error that the status means
+    """The server says in the middle of a stream that something went wrong."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Counts(Struct, frozen=True):
+    """Tokens of the prompt, those of them that were in the server's cache, and tokens written."""
+
+    prompt: int
+    cached: int
+    generated: int
+
+
+class _Delta(Struct, frozen=True):
+    content: str | None = None
+
+
+class _Choice(Struct, frozen=True):
+    """A piece: `text` of a completion, `delta` of a chat."""
+
+    text: str | None = None
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+    @property
+    def piece(self) -> str:
+        return self.text or (self.delta and self.delta.content) or ""
+
+
+class _Details(Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class _Usage(Struct, frozen=True):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Details | None = None
+
+    @property
+    def counts(self) -> Counts:
+        cached = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
+        return Counts(self.prompt_tokens, cached or 0, self.completion_tokens)
+
+
+class _Timings(Struct, frozen=True):
+    """llama.cpp's: tokens taken from the cache, read, and written."""
+
+    cache_n: int = 0
+    prompt_n: int = 0
+    predicted_n: int = 0
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.cache_n + self.prompt_n, self.cache_n, self.predicted_n)
+
+
+class _Chunk(Struct, frozen=True):
+    choices: tuple[_Choice, ...] | None = None
+    usage: _Usage | None = None
+    timings: _Timings | None = None
+    error: Any = None
+
+
+class Stream:
+    """Takes the server's events and says when it is enough.
+
+    counts: None where the server didn't say; then there is one token in a piece, as a rule.
+    """
+
+    def __init__(self, until: Until) -> None:
+        self.text = ""
+        self.pieces = 0
+        self.counts: Counts | None = None
+        self._until = until
+        self._ended = False
+        self._sentence = SentenceStop()
+
+    def take(self, data: str) -> bool:
+        """Takes an event; true once what was asked for is whole. Raises Refused, TransientStepError."""
+        if data == END:
+            self._ended = True
+            return False
+        chunk = _chunk(data)
+        if chunk.error is not None:
+            raise _refused(chunk.error)
+        said = chunk.usage or chunk.timings
+        self.counts = said.counts if said else self.counts
+        return self._add(chunk.choices[0]) if chunk.choices else False
+
+    def check(self) -> None:
+        """Raises TransientStepError where the server went away before it was done."""
+        if not self._ended:
+            raise TransientStepError(f"the server broke off after {self.text!r}")
+
+    def kept(self) -> str:
+        """What the step asked for, of everything that was written."""
+        return first_sentence(self.text) if self._until == "sentence" else self.text.split("\n", 1)[0].strip()
+
+    def _add(self, choice: _Choice) -> bool:
+        piece = _UNSTORABLE.sub("\ufffd", choice.piece)
+        self.text += piece
+        self.pieces += bool(piece)
+        enough = self._sentence.feed(piece) if self._until == "sentence" else "\n" in piece
+        self._ended = self._ended or enough or choice.finish_reason is not None
+        return enough
+
+
+def _refused(error: Any) -> Refused:
+    code = error.get("code") if isinstance(error, dict) else None
+    return Refused(code if isinstance(code, int) else _INTERNAL_ERROR, error_message(error))
+
+
+def _chunk(data: str) -> _Chunk:
+    try:
+        return msgspec.convert(json.loads(data), _Chunk)  # msgspec's own decoder refuses lone surrogates
+    except ValueError as error:
+        raise TransientStepError(f"the server wrote what isn't OpenAI's protocol: {error}") from error

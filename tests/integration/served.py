@@ -1,0 +1,148 @@
+"""A real HTTP server that answers as a test tells it: what no server of language models does when asked."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from msgspec import Struct
+
+Reply = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Asked(Struct, frozen=True):
+    """A request that came."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Served:
+    """Answers each request with the next reply, and for ever with the last; `tokenizer` answers at /tokenize.
+
+    cut: set as soon as a client went away in the middle of a stream.
+    """
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.tokenizer: Reply = answer(404, {"detail": "Not Found"})
+        self.asked: list[Asked] = []
+        self.cut = threading.Event()
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    @property
+    def generations(self) -> list[Asked]:
+        """Those requests that ask for more than tokens."""
+        return [asked for asked in self.asked if asked.path != "/tokenize"]
+
+    def reply(self, path: str) -> Reply:
+        if path == "/tokenize":
+            return self.tokenizer
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def answer(status: int, content: object = None, headers: Mapping[str, str] | None = None) -> Reply:
+    """A whole answer, in JSON."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        body = json.dumps(content).encode()
+        handler.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return reply
+
+
+def streamed(events: Iterable[object]) -> Reply:
+    """A stream of events: objects as JSON, strings as they stand; it ends in the middle where one is None."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for event in events:
+            if event is None:
+                handler.close_connection = True
+                return
+            data = event if isinstance(event, str) else json.dumps(event)
+            _chunk(handler, f"data: {data}\n\n".encode())
+        _chunk(handler, b"")
+
+    return reply
+
+
+def piece(text: str, finish: str | None = None, **more: object) -> dict[str, object]:
+    """An event of a completion."""
+    return {"choices": [{"index": 0, "text": text, "finish_reason": finish}], **more}
+
+
+def delta(finish: str | None = None, **content: object) -> dict[str, object]:
+    """An event of a chat."""
+    return {"choices": [{"index": 0, "delta": content, "finish_reason": finish}]}
+
+
+def held(until: threading.Event, reply: Reply) -> Reply:
+    """The same, but not before something happened."""
+
+    def later(handler: BaseHTTPRequestHandler) -> None:
+        until.wait(60)
+        reply(handler)
+
+    return later
+
+
+def paused(before: Iterable[object], until: threading.Event, after: Iterable[object]) -> Iterator[object]:
+    """Events that stop coming until something happened."""
+    yield from before
+    until.wait(60)
+    yield from after
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 512
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing of clients that went away between two requests."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+def _chunk(handler: BaseHTTPRequestHandler, data: bytes) -> None:
+    handler.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+
+def _handler(served: Served) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            served.asked.append(Asked(self.path, dict(self.headers), body))
+            try:
+                served.reply(self.path)(self)
+            except (BrokenPipeError, ConnectionResetError):
+                served.cut.set()
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the library
+            pass
+
+    return Handler

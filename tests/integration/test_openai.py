@@ -1,0 +1,474 @@
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from cotrail.actions import Generated, Until
+from cotrail.errors import (
+    BlockedError,
+    CotrailError,
+    EmptyGenerationError,
+    InputError,
+    PromptTooLongError,
+    StepError,
+    TransientStepError,
+    UnavailableError,
+)
+from cotrail.generation.catalogue import find_model, identity, open_generator
+from cotrail.generation.endpoint import Endpoint
+from cotrail.generation.generator import Generator, Interrupted, Sampling
+from cotrail.generation.llamacpp import smollm2_path
+from cotrail.generation.openai import OpenAIGenerator
+from cotrail.generation.openai.counting import estimated_tokens
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+from tests.conftest import Eventually
+from tests.integration.served import Reply, Served, answer, delta, held, paused, piece, streamed
+
+DEADLINE = 60.0
+KEY = "sentinel-key-0123456789"
+
+DEMONSTRATIONS = Demonstrations(
+    items=tuple(
+        Demonstration(
+            id=name,
+            paragraphs=(Paragraph(id=name, title=name, text=f"{name} is a city in {land}."),),
+            question=f"In which land is {name}?",
+            answer=f"{name} is a city in {land}. So the answer is: {land}.",
+        )
+        for name, land in [("Paris", "France"), ("Oslo", "Norway"), ("Cairo", "Egypt")]
+    )
+)
+PROMPT = Prompt(
+    demonstrations=DEMONSTRATIONS,
+    paragraphs=(Paragraph(id="o", title="Ostmark", text="Ostmark is a country. Its capital is Brenn."),),
+    question="What is the capital of Ostmark?",
+)
+WHOLE = [piece("Brenn is"), piece(" the capital."), piece("", "stop"), "[DONE]"]
+
+Make = Callable[..., Generator]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Opens a server as a model of the catalogue; fields are those of its entry."""
+    made: list[Generator] = []
+
+    def make(url: str, **fields: object) -> Generator:
+        entry = {"url": url, "model": "m", "context": 4096, "timeout_seconds": DEADLINE} | fields
+        lines = ["[models.served]", 'engine = "openai"', *(f"{name} = {value!r}" for name, value in entry.items())]
+        (tmp_path / "models.toml").write_text("\n".join(lines))
+        made.append(open_generator(find_model(tmp_path / "models.toml", "served"), "fast", 1))
+        return made[-1]
+
+    yield make
+    for generator in made:
+        generator.interrupt()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    server = Served()
+    yield server
+    server.close()
+
+
+def write(generator: Generator, until: Until = "sentence", max_tokens: int = 24, prompt: Prompt = PROMPT) -> Generated:
+    return generator.generate(prompt, until, max_tokens, Sampling())
+
+
+def refused(generator: Generator) -> CotrailError:
+    with pytest.raises(CotrailError) as caught:
+        write(generator)
+    return caught.value
+
+
+# What is asked for, and what is taken of the answer
+
+
+def test_a_completion_is_asked_for_in_standard_words_and_its_first_line_is_kept(make: Make, served: Served) -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}
+    served.replies = [streamed([*WHOLE[:-1], {"choices": [], "usage": usage}, "[DONE]"])]
+    generator = make(served.url, model="org/model")
+    result = generator.generate(PROMPT, "line", 24, Sampling(temperature=0.5, seed=7))
+    assert (result.text, result.raw) == ("Brenn is the capital.", "Brenn is the capital.")
+    assert (result.prompt_tokens, result.cached_prompt_tokens, result.generated_tokens) == (70, 64, 5)
+    assert (result.demonstrations, result.paragraphs, result.prompt_digest) == (3, 1, PROMPT.digest)
+    asked = served.generations[0]
+    assert asked.path == "/v1/completions"
+    assert "Authorization" not in asked.headers
+    assert asked.body == {
+        "model": "org/model",
+        "prompt": PROMPT.render(),
+        "max_tokens": 24,
+        "temperature": 0.5,
+        "top_p": 1.0,
+        "seed": 7,
+        "stop": ["\n"],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_a_chat_is_one_message_and_its_odd_chunks_are_borne(make: Make, served: Served) -> None:
+    events = [
+        {"choices": [], "prompt_filter_results": []},
+        {"choices": [{"index": 0, "delta": None, "finish_reason": None}]},
+        delta(role="assistant", content=None),
+        delta(role="assistant", content="", reasoning_content="Hm. Let me think."),
+        delta(content="Brenn is"),
+        delta(content=" the capital.", tool_calls=None),
+        delta("stop"),
+        {"choices": [], "usage": None},
+        "[DONE]",
+    ]
+    served.replies = [streamed(events)]
+    result = write(make(served.url, api="chat"))
+    assert result.raw == "Brenn is the capital."
+    assert result.generated_tokens == 2
+    asked = served.generations[0]
+    assert asked.path == "/v1/chat/completions"
+    (message,) = asked.body["messages"]
+    assert message["role"] == "user"
+    assert message["content"].endswith(PROMPT.render())
+    assert "stop" not in asked.body
+
+
+@pytest.mark.parametrize(("until", "written"), [("sentence", " It is. And so"), ("line", " It is. And so\n")])
+def test_what_is_enough_ends_the_stream_at_the_server(make: Make, served: Served, until: Until, written: str) -> None:
+    served.replies = [streamed(chain([piece(written), piece(" on ")], repeat(piece("and on"))))]
+    result = write(make(served.url), until, max_tokens=1000)
+    assert result.text == ("It is." if until == "sentence" else "It is. And so")
+    assert result.generated_tokens <= 2
+    assert served.cut.wait(DEADLINE)
+
+
+def test_vllm_is_known_by_its_tokenizer_and_asked_for_running_counts(make: Make, served: Served) -> None:
+    served.tokenizer = answer(200, {"count": 3, "max_model_len": 4096, "tokens": [1, 2, 3]})
+    counted = [
+        piece(text, usage={"prompt_tokens": 80, "completion_tokens": number})
+        for number, text in enumerate(["One came.", " Two", " came. "], 1)
+    ]
+    served.replies = [streamed(chain(counted, repeat(piece("on"))))]
+    result = write(make(served.url))
+    assert (result.text, result.prompt_tokens, result.generated_tokens) == ("One came.", 80, 3)
+    body = served.generations[0].body
+    assert body["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
+    assert (body["top_k"], body["min_p"], body["repetition_penalty"]) == (-1, 0.0, 1.0)
+    tokenized = [asked for asked in served.asked if asked.path == "/tokenize"]
+    assert all(asked.body["model"] == "m" for asked in tokenized)
+    assert PROMPT.render() in [asked.body["prompt"] for asked in tokenized]
+
+
+def test_a_prompt_is_packed_by_the_servers_tokenizer_else_by_an_estimate(make: Make, served: Served) -> None:
+    served.replies = [streamed(WHOLE)]
+    rough = write(make(served.url, context=150))
+    assert 0 < rough.demonstrations < 3
+    assert rough.prompt_digest == PROMPT.keep(rough.demonstrations, 1).digest
+    assert len([asked for asked in served.asked if asked.path == "/tokenize"]) == 1
+    assert rough.prompt_tokens <= 150 - 24
+    served.tokenizer = answer(200, {"tokens": [1, 2]})
+    assert write(make(served.url, context=150)).demonstrations == 3
+    with pytest.raises(PromptTooLongError):
+        write(make(served.url, context=25))
+
+
+@pytest.mark.parametrize("reply", [answer(501), answer(403), answer(200, {"result": "none"}), streamed(["x"])])
+def test_whatever_is_no_tokenizer_leaves_the_estimate(make: Make, served: Served, reply: Reply) -> None:
+    served.tokenizer, served.replies = reply, [streamed(WHOLE)]
+    assert write(make(served.url)).prompt_tokens == estimated_tokens(PROMPT.render())
+
+
+def test_a_tokenizer_that_fails_is_tried_later(make: Make, served: Served) -> None:
+    served.tokenizer, served.replies = answer(500), [streamed(WHOLE)]
+    generator = make(served.url)
+    assert "its tokenizer failed" in str(refused(generator))
+    served.tokenizer = answer(200, {"tokens": [1] * 77})
+    assert write(generator).prompt_tokens == 77
+
+
+def test_nothing_written_is_an_error(make: Make, served: Served) -> None:
+    served.replies = [streamed([piece("\n \n", "stop"), "[DONE]"])]
+    with pytest.raises(EmptyGenerationError, match="wrote nothing but"):
+        write(make(served.url), "line")
+
+
+# Refusals and faults
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_busy_server_is_asked_again(make: Make, served: Served, status: int) -> None:
+    served.tokenizer = answer(status, headers={"Retry-After": "0"})
+    served.replies = [answer(status, headers={"Retry-After": "0"}), streamed(WHOLE)]
+    generator = make(served.url)
+    assert type(refused(generator)) is TransientStepError
+    served.tokenizer = answer(404)
+    assert write(generator).text == "Brenn is the capital."
+    assert len(served.generations) == 2
+
+
+def test_a_busy_server_is_asked_again_when_it_says(make: Make, served: Served) -> None:
+    served.replies = [answer(429, headers={"Retry-After": "1"}), streamed(WHOLE)]
+    began = time.monotonic()
+    write(make(served.url))
+    assert time.monotonic() - began >= 1
+
+
+def test_a_server_that_stays_busy_is_left_alone_for_a_while(make: Make, served: Served) -> None:
+    served.replies = [answer(429, headers={"Retry-After": "0"})]
+    error = refused(make(served.url))
+    assert type(error) is TransientStepError
+    assert "429; given up after 4 requests" in str(error)
+    served.replies = [answer(503, headers={"Retry-After": "3600"})]
+    assert "given up after 1 requests" in str(refused(make(served.url)))
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "problem"),
+    [
+        (answer(400, {"error": {"message": "seed is too odd"}}), StepError, "answered 400: seed is too odd"),
+        (answer(404, {"detail": "no model m"}), StepError, "answered 404: no model m"),
+        (answer(422, {"error": "unprocessable"}), StepError, "answered 422: unprocessable"),
+        (
+            answer(400, {"error": {"message": "This model's maximum context length is 16 tokens."}}),
+            PromptTooLongError,
+            "context of 4096 tokens: give it",
+        ),
+        (answer(401, {"error": {"message": f"bad key {KEY}"}}), BlockedError, "set the environment variable A_KEY"),
+        (answer(403), BlockedError, "set the environment variable A_KEY"),
+        (answer(307, headers={"Location": "http://127.0.0.1:1/v1"}), BlockedError, "redirect"),
+        (answer(500, {"error": {"message": f"oh {KEY}"}}), TransientStepError, r"oh \[key\]"),
+        (answer(200, {"choices": []}), TransientStepError, "text/event-stream"),
+        (streamed([piece("Brenn"), {"error": {"message": "no memory", "code": 500}}]), TransientStepError, "no memory"),
+        (streamed([{"error": {"message": f"{KEY} is odd", "code": 400}}]), StepError, r"400: \[key\] is odd"),
+        (streamed([piece("Brenn"), "{broken"]), TransientStepError, "isn't OpenAI's protocol"),
+        (streamed([piece("Brenn is")]), TransientStepError, "broke off after 'Brenn is'"),
+        (streamed([piece("Brenn is"), None]), TransientStepError, "broke off"),
+    ],
+)
+def test_a_refusal_says_what_to_do_and_never_the_key(
+    make: Make,
+    served: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    reply: Reply,
+    kind: type[Exception],
+    problem: str,
+) -> None:
+    monkeypatch.setenv("A_KEY", KEY)
+    caplog.set_level("DEBUG")
+    served.replies = [reply]
+    generator = make(served.url, key_variable="A_KEY")
+    with pytest.raises(kind, match=problem) as caught:
+        write(generator)
+    assert type(caught.value) is kind
+    assert len(served.generations) == 1
+    assert served.generations[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert KEY not in f"{caught.value!r} {caplog.text} {generator!r} {vars(generator)}"
+
+
+@pytest.mark.parametrize("value", [None, " ", "two\nlines", "schlüssel"])
+def test_a_key_that_is_missing_or_odd_blocks(
+    make: Make, served: Served, monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    if value is not None:
+        monkeypatch.setenv("A_KEY", value)
+    with pytest.raises(BlockedError, match="A_KEY holds no key"):
+        make(served.url, key_variable="A_KEY")
+
+
+def test_a_silent_server_is_given_up_and_the_step_tried_later(make: Make, served: Served) -> None:
+    released = threading.Event()
+    served.replies = [held(released, streamed(WHOLE)), streamed(paused(WHOLE[:1], released, WHOLE[1:]))]
+    generator = make(served.url, timeout_seconds=0.3)
+    errors = [refused(generator) for _ in range(2)]
+    released.set()
+    assert [type(error) for error in errors] == [TransientStepError] * 2
+    assert all("ReadTimeout" in str(error) for error in errors)
+    assert len(served.generations) == 2
+
+
+def test_a_server_that_is_not_there_is_named(make: Make) -> None:
+    gone = Served()
+    gone.close()
+    error = refused(make(gone.url))
+    assert type(error) is TransientStepError
+    assert "can't be reached" in str(error)
+
+
+# Many at once, and the end
+
+
+def test_two_hundred_are_under_way_at_once_from_one_process(make: Make, served: Served) -> None:
+    count = 200
+    everybody = threading.Barrier(count)
+    whole = streamed(WHOLE)
+
+    def together(handler: Any) -> None:
+        everybody.wait(DEADLINE)
+        whole(handler)
+
+    served.replies = [together]
+    generator = make(served.url)
+    with ThreadPoolExecutor(count) as pool:
+        results = list(pool.map(lambda _: write(generator), range(count)))
+    assert {result.text for result in results} == {"Brenn is the capital."}
+
+
+@pytest.mark.parametrize(("in_flight", "seconds"), [(2, 0.5), (3, DEADLINE)])
+def test_no_more_are_under_way_than_the_list_of_models_says(
+    make: Make, served: Served, in_flight: int, seconds: float
+) -> None:
+    met: list[int] = []
+    three = threading.Barrier(3)
+    whole = streamed(WHOLE)
+
+    def meet(handler: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            met.append(three.wait(seconds))
+        whole(handler)
+
+    served.replies = [meet]
+    generator = make(served.url, in_flight=in_flight)
+    with ThreadPoolExecutor(6) as pool:
+        assert len(list(pool.map(lambda _: write(generator), range(6)))) == 6
+    assert len(met) == (6 if in_flight == 3 else 0)
+
+
+@pytest.mark.parametrize("waits_for", ["headers", "tokens", "its turn", "a connection"])
+def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
+    make: Make, served: Served, eventually: Eventually, waits_for: str
+) -> None:
+    released = threading.Event()
+    served.replies = {
+        "headers": [held(released, streamed(WHOLE))],
+        "tokens": [streamed(paused(WHOLE[:1], released, WHOLE[1:]))],
+        "its turn": [answer(503, headers={"Retry-After": "50"})],
+        "a connection": [held(released, streamed(WHOLE))],
+    }[waits_for]
+    generator = make(served.url, in_flight=1 if waits_for == "a connection" else 8)
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(write, generator) for _ in range(2 if waits_for == "a connection" else 1)]
+        eventually(lambda: served.generations, "the server is asked")
+        generator.interrupt()
+        assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted] * len(running)
+    released.set()
+    with pytest.raises(Interrupted):
+        write(generator)
+
+
+def test_a_generator_that_nobody_needs_any_more_ends_its_thread(served: Served, eventually: Eventually) -> None:
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "openai"}
+
+    served.replies = [streamed(WHOLE), answer(400)]
+    before = threads()
+    generator = OpenAIGenerator(Endpoint(url=served.url, model="m", context=4096), "m")
+    write(generator)
+    with suppress(StepError):
+        write(generator)
+    assert len(threads() - before) == 1
+    del generator
+    eventually(lambda: not threads() - before, "the thread ends")
+
+
+# The catalogue
+
+
+def test_the_identity_is_what_decides_the_output_and_not_where_it_is(make: Make, tmp_path: Path) -> None:
+    def named(url: str, **fields: object) -> str:
+        generator = make(url, **fields)
+        assert generator.identity == identity(find_model(tmp_path / "models.toml", "served"))
+        return generator.identity
+
+    known = named("http://127.0.0.1:1/v1")
+    assert known == named("https://elsewhere/v1", key_variable="PATH", in_flight=3, timeout_seconds=1.0)
+    changes: list[dict[str, object]] = [{"model": "n"}, {"revision": "2"}, {"api": "chat"}, {"context": 1}]
+    assert len({known, *(named("http://127.0.0.1:1/v1", **change) for change in changes)}) == 5
+
+
+def test_a_server_promises_no_deterministic_profile(make: Make, tmp_path: Path) -> None:
+    make("http://127.0.0.1:1/v1")
+    with pytest.raises(InputError, match="served is behind a server"):
+        open_generator(find_model(tmp_path / "models.toml", "served"), "deterministic", 1)
+
+
+# A real server
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """llama.cpp's own server with SmolLM2; it takes the key KEY."""
+    xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
+    params = xllamacpp.CommonParams()
+    try:
+        params.model.path = str(smollm2_path())
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    params.n_parallel, params.n_ctx, params.verbosity, params.api_keys = 1, 512, -1, [KEY]
+    params.endpoint_metrics = True
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # several wait for each other on busy cores
+    server = xllamacpp.Server(params)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+@pytest.fixture
+def real(make: Make, llama: str, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setenv("A_KEY", KEY)
+    return lambda **fields: make(llama, key_variable="A_KEY", **({"context": 512} | fields))
+
+
+def test_llama_cpp_writes_a_sentence_and_a_line_and_says_what_they_took(real: Make) -> None:
+    generator = real()
+    sentence = write(generator, max_tokens=40)
+    line = write(generator, "line", max_tokens=40)
+    assert sentence.raw.lstrip().startswith(sentence.text)
+    assert line.text.startswith(sentence.text)
+    assert "\n" not in line.text
+    assert 0 < sentence.generated_tokens < 40
+    assert line.prompt_tokens == sentence.prompt_tokens > 100
+    assert line.cached_prompt_tokens >= sentence.prompt_tokens - 8
+
+
+def test_llama_cpp_stops_writing_where_the_sentence_ends(real: Make, llama: str, eventually: Eventually) -> None:
+    def written() -> int:
+        metrics = httpx2.get(f"{llama.removesuffix('/v1')}/metrics", headers={"Authorization": f"Bearer {KEY}"}).text
+        return next(int(line.split()[1]) for line in metrics.splitlines() if line.startswith("llamacpp:tokens_pred"))
+
+    before = written()
+    result = write(real(), max_tokens=300)
+    eventually(lambda: written() > before, "the server has counted what it wrote")
+    assert result.generated_tokens <= written() - before <= result.generated_tokens + 4
+
+
+def test_llama_cpp_counts_tokens_so_that_a_prompt_fills_the_context(real: Make) -> None:
+    result = write(real(context=150), "line")
+    assert 0 < result.demonstrations < 3
+    assert result.prompt_tokens <= 150 - 24
+
+
+def test_llama_cpp_chats(real: Make) -> None:
+    result = write(real(api="chat"), "line")
+    assert result.text
+    assert result.prompt_tokens > 150
+    assert result.generated_tokens <= 24
+
+
+def test_llama_cpp_says_that_its_context_is_shorter_than_the_list_says(real: Make) -> None:
+    long = Prompt(demonstrations=DEMONSTRATIONS, question="Who? " * 600)
+    with pytest.raises(PromptTooLongError, match="context of 4096 tokens"):
+        write(real(context=4096), prompt=long)
+
+
+def test_llama_cpp_refuses_another_key(real: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "another")
+    with pytest.raises(BlockedError, match="set the environment variable A_KEY"):
+        write(real())

@@ -1,0 +1,117 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotrail.errors import InputError, UnknownNameError
+from cotrail.generation.catalogue import LlamaCpp, OpenAI, catalogue, find_model, identity, open_generator
+
+OPENAI = 'engine = "openai"\nurl = "https://host:8000/v1"\nmodel = "org/m"\ncontext = 4096\n'
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return tmp_path / "models.toml"
+
+
+def test_a_missing_list_of_models_leaves_the_built_in_one(models: Path) -> None:
+    assert list(catalogue(models)) == ["smollm2-135m"]
+
+
+def test_an_added_model_is_found_beside_its_list_and_opens_under_its_name(models: Path) -> None:
+    script = {"name": "s", "questions": {}, "default": {"answer": "Ann"}}
+    (models.parent / "chain.json").write_text(json.dumps(script))
+    models.write_text('[models.mine]\nengine = "scripted"\npath = "chain.json"\n')
+    spec = find_model(models, "mine")
+    assert spec.name == "mine"
+    assert open_generator(spec, "deterministic", 1).identity == identity(spec)
+    assert identity(spec).startswith("mine@")
+
+
+def test_each_engine_has_fields_of_its_own(models: Path) -> None:
+    models.write_text(f'[models.a]\nengine = "llamacpp"\npath = "a.gguf"\n[models.b]\n{OPENAI}api = "chat"\n')
+    found = catalogue(models)
+    assert found["a"].engine == LlamaCpp(path=models.parent / "a.gguf", context=8192)
+    assert found["b"].engine == OpenAI(url="https://host:8000/v1", model="org/m", context=4096, api="chat")
+
+
+def test_an_unknown_model_is_answered_with_those_there_are(models: Path) -> None:
+    with pytest.raises(UnknownNameError, match="smollm2-135m"):
+        find_model(models, "gpt")
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "extra"), [("openai", "httpx2", "openai"), ("transformers", "torch", "gpu")]
+)
+def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
+    models: Path, name: str, library: str, extra: str
+) -> None:
+    models.write_text(f'[models.openai]\n{OPENAI}[models.transformers]\nengine = "transformers"\npath = "x"\n')
+    code = (
+        "import sys; from pathlib import Path; from cotrail.generation.catalogue import find_model, open_generator\n"
+        f"assert {library!r} not in sys.modules; sys.modules[{library!r}] = None\n"
+        f"open_generator(find_model(Path({str(models)!r}), {name!r}), 'fast', 1)"
+    )
+    tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "UnavailableError: " in tried.stderr
+    assert f"isn't installed: `pip install 'cotrail[{extra}]'`" in tried.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("[models", "malformed"),
+        ("\udcff", "malformed"),
+        ("models = 3", "malformed.*models"),
+        ("[modles.m]", "malformed.*modles"),
+        ("[models.m]\n", "model m .*`engine`; the engines are llamacpp, transformers, openai, scripted, oracle"),
+        ('[models.m]\nengine = "magic"\npath = "x"', "magic.*the engines are llamacpp"),
+        ("[models.m]\nengine = 3", "engine.*the engines are llamacpp"),
+        ('[models.m]\nengine = "llamacpp"', "`path`; the engine llamacpp takes path, context"),
+        ('[models.m]\nengine = "llamacpp"\npath = 3', "a path is a string.*path"),
+        ('[models.m]\nengine = "llamacpp"\npath = "x"\ncontext = 0', "model m .*>= 1.*context"),
+        ('[models.m]\nengine = "transformers"\npath = "x"\ncontext = "8"', "context.*transformers takes path, context"),
+        ('[models.m]\nengine = "scripted"\npath = "x"\ncontext = 9', "unknown field `context`; .*scripted takes path"),
+        ('[models.m]\nengine = "oracle"\npath = "x"\ncontext = 9', "unknown field `context`; the engine oracle takes"),
+        ('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"', "built-in"),
+        (f"[models.m]\n{OPENAI}key = 'sk-secret'", "unknown field `key`; .*key_variable"),
+        (f"[models.m]\n{OPENAI}key_variable = 'sk-secret'", "regex.*key_variable"),
+        (f"[models.m]\n{OPENAI}in_flight = 0", ">= 1.*in_flight"),
+        (f"[models.m]\n{OPENAI}timeout_seconds = 0", "> 0.*timeout_seconds"),
+        (f"[models.m]\n{OPENAI}api = 'telepathy'", "telepathy.*api"),
+    ],
+)
+def test_a_broken_list_of_models_says_what_is_wrong(models: Path, content: str, problem: str) -> None:
+    models.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match=problem) as caught:
+        catalogue(models)
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("ftp://host/v1", "isn't that of a server"),
+        ("file:///etc/v1", "isn't that of a server"),
+        ("host:8000/v1", "isn't that of a server"),
+        ("http:///v1", "isn't that of a server"),
+        ("http://host:99999/v1", "Port out of range"),
+        ("http://host", "doesn't end in /v1"),
+        ("http://host/v1/", "doesn't end in /v1"),
+        ("http://me:sk-secret@host/v1", "holds more than an address"),
+        ("http://host/v1?key=sk-secret", "holds more than an address"),
+    ],
+)
+def test_an_address_is_that_of_a_server_and_nothing_else(models: Path, url: str, problem: str) -> None:
+    models.write_text("[models.m]\n" + OPENAI.replace("https://host:8000/v1", url))
+    with pytest.raises(InputError, match=problem) as caught:
+        catalogue(models)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_a_model_file_that_is_missing_is_named(models: Path) -> None:
+    models.write_text('[models.m]\nengine = "llamacpp"\npath = "gone.gguf"')
+    with pytest.raises(InputError, match=r"gone\.gguf"):
+        identity(find_model(models, "m"))

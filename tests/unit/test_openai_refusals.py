@@ -1,0 +1,104 @@
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.errors import BlockedError, PromptTooLongError, StepError, TransientStepError
+from cotrail.generation.endpoint import Endpoint
+from cotrail.generation.openai.refusals import LONGEST_MESSAGE, message_in, refusal, seconds_to_wait
+
+ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("0", 0),
+        ("7", 7),
+        ("1.5", 1.5),
+        ("-3", 0),
+        ("inf", None),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_a_time_to_wait_is_read(value: str | None, seconds: float | None) -> None:
+    assert seconds_to_wait(value) == seconds
+
+
+def test_a_date_to_wait_for_is_read() -> None:
+    later = datetime.now(UTC) + timedelta(seconds=90)
+    assert 80 < (seconds_to_wait(format_datetime(later, usegmt=True)) or 0) <= 90
+    assert seconds_to_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert seconds_to_wait("Wed, 21 Oct 2015 07:28:00 -0000") == 0
+
+
+@given(st.text())
+def test_whatever_is_said_about_waiting_is_survived(value: str) -> None:
+    assert (seconds_to_wait(value) or 0) >= 0
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (301, BlockedError),
+        (400, StepError),
+        (401, BlockedError),
+        (403, BlockedError),
+        (404, StepError),
+        (408, TransientStepError),
+        (422, StepError),
+        (429, TransientStepError),
+        (500, TransientStepError),
+        (503, TransientStepError),
+    ],
+)
+def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[Exception]) -> None:
+    assert type(refusal(ENDPOINT, status, "no")) is kind
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "request (1201 tokens) exceeds the available context size (512 tokens), try increasing it",
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+        "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+        "context_length_exceeded",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_from_other_bad_requests(message: str) -> None:
+    error = refusal(ENDPOINT, 400, message)
+    assert type(error) is PromptTooLongError
+    assert message in str(error)
+
+
+def test_without_a_key_the_field_that_names_one_is_pointed_at() -> None:
+    assert "key_variable" in str(refusal(ENDPOINT, 401, "who are you"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"error": {"message": "no", "code": 400}}, "no"),
+        ({"error": "no"}, "no"),
+        ({"object": "error", "message": "no"}, "no"),
+        ({"detail": [{"loc": ["body"], "msg": "no"}]}, '[{"loc":["body"],"msg":"no"}]'),
+        ({"error": {"code": 1}}, '{"code":1}'),
+        ({"error": None}, '{"error":null}'),
+        ("no", "no"),
+        (None, "null"),
+    ],
+)
+def test_the_message_of_an_answer_is_found(content: object, message: str) -> None:
+    assert message_in(json.dumps(content).encode()) == message
+
+
+@given(st.binary())
+def test_an_answer_of_any_bytes_has_a_message_of_bounded_length(body: bytes) -> None:
+    assert 0 < len(message_in(body + b"?")) <= LONGEST_MESSAGE
+    assert message_in(b" ") == "nothing further"

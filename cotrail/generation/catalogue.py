@@ -67,7 +67,7 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
 
     def identity(self, name: str) -> str:
         """See `Engine`."""
-        return model_identity(name, weights_digest(self.path, self.context))
+        return model_identity(name, weights_digest(self.path, self.context, "transformers"))
 
     def open(self, name: str, profile: Profile, slots: int) -> Generator:
         """See `Engine`."""

@@ -6,23 +6,39 @@ from pathlib import Path
 
 from cotrail.errors import InputError
 
+ASIDE = ("README", "LICENSE", "USE_POLICY", ".")
+"""How the names of files begin that lie beside a model and decide nothing of its output."""
+
 
 def model_identity(name: str, digest: str) -> str:
     """A name that changes with what is behind it, e.g. `smollm2-135m@1f0c22d3e4a5`."""
     return f"{name}@{digest[:12]}"
 
 
-def weights_digest(path: Path, context: int) -> str:
-    """The SHA-256 over a model file and its context, which decides what of a prompt the model sees."""
+def weights_digest(path: Path, context: int, engine: str = "") -> str:
+    """The SHA-256 over a model file, its context, which decides what of a prompt the model sees, and its engine.
+
+    Of a folder, all files in it count, under their names: weights, configuration and tokenizer.
+    engine: empty for llama.cpp.
+    """
     try:
-        status = path.stat()
-        content = _file_digest(path, status.st_size, status.st_mtime_ns)
+        content = _folder_digest(path) if path.is_dir() else _known_digest(path)
     except OSError as error:
         raise InputError(f"the model file {path} can't be read: {error.strerror}") from error
-    return hashlib.sha256(f"{content} {context}".encode()).hexdigest()
+    return hashlib.sha256(f"{content} {context} {engine}".strip().encode()).hexdigest()
 
 
-@lru_cache(maxsize=32)
+def _folder_digest(folder: Path) -> str:
+    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith(ASIDE))
+    return hashlib.sha256("".join(f"{file.name} {_known_digest(file)}\n" for file in files).encode()).hexdigest()
+
+
+def _known_digest(path: Path) -> str:
+    status = path.stat()
+    return _file_digest(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=128)
 def _file_digest(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - a changed file is read again
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,177 @@
+"""What `benchmarks.gpu` measures: the same prompts, continued in several ways."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from shutil import which
+from statistics import mean
+from time import perf_counter
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from benchmarks.shapes import SHAPES, Asked, Shape
+from cotrail.generation.generator import Sampling
+from cotrail.generation.transformers.causal import CausalEngine
+from cotrail.generation.transformers.memory import halving, no_room
+from cotrail.generation.transformers.request import Request
+from cotrail.generation.transformers.scheduler import Engine, Scheduler
+from cotrail.generation.transformers.seq2seq import Seq2SeqEngine
+
+AUTHORS_TOKENS = 200
+"""What the authors' server writes behind each prompt."""
+
+SEED = 1
+"""What the prompts for the authors' way are drawn with."""
+
+SAMPLING_MS = 200
+"""How often the GPU is asked how busy it is."""
+
+errors = Console(stderr=True)
+
+
+class Wordless:
+    """In place of a vocabulary: tokens without texts, none of which ends one."""
+
+    ends: frozenset[int] = frozenset()
+    text = ""
+
+    def written(self) -> "Wordless":
+        """See `Vocabulary`."""
+        return self
+
+    def take(self, token: int) -> str:
+        """See `Written`."""
+        return ""
+
+
+class Measured(Request):
+    """A prompt of which nothing is guessed and whose text is as long as was drawn."""
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked.tokens, Wordless(), "sentence", asked.length, Sampling())  # type: ignore[arg-type]
+
+    def draft(self) -> list[int]:
+        """See `Request`."""
+        return []
+
+
+class Busy:
+    """How busy the GPU is while the block runs: `share`, None where nvidia-smi doesn't tell."""
+
+    def __init__(self) -> None:
+        self.share: float | None = None
+
+    def __enter__(self) -> "Busy":
+        command = which("nvidia-smi")
+        asked = [command or "", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", f"-lms={SAMPLING_MS}"]
+        self._process = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) if command else None
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            said, _ = self._process.communicate()
+            samples = [int(line) for line in said.splitlines() if line.strip().isdigit()]
+            self.share = round(mean(samples) / 100, 3) if samples else None
+
+
+def measure(shape: str, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
+    """Every model of a kind of shapes in every way, over the prompts of so many questions; a sample of them suffices
+    for the authors' way.
+    """
+    return {name: _measure(name, each, questions, slots, sample, device) for name, each in SHAPES[shape].items()}
+
+
+def _measure(name: str, shape: Shape, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
+    """Every way in turn, over the same prompts."""
+    model = shape.model(device)
+    chains = shape.questions(questions)
+    prompts = [asked for chain in chains for asked in chain]
+    some = Random(SEED).sample(prompts, min(sample, len(prompts)))
+    # cotrail comes last, because its engine sets how the model attends.
+    ways: dict[str, Callable[[], int]] = {
+        "authors": lambda: _generate(model, some, 1, AUTHORS_TOKENS),
+        "batches": lambda: _generate(model, sorted(prompts, key=lambda asked: asked.length), slots, None),
+        "cotrail": lambda: _cotrail(model, shape, chains, slots),
+    }
+    _generate(model, some[:1], 1, 4)  # what is only done once, as choosing kernels, isn't measured
+    measured = {}
+    for way, work in ways.items():
+        errors.print(f"{name}: {way}", style="dim")
+        measured[way] = _timed(work, len(some) if way == "authors" else len(prompts), len(chains[0]))
+    fastest = measured["cotrail"]["questions_per_second"]
+    ratios = {f"cotrail/{way}": round(fastest / each["questions_per_second"], 2) for way, each in measured.items()}
+    return {"prompt_tokens": round(mean(len(asked.tokens) for asked in prompts)), "ways": measured, "ratios": ratios}
+
+
+def _timed(work: Callable[[], int], prompts: int, prompts_a_question: int) -> dict[str, Any]:
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    with Busy() as busy:
+        begun = perf_counter()
+        written = work()
+        seconds = perf_counter() - begun
+    return {
+        "prompts": prompts,
+        "seconds": round(seconds, 2),
+        "questions_per_second": round(prompts / prompts_a_question / seconds, 4),
+        "written_tokens_per_second": round(written / seconds, 1),
+        "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if torch.cuda.is_available() else None,
+        "busy": busy.share,
+    }
+
+
+def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[Asked]], slots: int) -> int:
+    """All questions at once, each of whose steps follows on the one before; how many tokens were written."""
+    kind: Callable[..., Engine] = Seq2SeqEngine if shape.config.is_encoder_decoder else CausalEngine
+    scheduler = Scheduler(kind(model, "fast", slots, shape.context))
+    with ThreadPoolExecutor(max_workers=2 * slots) as threads:
+        written = sum(threads.map(lambda chain: _follow(scheduler, chain), chains))
+    scheduler.interrupt()
+    return written
+
+
+def _follow(scheduler: Scheduler, chain: Sequence[Asked]) -> int:
+    written = 0
+    for asked in chain:
+        request = Measured(asked)
+        scheduler.submit(request)
+        request.future.result()
+        written += len(request.written)
+    return written
+
+
+def _generate(model: Any, prompts: Sequence[Asked], batch: int, tokens: int | None) -> int:
+    """So many prompts at a time, or fewer where memory doesn't suffice; how many tokens were asked for.
+
+    tokens: how many are written behind each prompt; None writes as many as the longest text of a batch takes.
+    """
+
+    def write(group: list[Asked]) -> None:
+        length = tokens or max(asked.length for asked in group)
+        model.generate(
+            **_padded(model, group), max_new_tokens=length, min_new_tokens=length, do_sample=False, pad_token_id=0
+        )
+
+    for start in range(0, len(prompts), batch):
+        if halving(write, [*prompts[start : start + batch]]):
+            raise no_room()
+    return sum(tokens or asked.length for asked in prompts)
+
+
+def _padded(model: Any, group: Sequence[Asked]) -> dict[str, torch.Tensor]:
+    """On the side where nothing is written."""
+    width = max(len(asked.tokens) for asked in group)
+    padded, seen = [], []
+    for asked in group:
+        empty = [0] * (width - len(asked.tokens))
+        ones = [1] * len(asked.tokens)
+        encoder = model.config.is_encoder_decoder
+        padded.append([*asked.tokens, *empty] if encoder else [*empty, *asked.tokens])
+        seen.append([*ones, *empty] if encoder else [*empty, *ones])
+    ids, mask = torch.tensor([padded, seen], device=model.device)
+    return {"input_ids": ids, "attention_mask": mask}

@@ -1,0 +1,115 @@
+"""The thread that a model works in, and what it asks of an engine."""
+
+from collections import deque
+from threading import Condition, Thread
+from typing import Protocol
+
+from cotrail.errors import CotrailError, TransientStepError
+from cotrail.generation.generator import Interrupted
+from cotrail.generation.transformers.memory import halving, no_room
+from cotrail.generation.transformers.request import Request
+
+
+class Engine(Protocol):
+    """Continues several prompts at once; only ever used by one thread.
+
+    It calls `Request.take` with each token, and `finish` or `fail` once when it is done with a request.
+    """
+
+    @property
+    def patience(self) -> float:
+        """How long an idle engine had better wait for company of the first request, in seconds."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether `step` has anything to do."""
+
+    def room(self) -> int:
+        """How many requests it can take now."""
+
+    def admit(self, requests: list[Request]) -> None:
+        """Takes requests, at most as many as there is room for; all of them or, where it raises, none."""
+
+    def step(self) -> None:
+        """Reads a part of the prompts, writes a token of each text, or both."""
+
+    def cancel(self) -> None:
+        """Forgets all requests, without a word to them."""
+
+
+class Scheduler:
+    """Lets an engine work on requests in the order in which they come."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._waiting: deque[Request] = deque()
+        self._admitted: list[Request] = []
+        self._changed = Condition()
+        self._interrupted = False
+        Thread(target=self._work, name="transformers", daemon=True).start()
+
+    def submit(self, request: Request) -> None:
+        """Queues a request; its future tells the rest. Raises Interrupted."""
+        with self._changed:
+            if self._interrupted:
+                raise Interrupted
+            self._waiting.append(request)
+            self._changed.notify()
+
+    def interrupt(self) -> None:
+        """Makes every request fail with `Interrupted` after the step under way; there will be no further one."""
+        with self._changed:
+            self._interrupted = True
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while not self._interrupted:
+            self._admit(self._take())
+            self._step()
+        self._engine.cancel()
+        self._give_up(Interrupted())
+        for request in self._waiting:
+            request.fail(Interrupted())
+
+    def _take(self) -> list[Request]:
+        """The requests that there is room for; waits for one where there is nothing else to do."""
+        with self._changed:
+            if not self._engine.busy:
+                self._changed.wait_for(lambda: self._interrupted or self._waiting)
+                self._changed.wait_for(self._has_company, self._engine.patience)
+            count = 0 if self._interrupted else min(self._engine.room(), len(self._waiting))
+            return [self._waiting.popleft() for _ in range(count)]
+
+    def _has_company(self) -> bool:
+        return self._interrupted or len(self._waiting) >= self._engine.room()
+
+    def _admit(self, requests: list[Request]) -> None:
+        if not requests:
+            return
+        try:
+            for request in halving(self._engine.admit, requests):
+                request.fail(no_room())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on
+            _fail(requests, error)
+        self._admitted = [request for request in [*self._admitted, *requests] if not request.future.done()]
+
+    def _step(self) -> None:
+        if self._interrupted or not self._engine.busy:
+            return
+        try:
+            self._engine.step()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._engine.cancel()
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        _fail(self._admitted, error)
+        self._admitted = []
+
+
+def _fail(requests: list[Request], error: Exception) -> None:
+    known = isinstance(error, (CotrailError, Interrupted))
+    reason = error if known else TransientStepError(f"transformers gave up: {error!r}; the step is tried again")
+    for request in requests:
+        if not request.future.done():
+            request.fail(reason)

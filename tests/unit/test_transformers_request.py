@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers isn't installed")
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from cotrail.actions import Until
+from cotrail.generation.generator import Sampling
+from cotrail.generation.transformers.request import Request
+from cotrail.generation.transformers.vocabulary import Vocabulary
+
+END = 0
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    """A token for each byte, and one that ends a text."""
+    tokens = {"</s>": END} | {byte: n + 1 for n, byte in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    tokenizer = Tokenizer(models.BPE(vocab=tokens, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast: Any = PreTrainedTokenizerFast
+    return Vocabulary(fast(tokenizer_object=tokenizer, eos_token="</s>"), [END])
+
+
+def written(vocabulary: Vocabulary, text: str, until: Until, max_tokens: int = 1000) -> tuple[Request, int]:
+    """What a request makes of a text, and how many of its tokens it took; all where it would take more."""
+    request = Request([], vocabulary, until, max_tokens, Sampling())
+    tokens = vocabulary.encode(text)
+    taken = next((n for n, token in enumerate(tokens, 1) if request.take(token)), len(tokens))
+    return request, taken
+
+
+def test_a_line_ends_at_its_end(vocabulary: Vocabulary) -> None:
+    request, taken = written(vocabulary, " the Amber Sea. It is cold.\nQ: more", "line")
+    assert (request.kept, request.text) == ("the Amber Sea. It is cold.", " the Amber Sea. It is cold.")
+    assert taken == len(" the Amber Sea. It is cold.\n")
+
+
+def test_a_line_that_is_empty_is_nothing(vocabulary: Vocabulary) -> None:
+    request, taken = written(vocabulary, "\n\nQ: more", "line")
+    assert (request.kept, taken) == ("", 1)
+
+
+def test_a_sentence_ends_where_the_next_ones_first_word_is_whole(vocabulary: Vocabulary) -> None:
+    request, taken = written(vocabulary, "\nDr. J. K. Holm built it. It is high. So", "sentence")
+    assert request.kept == "Dr. J. K. Holm built it."
+    assert taken == len("\nDr. J. K. Holm built it. It ")
+    assert request.text == "\nDr. J. K. Holm built it. It "
+
+
+def test_a_text_ends_with_the_token_for_that_and_after_so_many(vocabulary: Vocabulary) -> None:
+    request, taken = written(vocabulary, "Brenn</s>more", "line")
+    assert (request.kept, taken, request.written[-1]) == ("Brenn", 6, END)
+    request, taken = written(vocabulary, "Brenn is", "sentence", max_tokens=3)
+    assert (request.kept, taken) == ("Bre", 3)
+
+
+def test_characters_of_several_tokens_appear_whole(vocabulary: Vocabulary) -> None:
+    text = "naïve 東京 👩‍👩‍👧 é"
+    assert written(vocabulary, text, "line")[0].text == text
+    request, _ = written(vocabulary, text, "line", max_tokens=3)
+    assert request.text == "na"  # the third token is half an ï
+
+
+def test_bytes_that_are_no_character_are_replaced(vocabulary: Vocabulary) -> None:
+    request = Request([], vocabulary, "line", 9, Sampling())
+    half = vocabulary.encode("東")[:2]
+    for token in [*half, *vocabulary.encode("a\0b")]:
+        request.take(token)
+    assert request.text == "\ufffda\ufffdb"

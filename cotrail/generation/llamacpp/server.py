@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,7 @@ class Server:
             "temperature": sampling.temperature,
             "seed": sampling.seed,
             "samplers": ["temperature"],
-            "cache_prompt": True,
-            "stop": ["\n"] if stream.until == "line" else [],
+            "stop": stream.stops,
             "stream": True,
             "return_progress": True,
             "timings_per_token": True,
@@ -94,6 +94,9 @@ class Server:
 
 
 def _load(path: Path, options: dict[str, Any]) -> Any:
+    # By default llama.cpp's threads wait for each other by spinning. Where another process wants the same cores, a
+    # token then takes ten times as long and more.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         import xllamacpp
     except ImportError as error:

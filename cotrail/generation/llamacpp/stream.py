@@ -30,6 +30,7 @@ class Stream:
 
     def __init__(self, until: Until, interrupted: Event) -> None:
         self.until = until
+        self.stops = ["\n"] if until == "line" else []
         self.text = ""
         self.timings = Timings()
         self.finished = False

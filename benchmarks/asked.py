@@ -1,0 +1,72 @@
+"""The prompts of a run's steps, as its model saw them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Engine, select
+
+from cotrail.actions import Generated, Read, Reason, Until, kind
+from cotrail.prompting.prompt import Prompt
+from cotrail.questions import Question
+from cotrail.replay import Next, Recorded, advance
+from cotrail.systems import SYSTEMS
+from models.histories import read_histories
+from models.runs import RunPlan, Runs
+from models.tables import questions
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A prompt, packed, and what the model wrote; `kind` is that of its step, `question` the question's id."""
+
+    question: str
+    kind: str
+    prompt: Prompt
+    until: Until
+    max_tokens: int
+    written: Generated
+
+
+def read_asked(engine: Engine, run: str, asked: Sequence[Question]) -> list[Asked]:
+    """What a run asked of its model, question by question, a question's prompts in their order.
+
+    Raises ValueError where a prompt comes out otherwise than the model saw it.
+    """
+    with engine.connect() as connection:
+        plan = Runs().plan(connection, run)
+        rows = connection.execute(select(questions.c.key, questions.c.id).where(questions.c.run_id == run))
+        ids = {row.key: row.id for row in rows}
+        histories = read_histories(connection, list(ids.values()))
+    return [each for question in asked for each in _asked(plan, question, histories.get(ids[question.id], []))]
+
+
+def save_asked(path: Path, asked: Iterable[Asked]) -> None:
+    """Writes them into a file, one JSON object a line."""
+    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in asked))
+
+
+def load_asked(path: Path) -> list[Asked]:
+    """What `save_asked` wrote."""
+    return [msgspec.json.decode(line, type=Asked) for line in path.read_bytes().splitlines()]
+
+
+def _asked(plan: RunPlan, question: Question, history: Sequence[Recorded]) -> Iterator[Asked]:
+    system = plan.open(question, SYSTEMS)
+    for number, record in enumerate(history):
+        following = advance(system, history[:number], plan.binding)
+        if not isinstance(following, Next) or not isinstance(record.outcome, Generated):
+            continue
+        action, written = following.steps[0].action, record.outcome
+        assert isinstance(action, Reason | Read)
+        prompt = action.prompt.keep(written.demonstrations, written.paragraphs, written.first_demonstration)
+        if prompt.digest != written.prompt_digest:
+            raise ValueError(f"question {question.id}, step {number}: the prompt isn't the one that the model saw")
+        yield Asked(
+            question=question.id,
+            kind=kind(action),
+            prompt=prompt,
+            until=action.until,
+            max_tokens=action.max_tokens,
+            written=written,
+        )

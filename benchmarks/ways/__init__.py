@@ -1,0 +1,61 @@
+"""The ways to answer the same questions that `benchmarks.end_to_end` compares, a process each."""
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from cli.request import Prepared, make_request, prepare
+
+CORPUS = MODEL = "benchmark"
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """What is measured: IRCoT over the first `count` questions of a file, with a model of so many tokens of context.
+
+    folder: where the home of cotrail is, and where what is measured is kept.
+    sample: how many of the questions the slowest way answers.
+    """
+
+    folder: Path
+    corpus: tuple[Path, ...]
+    dataset: str
+    questions: Path
+    demonstrations: Path | None
+    count: int
+    sample: int
+    model: Path
+    context: int
+
+    @property
+    def asked(self) -> Path:
+        """The file of the prompts that cotrail sent."""
+        return self.folder / "asked.jsonl"
+
+    def prepared(self) -> Prepared:
+        """The run, everything about it checked."""
+        given = {
+            "system": "ircot",
+            "dataset": self.dataset,
+            "questions": str(self.questions),
+            "corpus": CORPUS,
+            "limit": self.count,
+            "model": MODEL,
+        }
+        shots = {} if self.demonstrations is None else {"demonstrations": str(self.demonstrations)}
+        return prepare(make_request(given | shots))
+
+
+def bar() -> Progress:
+    """Shows how much is done and how long the rest may take, on standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
+
+
+def peak_mib(pid: int | None = None) -> int:
+    """The highest resident memory of a process so far, by default of this one, in MiB."""
+    lines = Path(f"/proc/{pid or os.getpid()}/status").read_text().splitlines()
+    (kibibytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(kibibytes) // 1024

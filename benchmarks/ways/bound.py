@@ -1,0 +1,71 @@
+"""The bound: the prompts that cotrail sent, all at hand, continued by the same engine with nothing else to do."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from statistics import fmean
+from threading import Event
+from time import perf_counter
+from typing import Any
+
+from benchmarks.asked import Asked, load_asked
+from benchmarks.ways import Job, bar, peak_mib
+from cotrail.generation.generator import Sampling
+from cotrail.generation.llamacpp.generator import fast_server
+from cotrail.generation.llamacpp.server import Server
+from cotrail.generation.llamacpp.stream import Stream
+from tasks.settings import settings
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Continues the prompts of as many questions at once as the worker has slots, a question's own in their order."""
+    asked, slots = load_asked(job.asked), settings().generation_slots
+    questions = [list(each) for _, each in groupby(asked, key=lambda each: each.question)]
+    server = fast_server(job.model, slots, job.context)
+    with bar() as shown, ThreadPoolExecutor(slots) as pool:
+        task = shown.add_task("the bound", total=len(asked))
+
+        def work(question: list[Asked]) -> list[Stream]:
+            return [_continued(server, each, lambda: shown.advance(task)) for each in question]
+
+        started = perf_counter()
+        streams = [stream for done in pool.map(work, questions) for stream in done]
+        seconds = perf_counter() - started
+    sent = sum(each.timings.cache_n + each.timings.prompt_n for each in streams)
+    return {
+        "seconds": round(seconds, 2),
+        "questions": len(questions),
+        "generations": len(asked),
+        "share_from_cache": round(sum(each.timings.cache_n for each in streams) / sent, 4),
+        "same_texts": round(fmean(s.text == a.written.raw for s, a in zip(streams, asked, strict=True)), 4),
+        "sentences": _sentences(server, [each for each in asked if each.until == "sentence"]),
+        "peak_mib": peak_mib(),
+    }
+
+
+def _continued(server: Server, asked: Asked, done: Callable[[], None]) -> Stream:
+    stream = Stream(asked.until, Event())
+    server.complete(asked.prompt.render(), stream, asked.max_tokens, Sampling())
+    done()
+    return stream
+
+
+def _sentences(server: Server, asked: list[Asked]) -> dict[str, Any]:
+    """How many tokens were written beyond the sentences that were kept."""
+    own = [len(server.tokens(_kept(each))) for each in asked]
+    beyond = [each.written.generated_tokens - tokens for each, tokens in zip(asked, own, strict=True)]
+    cut = [each.written.generated_tokens == each.max_tokens for each in asked]
+    whole = [tokens for tokens, is_cut in zip(beyond, cut, strict=True) if not is_cut]
+    return {
+        "sentences": len(asked),
+        "mean_tokens": round(fmean(own), 2),
+        "mean_beyond": round(fmean(beyond), 2),
+        "at_the_token_limit": sum(cut),
+        "mean_beyond_of_the_others": round(fmean(whole), 2) if whole else None,
+    }
+
+
+def _kept(asked: Asked) -> str:
+    """What the model wrote up to the sentence's end."""
+    raw, text = asked.written.raw, asked.written.text
+    return raw[: raw.index(text) + len(text)]

@@ -1,0 +1,79 @@
+"""cotrail: the local stack in its default settings, from the run's submission to its last answer."""
+
+from collections.abc import Iterable
+from statistics import fmean
+from typing import Any
+
+import psutil
+from sqlalchemy import Engine, func, select
+
+from benchmarks.asked import Asked, read_asked, save_asked
+from benchmarks.ways import Job, peak_mib
+from cli.running import follow
+from models.database import connect
+from models.submission import submit
+from models.tables import QuestionStatus, questions, runs, steps
+from tasks.settings import settings
+from workers.stack import Stack
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Submits the run, waits for its last answer, and keeps the prompts that were sent."""
+    prepared, stack = job.prepared(), Stack(settings())
+    run = prepared.submission.id
+    try:
+        stack.up()
+        engine = connect(settings().database)
+        submit(engine, prepared.submission, prepared.questions)
+        progress = follow(engine, run, stderr=True)
+        finished = progress.questions[QuestionStatus.FINISHED]
+        if finished < progress.total:
+            raise RuntimeError(f"{finished} of {progress.total} questions are finished: `cotrail show {run}` says why")
+        asked = read_asked(engine, run, prepared.questions)
+        save_asked(job.asked, asked)
+        return {
+            "seconds": round(_seconds(engine, run), 2),
+            "questions": finished,
+            "steps": progress.steps,
+            "generations": len(asked),
+            "slots": settings().generation_slots,
+            "seconds_a_kind": {each.kind: round(each.milliseconds / 1000, 1) for each in progress.kinds},
+            "prompt_tokens": {kind: _cache(each for each in asked if each.kind == kind) for kind in ("reason", "read")}
+            | {"all": _cache(asked)},
+            "peak_mib": _peaks(stack),
+        }
+    finally:
+        stack.down()
+
+
+def _seconds(engine: Engine, run: str) -> float:
+    """From the run's submission to its last step's end, by the clock of the database."""
+    of_run = steps.c.question_id.in_(select(questions.c.id).where(questions.c.run_id == run))
+    began = select(runs.c.created_at).where(runs.c.id == run)
+    with engine.connect() as connection:
+        ended = connection.execute(select(func.max(steps.c.finished_at)).where(of_run)).scalar_one()
+        return float((ended - connection.execute(began).scalar_one()).total_seconds())
+
+
+def _cache(asked: Iterable[Asked]) -> dict[str, Any]:
+    """How many tokens prompts had, how many of these were computed, and the share that came from the cache."""
+    written = [each.written for each in asked]
+    sent = sum(each.prompt_tokens for each in written)
+    cached = sum(each.cached_prompt_tokens for each in written)
+    return {
+        "sent": sent,
+        "computed": sent - cached,
+        "share_from_cache": round(cached / sent, 4) if sent else None,
+        "mean_demonstrations": round(fmean(each.demonstrations for each in written), 2) if written else None,
+    }
+
+
+def _peaks(stack: Stack) -> dict[str, Any]:
+    """The highest resident memory of each service's largest process, and how many processes it has."""
+    peaks = {}
+    for status in stack.status():
+        if status.pid is not None:
+            service = psutil.Process(status.pid)
+            pids = [status.pid, *(child.pid for child in service.children(recursive=True))]
+            peaks[status.name] = {"processes": len(pids), "largest": max(peak_mib(pid) for pid in pids)}
+    return peaks

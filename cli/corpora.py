@@ -12,7 +12,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cli.output import Json, console, count, duration, print_json
 from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.manifest import IndexManifest, corpus_directory
 from tasks.settings import settings
 
 
@@ -44,9 +43,10 @@ def index(
 ) -> None:
     """Index paragraphs as a corpus; one of that name is replaced once the new one is whole.
 
-    No server is needed. Example: `cotrail index corpus.jsonl --name mine`
+    It is kept in a folder, or in the search server that COTRAIL_SEARCH_URL names.
+
+    Example: `cotrail index corpus.jsonl --name mine`
     """
-    corpus_directory(settings().corpora_path, name)
     with _progress(shown=not json) as progress:
         done = build(paths, name, progress)
     if json:
@@ -58,11 +58,8 @@ def index(
 
 def build(paths: list[Path], name: str, progress: Callable[[int], None] | None = None) -> Indexed:
     """Indexes the files as the corpus of that name."""
-    from cotrail.retrieval.tantivy import build_index
-
     started = time.monotonic()
-    directory = corpus_directory(settings().corpora_path, name)
-    manifest: IndexManifest = build_index(read_corpus(paths), directory, progress)
+    manifest = settings().corpus_store.build(name, read_corpus(paths), progress)
     return Indexed(
         corpus=name,
         paragraphs=manifest.paragraphs,

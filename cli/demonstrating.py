@@ -15,7 +15,6 @@ from cotrail.prompting.building import DISTRACTORS, Shape, Style, build_demonstr
 from cotrail.prompting.chains import read_chains, with_chains
 from cotrail.prompting.demonstrations import write_demonstrations
 from cotrail.prompting.prompt import AnswerForm
-from cotrail.retrieval.tantivy import open_corpus
 from tasks.settings import settings
 
 demonstrations = typer.Typer(
@@ -102,7 +101,7 @@ def _annotated(
     dataset: str, questions: Path, annotations: Path | None, corpus: str | None
 ) -> tuple[AnnotatedQuestion, ...]:
     chains = None if annotations is None else read_chains(annotations)
-    lookup = open_corpus(settings().corpora_path, corpus).paragraphs if corpus else None
+    lookup = settings().corpus_store.open(corpus).paragraphs if corpus else None
     loaded = load_annotated(dataset, questions, lookup)
     if annotations is not None and chains is not None:
         return with_chains(loaded, chains, annotations)

@@ -16,10 +16,10 @@ from cotrail.datasets.sampling import sample_questions
 from cotrail.errors import InputError
 from cotrail.experiments.cells import Cell, Stage
 from cotrail.experiments.experiment import Experiment
-from cotrail.generation.catalogue import find_model, identity
+from cotrail.generation.catalogue import check_profile, find_model, identity
 from cotrail.prompting.prompt import AnswerForm
 from cotrail.questions import Question
-from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
+from cotrail.retrieval.retriever import Corpus
 from cotrail.systems import find_system
 from tasks.settings import settings
 
@@ -56,7 +56,7 @@ class Inputs:
             "experiment": msgspec.to_builtins(experiment),
             "files": {name: described(self._folder / name)["sha256"] for name in names},
             "corpora": {each.corpus: self._corpus(each.corpus).revision for each in experiment.datasets.values()},
-            "models": {name: identity(find_model(settings().catalogue_path, name)) for name in experiment.models},
+            "models": {name: self._model(name) for name in experiment.models},
         }
 
     def questions(self, dataset: str, stage: Stage) -> tuple[Question, ...]:
@@ -108,6 +108,11 @@ class Inputs:
             settings=experiment.settings.get(line.system, {}),
         )
 
+    def _model(self, name: str) -> str:
+        model = find_model(settings().catalogue_path, name)
+        check_profile(model, self.experiment.profile)
+        return identity(model)
+
     def _draw(self, dataset: str) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
         """Development and test questions, their gold paragraphs as they stand in the corpus."""
         titled = self._corpus(self.experiment.datasets[dataset].corpus).titled
@@ -138,5 +143,5 @@ class Inputs:
         named = ((files.questions, files.development, files.test) for files in self.experiment.datasets.values())
         return [name for names in named for name in names if name]
 
-    def _open_corpus(self, name: str) -> TantivyRetriever:
-        return open_corpus(settings().corpora_path, name)
+    def _open_corpus(self, name: str) -> Corpus:
+        return settings().corpus_store.open(name)

@@ -16,12 +16,12 @@ from cotrail.actions import Binding
 from cotrail.corpora.coverage import coverage, located
 from cotrail.datasets import load_questions
 from cotrail.errors import InputError
-from cotrail.generation.catalogue import find_model, identity
+from cotrail.generation.catalogue import check_profile, find_model, identity
 from cotrail.generation.generator import Profile
 from cotrail.prompting.demonstrations import in_form, read_demonstrations
 from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
-from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
+from cotrail.retrieval.retriever import Corpus
 from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.rules import Rules, rule_settings
 from cotrail.systems.settings import Positive, Reader
@@ -141,13 +141,15 @@ def compose(
     *,
     spec: SystemSpec,
     configured: dict[str, Any],
-    retriever: TantivyRetriever | None,
+    retriever: Corpus | None,
     shots: dict[AnswerForm, Demonstrations],
     provenance: Mapping[str, Any],
     today: date,
 ) -> Submission:
     """The run as it is stored, from what its request was found to name."""
     model_name = request.model or settings().model
+    model = find_model(settings().catalogue_path, model_name)
+    check_profile(model, request.profile)
     return Submission(
         id=f"{spec.name}-{today:%Y%m%d}-{secrets.token_hex(3)}",
         system=spec.name,
@@ -157,7 +159,7 @@ def compose(
         corpus=request.corpus if spec.retrieves else None,
         model_name=model_name,
         binding=Binding(
-            model=identity(find_model(settings().catalogue_path, model_name)),
+            model=identity(model),
             profile=request.profile,
             temperature=request.temperature,
             seed=request.seed,
@@ -224,10 +226,10 @@ def _key(error: msgspec.ValidationError) -> str:
     return str(error).replace("Object contains unknown field", "there is no key").replace("$.", "")
 
 
-def open_retriever(spec: SystemSpec, corpus: str | None) -> TantivyRetriever | None:
+def open_retriever(spec: SystemSpec, corpus: str | None) -> Corpus | None:
     """The corpus that a run names, which a system that retrieves must have."""
     if corpus is not None:
-        return open_corpus(settings().corpora_path, corpus)
+        return settings().corpus_store.open(corpus)
     if spec.retrieves:
         raise InputError(f"the system {spec.name} searches a corpus; name one with --corpus (`cotrail index` makes it)")
     return None

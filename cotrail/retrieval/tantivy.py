@@ -1,14 +1,12 @@
 """BM25 with tantivy: an index in a folder, memory-mapped and shared by all processes that search it."""
 
 import fcntl
-import hashlib
 import os
 import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
@@ -18,7 +16,16 @@ from cotrail.actions import Field, Scope
 from cotrail.errors import CorpusError
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.retrieval.analysis import ANALYZER, english, plain
-from cotrail.retrieval.manifest import IndexManifest, existing_corpus, read_manifest, unusable, write_manifest
+from cotrail.retrieval.manifest import (
+    FolderManifest,
+    Revision,
+    existing_corpus,
+    installed,
+    read_manifest,
+    unusable,
+    write_manifest,
+)
+from cotrail.retrieval.retriever import picked
 
 K1, B = 1.2, 0.75
 """BM25's parameters; they are tantivy's and can't be changed."""
@@ -35,7 +42,7 @@ PROGRESS_EVERY = 1_000
 
 def build_index(
     paragraphs: Iterable[Paragraph], directory: Path, progress: Callable[[int], None] | None = None
-) -> IndexManifest:
+) -> FolderManifest:
     """Indexes the paragraphs, whose ids are distinct, in this folder.
 
     An index that is there already stays as it is, and goes on being searched, until this one is whole; an error or
@@ -62,7 +69,7 @@ def _only_builder(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> IndexManifest:
+def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> FolderManifest:
     """Builds beside the former index; the manifest's one move makes it the index, and then the former one goes."""
     folder = directory / f"index-{secrets.token_hex(6)}"
     try:
@@ -79,29 +86,26 @@ def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callabl
     return manifest
 
 
-def _write(paragraphs: Iterable[Paragraph], folder: Path, progress: Callable[[int], None]) -> IndexManifest:
+def _write(paragraphs: Iterable[Paragraph], folder: Path, progress: Callable[[int], None]) -> FolderManifest:
     folder.mkdir()
     # Within a segment paragraphs are sorted by id, and that is how tantivy orders equal scores.
     index = tantivy.Index(_schema(), str(folder), reuse=False, sort_by_field="id")
     index.register_tokenizer("english", english())
-    digest = hashlib.sha256(msgspec.json.encode([ANALYZER, K1, B]))
-    count = 0
+    revision = Revision(ANALYZER, K1, B)
     with _writer(index) as writer:
-        for count, paragraph in enumerate(paragraphs, start=1):
-            content = msgspec.msgpack.encode(paragraph)
-            digest.update(content)
-            writer.add_document(_document(paragraph, content))
-            if count % PROGRESS_EVERY == 0:
-                progress(count)
-    progress(count)
-    return IndexManifest(
-        revision=digest.hexdigest(),
-        paragraphs=count,
+        for paragraph in paragraphs:
+            writer.add_document(_document(paragraph, revision.add(paragraph)))
+            if revision.count % PROGRESS_EVERY == 0:
+                progress(revision.count)
+    progress(revision.count)
+    return FolderManifest(
+        revision=str(revision),
+        paragraphs=revision.count,
         folder=folder.name,
         analyzer=ANALYZER,
         k1=K1,
         b=B,
-        created_by={name: _version(name) for name in ("cotrail", "tantivy")},
+        created_by={name: installed(name) for name in ("cotrail", "tantivy")},
     )
 
 
@@ -118,13 +122,6 @@ def _writer(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
             writer.wait_merging_threads()
         raise
     writer.wait_merging_threads()
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _schema() -> tantivy.Schema:
@@ -202,7 +199,7 @@ class TantivyRetriever:
             return ()
         fields = ("title",) if field == "title" else ("title", "text")
         if titles and scope == "after":
-            return self._picked(self._named(self._matches(words, fields), titles), count, titles)
+            return picked(self._ranked(self._named(self._matches(words, fields), titles), count), titles)
         matches = self._matches(words, fields)
         return self._ranked(self._titled(matches, titles) if titles else matches, count)
 
@@ -213,11 +210,6 @@ class TantivyRetriever:
             Hit(paragraph=paragraph, rank=rank, score=score)
             for rank, (score, paragraph) in enumerate(found[:count], start=1)
         )
-
-    def _picked(self, query: tantivy.Query, count: int, titles: Sequence[str]) -> tuple[Hit, ...]:
-        wanted = {title.strip().lower() for title in titles}
-        hits = (hit for hit in self._ranked(query, count) if hit.paragraph.title.strip().lower() in wanted)
-        return tuple(msgspec.structs.replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
         """Those of the paragraphs that are there, by id."""

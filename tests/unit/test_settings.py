@@ -15,6 +15,8 @@ VARIABLES = {
     "home": ("/srv/cotrail", Path("/srv/cotrail")),
     "broker_prefix": ("two:", "two:"),
     "corpora": ("/srv/corpora", Path("/srv/corpora")),
+    "search_ca": ("/etc/search.pem", Path("/etc/search.pem")),
+    "search_prefix": ("two-", "two-"),
     "model": ("smollm2-360m", "smollm2-360m"),
     "generation_slots": ("3", 3),
     "lease_seconds": ("1.5", 1.5),
@@ -23,7 +25,12 @@ VARIABLES = {
     "resend_seconds": ("7", 7.0),
     "max_attempts": ("2", 2),
 }
-SECRETS = {"database_url": f"postgresql://ada:{SECRET}@db/cotrail", "broker_url": f"redis://:{SECRET}@redis:6379/0"}
+SECRETS = {
+    "database_url": f"postgresql://ada:{SECRET}@db/cotrail",
+    "broker_url": f"redis://:{SECRET}@redis:6379/0",
+    "search_url": f"https://ada:{SECRET}@search:9200",
+    "search_api_key": SECRET,
+}
 
 
 @pytest.mark.parametrize("field", VARIABLES)
@@ -47,6 +54,8 @@ def test_every_field_is_tested_here() -> None:
 @pytest.mark.parametrize(
     ("field", "bad"),
     [
+        ("search_prefix", "Two"),
+        ("search_prefix", "*"),
         ("generation_slots", "0"),
         ("generation_slots", "many"),
         ("lease_seconds", "0"),

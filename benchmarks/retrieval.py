@@ -1,0 +1,284 @@
+"""Search engines over the same paragraphs: what building an index takes, and how many queries a second it answers.
+
+`python -m benchmarks.retrieval [--sizes 10000,200000,5000000] [--corpus FILE]... [--output FILE]` compares tantivy,
+bm25s and a server of Elasticsearch's kind in one run, over made-up abstracts (`benchmarks.zipfian`) or over the
+paragraphs of corpus files. The server is the one that COTRAIL_SEARCH_URL names, else osmem-server, which is made for
+tests. Every build and every search is a process of its own. Everything is written to a temporary folder, about 6 GB for
+5,000,000 paragraphs; TMPDIR says where.
+"""
+
+import json
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import bm25s  # type: ignore[import-untyped]
+import msgspec
+import typer
+from bm25s.tokenization import Tokenized  # type: ignore[import-untyped]
+from msgspec import Struct
+from osmem_server import OsmemServer  # type: ignore[import-untyped]
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.machine import describe, versions
+from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
+from benchmarks.stages import Report, StageError, bytes_of, measured, memory, screen
+from benchmarks.zipfian import abstracts
+from cotrail.paragraphs import Paragraph
+from cotrail.retrieval.analysis import english, plain
+from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.elasticsearch import ElasticsearchStore
+from cotrail.retrieval.elasticsearch.client import Client
+from cotrail.retrieval.elasticsearch.index import indexes
+from cotrail.retrieval.stores import SearchServer
+from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from tasks.settings import Settings
+
+SEED = 1
+QUERIES = 2_000
+PROCESSES = (1, 2, 4, 8)
+ENGINES = ("tantivy", "bm25s", "elasticsearch")
+MEASURED = ("cotrail", "tantivy", "bm25s", "osmem-server", "elastic-transport", "numpy")
+
+MOST_IN_OSMEM = 200_000
+"""osmem keeps everything in memory and looks at every paragraph that has a query's word."""
+
+Shown = Callable[[str, int], Report]
+
+
+class Paragraphs(Struct, frozen=True):
+    """Those of a file of paragraphs, one a line."""
+
+    path: Path
+    count: int
+
+    def __iter__(self) -> Iterator[Paragraph]:
+        """Each of them."""
+        decoder = msgspec.json.Decoder(Paragraph)
+        with self.path.open("rb") as lines:
+            yield from map(decoder.decode, lines)
+
+    def queries(self) -> list[str]:
+        """First sentences, of paragraphs all over the file."""
+        every = max(1, self.count // QUERIES)
+        return [paragraph.text.split(". ")[0] for paragraph in islice(self, 0, QUERIES * every, every)]
+
+
+class Engine(Protocol):
+    """What is measured."""
+
+    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+        """Indexes the paragraphs; returns how many bytes the index takes."""
+
+    def open(self) -> Search:
+        """A search in what was built."""
+
+
+class Tantivy(Struct, frozen=True):
+    """cotrail's own index, mapped into memory."""
+
+    folder: Path
+
+    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+        """As `cotrail index` does."""
+        build_index(paragraphs, self.folder, report)
+        return bytes_of(self.folder)
+
+    def open(self) -> Search:
+        """Title plus text."""
+        retriever = TantivyRetriever(self.folder)
+        return lambda query: retriever.search(query, RETRIEVED)
+
+
+class BM25S(Struct, frozen=True):
+    """bm25s over title and text as one, the words those of tantivy; it keeps no paragraphs."""
+
+    folder: Path
+
+    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+        """All words are in memory at once, as numbers."""
+        analyzer = english()
+        vocabulary: dict[str, int] = {}
+        texts = []
+        for count, paragraph in enumerate(paragraphs, start=1):
+            words = analyzer.analyze(plain(f"{paragraph.title} {paragraph.text}"))
+            texts.append([vocabulary.setdefault(word, len(vocabulary)) for word in words])
+            if count % 1_000 == 0:
+                report(count)
+        index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
+        index.index(Tokenized(ids=texts, vocab=vocabulary), show_progress=False)
+        index.save(self.folder, show_progress=False)
+        return bytes_of(self.folder)
+
+    def open(self) -> Search:
+        """The index mapped into memory."""
+        index, analyzer = bm25s.BM25.load(self.folder, mmap=True), english()
+        return lambda query: index.retrieve([analyzer.analyze(plain(query))], k=RETRIEVED, show_progress=False)
+
+
+class Elasticsearch(Struct, frozen=True):
+    """cotrail's index in a server."""
+
+    server: SearchServer
+
+    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+        """As `cotrail index` does; the bytes are those that the server tells."""
+        ElasticsearchStore(self.server).build("corpus", paragraphs, report)
+        stats = Client(self.server).ask("GET", f"/{self.server.prefix}corpus/_stats/store", dict[str, Any])
+        return int(stats["_all"]["total"]["store"]["size_in_bytes"])
+
+    def open(self) -> Search:
+        """A search a request."""
+        corpus = ElasticsearchStore(self.server).open("corpus")
+        return lambda query: corpus.search(query, RETRIEVED)
+
+
+def main(
+    sizes: Annotated[str, typer.Option(help="How many made-up paragraphs, with commas.")] = "10000,200000,5000000",
+    corpus: Annotated[list[Path] | None, typer.Option(help="Take this file's paragraphs instead.")] = None,
+    seconds: Annotated[float, typer.Option(help="How long each process searches.")] = 10,
+    output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
+) -> None:
+    """Measures each engine with each size in turn; prints sizes, times and queries a second."""
+    rows: list[dict[str, Any]] = []
+    for size in [0] if corpus else map(int, sizes.split(",")):
+        with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, screen() as shown:
+            path = Path(folder) / "paragraphs.jsonl"
+            (written,) = measured([(_write, (path, size, corpus))], shown("writing paragraphs", size))
+            paragraphs = Paragraphs(path, written["paragraphs"])
+            rows += [_row(engine, Path(folder) / engine, paragraphs, seconds, shown) for engine in ENGINES]
+    report = {"measured": rows, "machine": describe(), "versions": versions(*MEASURED)}
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    _print(rows)
+
+
+def _write(path: Path, size: int, corpus: list[Path] | None, report: Report) -> dict[str, Any]:
+    count = 0
+    with path.open("wb") as file:
+        for count, paragraph in enumerate(read_corpus(corpus) if corpus else _made_up(size), start=1):
+            file.write(msgspec.json.encode(paragraph) + b"\n")
+            if count % 1_000 == 0:
+                report(count)
+    return {"paragraphs": count}
+
+
+def _made_up(size: int) -> Iterator[Paragraph]:
+    for number, abstract in enumerate(abstracts(size, SEED)):
+        yield Paragraph(id=str(number), title=abstract.title, text="".join(abstract.sentences))
+
+
+class Opened(Struct, frozen=True):
+    """An engine that is ready to be measured; server: its process where it is one of this machine's."""
+
+    engine: Engine
+    name: str
+    server: int | None = None
+
+
+class SkippedError(Exception):
+    """A measurement isn't made; the message says why."""
+
+
+def _row(engine: str, folder: Path, paragraphs: Paragraphs, seconds: float, shown: Shown) -> dict[str, Any]:
+    row = {"engine": engine, "paragraphs": paragraphs.count}
+    try:
+        with _opened(engine, folder, paragraphs.count) as opened:
+            return row | _measured(opened, paragraphs, seconds, shown)
+    except SkippedError as reason:
+        return row | {"skipped": str(reason)}
+    except StageError as error:
+        return row | {"skipped": f"it was tried, and its process {error}"}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measured(opened: Opened, paragraphs: Paragraphs, seconds: float, shown: Shown) -> dict[str, Any]:
+    title = f"{opened.name}, {paragraphs.count:,} paragraphs"
+    (built,) = measured([(_build, (opened.engine, paragraphs))], shown(f"{title}: indexing", paragraphs.count))
+    if opened.server is not None:
+        built["server_peak_mib"] = memory("VmHWM", opened.server)
+    asked = paragraphs.queries()
+    rates = {}
+    for count in PROCESSES:
+        at_once = get_context("spawn").Barrier(count)
+        # Each process begins elsewhere in the queries, so that none finds what another has just looked for.
+        turns = [asked[len(asked) * i // count :] + asked[: len(asked) * i // count] for i in range(count)]
+        stages = [(_search, (opened.engine, turn, seconds, at_once)) for turn in turns]
+        rates[str(count)] = together(measured(stages, shown(f"{title}: {count} at once", len(asked))))
+    return {"name": opened.name, "built": built, "searched": rates}
+
+
+def _build(engine: Engine, paragraphs: Paragraphs, report: Report) -> dict[str, Any]:
+    return {"bytes": engine.build(paragraphs, report)}
+
+
+def _search(engine: Engine, asked: list[str], seconds: float, at_once: Barrier, report: Report) -> dict[str, Any]:
+    search = engine.open()
+    warm_up(search, asked, seconds)
+    at_once.wait()
+    return searched(search, asked, seconds, report)
+
+
+@contextmanager
+def _opened(engine: str, folder: Path, count: int) -> Iterator[Opened]:
+    server = Settings().search_server
+    if engine == "tantivy":
+        yield Opened(Tantivy(folder), engine)
+    elif engine == "bm25s":
+        yield Opened(BM25S(folder), engine)
+    elif server is not None:
+        with _removed(server) as own:
+            yield Opened(Elasticsearch(own), engine)
+    else:
+        with _osmem(count) as osmem:
+            yield Opened(Elasticsearch(SearchServer(urls=(osmem.url,))), "osmem-server", osmem.process.pid)
+
+
+@contextmanager
+def _osmem(count: int) -> Iterator[Any]:
+    if count > MOST_IN_OSMEM:
+        raise SkippedError(
+            f"osmem-server is made for tests and too slow for more than {MOST_IN_OSMEM:,} paragraphs; "
+            "COTRAIL_SEARCH_URL may name a real server"
+        )
+    with OsmemServer.start(japanese=False) as osmem:
+        yield osmem
+
+
+@contextmanager
+def _removed(server: SearchServer) -> Iterator[SearchServer]:
+    """The server with a prefix of this run's own, whose indexes are removed afterwards."""
+    prefix = f"{server.prefix}benchmark-{secrets.token_hex(4)}-"
+    own = SearchServer(urls=server.urls, api_key=server.api_key, ca=server.ca, prefix=prefix)
+    try:
+        yield own
+    finally:
+        client = Client(own)
+        for index in indexes(client, f"{prefix}*"):
+            client.ask("DELETE", f"/{index}", dict[str, Any])
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    table = Table("paragraphs", "engine", "built in", "on disk", "memory", *(f"{n} at once" for n in PROCESSES))
+    for row in rows:
+        if "skipped" in row:
+            table.add_row(f"{row['paragraphs']:,}", row["engine"], row["skipped"])
+            continue
+        built = row["built"]
+        rates = [f"{each['queries_per_second']:,.0f} /s" for each in row["searched"].values()]
+        size, peak = f"{built['bytes'] / 2**20:,.0f} MiB", f"{built['peak_mib']:,} MiB"
+        table.add_row(f"{row['paragraphs']:,}", row["name"], f"{built['seconds']:,.1f} s", size, peak, *rates)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

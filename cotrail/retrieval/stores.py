@@ -1,0 +1,87 @@
+"""Where corpora are kept by their names: in a folder, or in a search server that every host reaches."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from cotrail.errors import UnavailableError
+from cotrail.paragraphs import Paragraph
+from cotrail.retrieval.manifest import IndexManifest, corpora, corpus_directory
+from cotrail.retrieval.retriever import Corpus
+
+Progress = Callable[[int], None]
+"""Is told the number of paragraphs so far."""
+
+
+class CorpusStore(Protocol):
+    """Keeps corpora by name. UnavailableError where it doesn't answer, InputError for names that no corpus can have."""
+
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+        """Indexes the paragraphs, whose ids are distinct, as the corpus of that name.
+
+        A corpus of that name is searched as before until the new one is whole; an error or an interruption leaves
+        nothing behind.
+        """
+
+    def open(self, name: str) -> Corpus:
+        """The corpus of that name; UnknownNameError lists those there are."""
+
+    def manifests(self) -> dict[str, IndexManifest]:
+        """The corpora by name, sorted."""
+
+
+class SearchServer(Struct, frozen=True, kw_only=True):
+    """How Elasticsearch or OpenSearch is reached.
+
+    urls: one a node, `https://user:password@host:9200`, user and password where they are wanted.
+    api_key: Elasticsearch's, encoded; None without. ca: a file of the authorities to trust; None for the usual ones.
+    prefix: what the names of all indexes begin with.
+    """
+
+    urls: tuple[str, ...]
+    api_key: str | None = None
+    ca: Path | None = None
+    prefix: str = "cotrail-"
+
+    def __repr__(self) -> str:
+        """Without passwords and keys."""
+        return f"SearchServer({', '.join(urlsplit(url).netloc.rpartition('@')[2] for url in self.urls)})"
+
+
+class FolderStore:
+    """Corpora as tantivy indexes, each in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+        """Indexes the paragraphs as the corpus of that name; CorpusError where the folder can't be written."""
+        from cotrail.retrieval.tantivy import build_index
+
+        return build_index(paragraphs, corpus_directory(self._folder, name), progress)
+
+    def open(self, name: str) -> Corpus:
+        """The corpus of that name; UnknownNameError lists those there are."""
+        from cotrail.retrieval.tantivy import open_corpus
+
+        return open_corpus(self._folder, name)
+
+    def manifests(self) -> dict[str, IndexManifest]:
+        """The corpora by name, sorted."""
+        return dict(corpora(self._folder))
+
+
+def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
+    """The server's corpora where there is a server, otherwise the folder's."""
+    if server is None:
+        return FolderStore(folder)
+    try:
+        from cotrail.retrieval.elasticsearch import ElasticsearchStore
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"COTRAIL_SEARCH_URL needs {error.name}; install it with `pip install 'cotrail[elasticsearch]'`"
+        ) from error
+    return ElasticsearchStore(server)

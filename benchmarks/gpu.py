@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import describe, versions
+from benchmarks.machine import command, describe, versions
 
 errors = Console(stderr=True, soft_wrap=True)
 
@@ -37,6 +37,7 @@ def main(
     from benchmarks.generating import measure
 
     report = {
+        "command": command("benchmarks.gpu"),
         "questions": questions,
         "slots": slots,
         "sample": sample,

@@ -2,8 +2,10 @@
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,12 @@ def describe() -> dict[str, Any]:
 def versions(*packages: str) -> dict[str, str | None]:
     """The version of each package, None where it isn't installed."""
     return {package: _version(package) for package in packages}
+
+
+def command(module: str) -> str:
+    """The command that this process was started with; of files only the names."""
+    arguments = [Path(argument).name if argument.startswith(("/", ".")) else argument for argument in sys.argv[1:]]
+    return shlex.join(["python", "-m", module, *arguments])
 
 
 def _version(package: str) -> str | None:

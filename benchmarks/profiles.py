@@ -7,8 +7,6 @@ that reads every prompt from its first token.
 """
 
 import json
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
@@ -69,7 +67,7 @@ def main(
     }
     passes = {name: _passes(name, chains, make(), threads) for name, (make, threads) in profiles.items()}
     report = {
-        "command": shlex.join([sys.executable, "-m", "benchmarks.profiles", *sys.argv[1:]]),
+        "command": machine.command("benchmarks.profiles"),
         "prompts": sum(len(chain) for chain in chains),
         "slots": slots,
         "profiles": {name: _measures(found, passes["afresh"]["first"]) for name, found in passes.items()},

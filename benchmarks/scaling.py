@@ -20,6 +20,7 @@ from workers.stack import Stack
 
 QUESTIONS = (1_000, 10_000, 100_000)
 WORKERS = (1, 2, 4, 8)
+QUESTIONS_FOR_WORKERS = 2_000
 
 errors = Console(stderr=True)
 
@@ -30,7 +31,7 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measures each in turn and prints steps a second and the memory of the workers and of maintenance."""
-    cases = [(count, 2) for count in questions] + [(2_000, count) for count in workers]
+    cases = [(count, 2) for count in questions] + [(QUESTIONS_FOR_WORKERS, count) for count in workers]
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         settings = Settings(home=Path(folder), database_url=None, broker_url=None)
         stack = Stack(settings)
@@ -39,7 +40,12 @@ def main(
             measured = [_row(settings, number, *case) for number, case in enumerate(cases)]
         finally:
             stack.down()
-    report = {"measured": measured, "machine": describe(), "versions": versions(*MEASURED)}
+    report = {
+        "questions_for_workers": QUESTIONS_FOR_WORKERS,
+        "measured": measured,
+        "machine": describe(),
+        "versions": versions(*MEASURED),
+    }
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")
     _print(measured)

@@ -138,6 +138,7 @@ def _written(step: TracedStep) -> Text:
     facts = [
         f"{written.prompt_tokens:,} tokens read ({written.cached_prompt_tokens:,} cached)",
         f"{written.generated_tokens:,} written",
+        *([f"{written.accepted_tokens} of {written.drafted_tokens} guessed"] if written.drafted_tokens else []),
         *([duration(step.milliseconds / 1000)] if step.milliseconds is not None else []),
         *([f"{count(dropped, 'paragraph')} didn't fit the context"] if dropped else []),
         *([step.worker] if step.worker else []),

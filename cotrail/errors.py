@@ -15,6 +15,7 @@ CotrailError
     ├── ReplayMismatchError    the code yields something else than what is recorded
     ├── CorpusChangedError     the corpus isn't the one that the run was submitted with
     ├── ModelChangedError      the model isn't the one that the run was submitted with
+    ├── NotInstalledError      a library that's needed isn't installed; an UnavailableError too
     └── UnknownVersionError    this worker doesn't have the system's version
 
 `BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`.
@@ -76,6 +77,10 @@ class CorpusChangedError(BlockedError):
 
 class ModelChangedError(BlockedError):
     """The model isn't the one that the run was submitted with."""
+
+
+class NotInstalledError(BlockedError, UnavailableError):
+    """A library that is needed isn't installed where the work is to be done."""
 
 
 class UnknownVersionError(BlockedError):

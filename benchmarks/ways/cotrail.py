@@ -26,14 +26,15 @@ def measure(job: Job) -> dict[str, Any]:
         engine = connect(settings().database)
         submit(engine, prepared.submission, prepared.questions)
         progress = follow(engine, run, stderr=True)
-        finished = progress.questions[QuestionStatus.FINISHED]
-        if finished < progress.total:
-            raise RuntimeError(f"{finished} of {progress.total} questions are finished: `cotrail show {run}` says why")
+        finished = progress.questions.get(QuestionStatus.FINISHED, 0)
+        if not finished:
+            raise RuntimeError(f"no question was answered: `cotrail show {run}` says why")
         asked = read_asked(engine, run, prepared.questions)
         save_asked(job.asked, asked)
         return {
             "seconds": round(_seconds(engine, run), 2),
-            "questions": finished,
+            "questions": progress.total,
+            "failed": progress.total - finished,
             "steps": progress.steps,
             "generations": len(asked),
             "slots": settings().generation_slots,

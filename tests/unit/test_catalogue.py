@@ -55,7 +55,7 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         f"open_generator(find_model(Path({str(models)!r}), {name!r}), 'fast', 1)"
     )
     tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "UnavailableError: " in tried.stderr
+    assert "NotInstalledError: " in tried.stderr
     assert f"isn't installed: `pip install 'cotrail[{extra}]'`" in tried.stderr
 
 

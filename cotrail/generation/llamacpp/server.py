@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from cotrail.errors import InputError, TransientStepError, UnavailableError
+from cotrail.errors import InputError, NotInstalledError, TransientStepError
 from cotrail.generation.generator import Interrupted, Sampling
 from cotrail.generation.llamacpp.stream import Stream
 
@@ -94,13 +94,13 @@ class Server:
 
 
 def _load(path: Path, options: dict[str, Any]) -> Any:
-    # By default llama.cpp's threads wait for each other by spinning. Where another process wants the same cores, a
-    # token then takes ten times as long and more.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # By default llama.cpp's threads wait for each other by spinning for about a millisecond. Where another process wants
+    # the same cores, a token then takes twenty times as long. Their waits are mostly far shorter than this many turns.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         import xllamacpp
     except ImportError as error:
-        raise UnavailableError("llama.cpp isn't installed: `pip install 'cotrail[local]'`") from error
+        raise NotInstalledError("llama.cpp isn't installed: `pip install 'cotrail[local]'`") from error
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     for name, value in options.items():

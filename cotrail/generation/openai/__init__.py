@@ -5,11 +5,11 @@ than a stream means, `stream` takes what the server writes, `counting` counts to
 all requests are under way in.
 """
 
-from cotrail.errors import UnavailableError
+from cotrail.errors import NotInstalledError
 
 try:
     from cotrail.generation.openai.generator import OpenAIGenerator
 except ModuleNotFoundError as error:
-    raise UnavailableError(f"{error.name} isn't installed: `pip install 'cotrail[openai]'`") from error
+    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[openai]'`") from error
 
 __all__ = ["OpenAIGenerator"]

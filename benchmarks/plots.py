@@ -1,0 +1,104 @@
+"""The plots of docs/benchmarks.md, from the result files: `python -m benchmarks.plots`.
+
+A plot whose result file isn't there is left as it is.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+RESULTS = Path(__file__).parent / "results"
+PLOTS = Path(__file__).parents[1] / "docs" / "benchmarks"
+
+OWN, OTHERS = "#b5442e", "#7a8794"
+"""The colours of cotrail and of what it is compared with."""
+
+Result = dict[str, Any]
+
+
+def main() -> None:
+    """Draws each plot anew."""
+    PLOTS.mkdir(exist_ok=True)
+    # The same results give the same file.
+    with mpl.rc_context({"svg.hashsalt": "cotrail", "svg.fonttype": "none", "font.size": 9}):
+        for name, draw in DRAWN.items():
+            path = RESULTS / f"{name}.json"
+            if path.exists():
+                figure = draw(json.loads(path.read_text()))
+                figure.savefig(PLOTS / f"{name}.svg", metadata={"Date": None})
+
+
+def orchestration(result: Result) -> Figure:
+    """Steps a second, a bar each."""
+    return _bars(result["steps_per_second"], "steps a second")
+
+
+def end_to_end(result: Result) -> Figure:
+    """Generations a second, a bar each."""
+    return _bars(result["generations_per_second"], "generations a second", "{:.3f}")
+
+
+def scaling(result: Result) -> Figure:
+    """Steps a second by questions, and by workers."""
+    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
+    by_questions, by_workers = figure.subplots(1, 2, sharey=True)
+    rows = result["measured"]
+    asked = [row for row in rows if row["questions"] != result["questions_for_workers"]]
+    _line(by_questions, [(row["questions"], row["steps_per_second"]) for row in asked], "cotrail", OWN)
+    by_questions.set(xscale="log", xlabel="questions, 2 workers", ylabel="steps a second", ylim=(0, None))
+    worked = [row for row in rows if row["questions"] == result["questions_for_workers"]]
+    _line(by_workers, [(row["workers"], row["steps_per_second"]) for row in worked], "cotrail", OWN)
+    by_workers.set(xscale="log", xlabel=f"workers, on {result['machine']['cores']} cores", ylim=(0, None))
+    by_workers.set_xticks([row["workers"] for row in worked], [str(row["workers"]) for row in worked])
+    by_workers.minorticks_off()
+    return figure
+
+
+def retrieval(result: Result) -> Figure:
+    """Queries a second by processes that search at once, a panel a size."""
+    rows = [row for row in result["measured"] if "searched" in row]
+    sizes = sorted({row["paragraphs"] for row in rows})
+    figure = Figure(figsize=(3.6 * len(sizes), 2.8), layout="constrained")
+    for panel, size in zip(figure.subplots(1, len(sizes), squeeze=False)[0], sizes, strict=True):
+        for number, row in enumerate(each for each in rows if each["paragraphs"] == size):
+            points = [(int(n), each["queries_per_second"]) for n, each in row["searched"].items()]
+            _line(panel, points, row["name"], OWN if row["name"] == "tantivy" else OTHERS, ("-", "--", ":")[number])
+        panel.set(title=f"{size:,} paragraphs", xlabel="processes", ylabel="queries a second", ylim=(0, None))
+        panel.legend(frameon=False)
+    return figure
+
+
+DRAWN: dict[str, Callable[[Result], Figure]] = {
+    "orchestration": orchestration,
+    "scaling": scaling,
+    "end_to_end": end_to_end,
+    "retrieval": retrieval,
+}
+"""Each plot by the name of its result file."""
+
+
+def _bars(values: dict[str, float], unit: str, shown: str = "{:,.0f}") -> Figure:
+    figure = Figure(figsize=(5.4, 0.5 + 0.36 * len(values)), layout="constrained")
+    axes = figure.subplots()
+    ordered = sorted(values.items(), key=lambda item: item[1])
+    names, heights = zip(*ordered, strict=True)
+    bars = axes.barh(names, heights, color=[OWN if name == "cotrail" else OTHERS for name in names])
+    axes.bar_label(bars, [shown.format(height) for height in heights], padding=3)
+    axes.set(xlabel=unit)
+    axes.margins(x=0.15)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _line(axes: Any, points: Sequence[tuple[float, float]], name: str, color: str, style: str = "-") -> None:
+    xs, ys = zip(*sorted(points), strict=True)
+    axes.plot(xs, ys, style, marker="o", markersize=3.5, color=color, label=name)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+if __name__ == "__main__":
+    main()

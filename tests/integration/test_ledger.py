@@ -17,7 +17,7 @@ from cotrail.questions import Question
 from cotrail.systems import SYSTEMS, SystemSpec
 from models.advancing import advance_questions, lock_questions
 from models.control import cancel, pause, resume
-from models.database import IDLE_SECONDS
+from models.database import IDLE_SECONDS, connect
 from models.ledger import Claim, Ledger
 from models.runs import Runs
 from models.submission import submit
@@ -34,6 +34,28 @@ def test_a_question_runs_from_step_to_step_to_its_answer(engine: Engine, query: 
     assert [row["text"] for row in query(select(sentences).where(sentences.c.question_id == 1))][-1].startswith("So")
     assert len(query(select(paragraph_sets))) == 3 * 3 * 4
     assert {row["outcome"] for row in query(select(attempts))} == {"finished"}
+
+
+def test_workers_find_their_rows_by_an_index_and_never_through_the_whole_run(database: str, engine: Engine) -> None:
+    messages = begin(engine, 20)
+    workers = connect(database, by_index=True)
+    before = _scans(engine)
+    assert run_to_end(Ledger(workers, "w", LEASE), messages) == 20 * STEPS
+    with workers.begin() as connection:
+        connection.execute(text("SELECT pg_stat_force_next_flush()"))
+    workers.dispose()
+    assert _scans(engine) == before
+
+
+def _scans(engine: Engine) -> dict[str, int]:
+    """How often each table was read whole, and the steps of a run one after another."""
+    tables = "SELECT relname, seq_scan FROM pg_stat_user_tables"
+    of_run = "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'steps_run_id_idx'"
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_stat_force_next_flush()"))
+    with engine.begin() as connection:
+        found = connection.execute(text(f"{tables} UNION ALL {of_run}"))
+        return {row[0]: row[1] for row in found}
 
 
 def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None:

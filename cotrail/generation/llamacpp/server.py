@@ -94,8 +94,8 @@ class Server:
 
 
 def _load(path: Path, options: dict[str, Any]) -> Any:
-    # By default llama.cpp's threads wait for each other by spinning for about a millisecond. Where another process wants
-    # the same cores, a token then takes twenty times as long. Their waits are mostly far shorter than this many turns.
+    # By default llama.cpp's threads wait for each other by spinning for about a millisecond. Where another process
+    # wants the same cores, a token then takes twenty times as long. Most of their waits are shorter than these turns.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         import xllamacpp

@@ -1,17 +1,9 @@
-"""A worker app whose model and search cost nothing, so that what remains is orchestration.
-
-`celery -A benchmarks.costless worker ...` is the worker of `workers.app` with two methods of its station replaced.
-"""
+"""A model and a search that cost nothing, so that what remains is orchestration."""
 
 from cotrail.actions import Field, Generated, Scope, Until
 from cotrail.generation.generator import Sampling
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Prompt
-from models.runs import RunPlan
-from tasks.station import Station
-from workers.app import app
-
-__all__ = ["app"]
 
 SENTENCES = (
     "The bridge was built by one engineer.",
@@ -62,18 +54,3 @@ class CostlessRetriever:
     ) -> tuple[Hit, ...]:
         """The first `count` of them."""
         return HITS[:count]
-
-
-_generator, _retriever = CostlessGenerator(), CostlessRetriever()
-
-
-def _load(station: Station, name: str, profile: str) -> CostlessGenerator:  # noqa: ARG001
-    return _generator
-
-
-def _retrieve(station: Station, run: RunPlan) -> CostlessRetriever:  # noqa: ARG001
-    return _retriever
-
-
-Station.load = _load  # type: ignore[method-assign, assignment]
-Station.retriever = _retrieve  # type: ignore[method-assign, assignment]

@@ -49,8 +49,8 @@ def main(count: int, processes: int = 2) -> None:
 def workers(processes: int) -> list[list[str]]:
     """The commands of so many workers: one for all queues, or else for one kind of step each in turn."""
     if processes == 1:
-        return [worker("benchmarks.costless", ",".join(QUEUES), POOL, THREADS)]
-    return [worker("benchmarks.costless", QUEUES[n % 2], POOL, THREADS, n) for n in range(processes)]
+        return [worker("benchmarks.costless_worker", ",".join(QUEUES), POOL, THREADS)]
+    return [worker("benchmarks.costless_worker", QUEUES[n % 2], POOL, THREADS, n) for n in range(processes)]
 
 
 def submission() -> Submission:

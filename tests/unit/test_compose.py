@@ -202,7 +202,7 @@ def test_packages_come_before_code_so_that_their_layers_last() -> None:
 
 def test_a_retrieval_worker_has_no_model() -> None:
     body = stages()["retrieval"]
-    assert re.findall(r"-r /requirements/(\w+)", body) == ["retrieval"]
+    assert re.findall(r"-r /requirements/(\w+)", body) == ["retrieval", "elasticsearch"]
     assert not re.search(r"torch|llama", re.sub(r"#.*", "", body))
 
 

@@ -59,7 +59,6 @@ def _stop(**_: Any) -> None:
 
 
 @signals.worker_shutdown.connect
-@signals.worker_process_shutdown.connect
 def _close(**_: Any) -> None:
     """No task runs any more: the engines are freed while the interpreter is still whole."""
     close_station()

@@ -101,7 +101,7 @@ def test_every_queue_has_a_worker() -> None:
 def test_pools_fit_what_the_workers_do() -> None:
     assert option("generation", "-P") == "threads"
     assert option("generation", "-c") == SERVICES["generation"]["environment"]["COTRAIL_GENERATION_SLOTS"]
-    assert option("retrieval", "-P") == "prefork"
+    assert option("retrieval", "-P") == "threads"
     assert SERVICES["retrieval"]["deploy"]["replicas"] > 1
 
 

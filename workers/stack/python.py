@@ -25,7 +25,7 @@ def generation(settings: Settings, *, events: bool) -> Service:
 
 def retrieval(settings: Settings, *, events: bool) -> Service:
     """The worker that searches."""
-    options = ("-Q", "retrieve", "-P", "prefork", "-c", "2", "-n", "retrieval@%h", *QUIET)
+    options = ("-Q", "retrieve", "-P", "threads", "-c", "2", "-n", "retrieval@%h", *QUIET)
     return _worker(settings, "retrieval", (*CELERY, "worker", *options, *_events(events)))
 
 

@@ -38,7 +38,7 @@ def read_asked(engine: Engine, run: str, asked: Sequence[Question]) -> list[Aske
         rows = connection.execute(select(questions.c.key, questions.c.id).where(questions.c.run_id == run))
         ids = {row.key: row.id for row in rows}
         histories = read_histories(connection, list(ids.values()))
-    return [each for question in asked for each in _asked(plan, question, histories.get(ids[question.id], []))]
+    return [each for question in asked for each in _asked(plan, question, histories[ids[question.id]].records)]
 
 
 def save_asked(path: Path, asked: Iterable[Asked]) -> None:

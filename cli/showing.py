@@ -158,14 +158,14 @@ def _standings(progress: Progress) -> Iterator[str]:
 
 
 def _steps(progress: Progress) -> Table:
-    columns = ("finished", "failed", "running", "ready", "tokens read", "cached", "written", "ms a step")
+    columns = ("finished", "failed", "running", "ready", "waiting", "tokens read", "cached", "written", "ms a step")
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("steps")
     for name in columns:
         table.add_column(name, justify="right")
     for counts in progress.kinds:
         mean = counts.milliseconds / counts.finished if counts.finished else 0
-        numbers = (counts.finished, counts.failed, counts.running, counts.ready)
+        numbers = (counts.finished, counts.failed, counts.running, counts.ready, counts.waiting)
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
         shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
         table.add_row(counts.kind, *shown, f"{mean:,.1f}")

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.actions import kind
+from cotrail.audit.digests import head_of
 from cotrail.errors import BlockedError
 from cotrail.questions import GoldParagraph
 from cotrail.questions import Question as Asked
@@ -22,8 +23,9 @@ from models.encoding import failure_of, request_of
 from models.histories import read_histories
 from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs
+from models.seals import question_digest
 from models.statements import NEW_STEPS, NEW_UNSENT_STEPS
-from models.tables import QuestionStatus, questions
+from models.tables import QuestionStatus, StepState, questions
 
 
 class Dispatch(Struct, frozen=True):
@@ -36,14 +38,15 @@ class Dispatch(Struct, frozen=True):
 
 
 class Unsaved(Struct, frozen=True, kw_only=True):
-    """A step that is to follow, and the run and the question it belongs to."""
+    """A step that is to follow, the run and the question it belongs to, and the head of what was recorded before."""
 
     run: RunPlan
     question_id: int
     step: Step
+    previous: str
 
 
-_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence")
+_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened")
 _LOCK = (
     select(*(questions.c[name] for name in _ASKED))
     .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
@@ -53,11 +56,14 @@ _LOCK = (
 )
 
 _ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason")
-_ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS))
+_head: ColumnElement[str] = column("head", Text)
+_ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS), _head)
+_ending: dict[str, Any] = {name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()}
+_final = _ended.c.status != QuestionStatus.BLOCKED
 _END = (
     update(questions)
     .where(questions.c.id == _ended.c.id)
-    .values({name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()})
+    .values(_ending | {"digest": case((_final, question_digest(_ended.c.head, _ending)))})
 )
 
 
@@ -67,33 +73,40 @@ def lock_questions(connection: Connection, ids: Iterable[int]) -> Sequence[RowMa
 
 
 def advance_questions(
-    connection: Connection, runs: Runs, locked: Sequence[RowMapping], *, send: bool = True
+    connection: Connection,
+    runs: Runs,
+    locked: Sequence[RowMapping],
+    *,
+    send: bool = True,
+    state: StepState = StepState.READY,
 ) -> dict[int, list[Dispatch]]:
     """Replays locked questions, records what follows, and returns each question's messages.
 
     They are to be sent once the transaction is committed; without `send` the maintenance process does that.
+    state: in which the steps that follow are recorded.
     """
     histories = read_histories(connection, [row["id"] for row in locked])
     following: list[Unsaved] = []
     ended: Rows = []
     contents = Contents()
     for row in locked:
-        history = histories.get(row["id"], ())
+        history = histories[row["id"]]
+        head = head_of(row["opened"], history.digests)
         try:
             plan = runs.plan(connection, row["run_id"])
-            outcome = advance(plan.open(asked(row), runs.systems), history, plan.binding)
+            outcome = advance(plan.open(asked(row), runs.systems), history.records, plan.binding)
         except BlockedError as error:
             ended.append(_end(row["id"], QuestionStatus.BLOCKED, reason=failure_of(error)))
             continue
         if isinstance(outcome, Next):
-            following += (Unsaved(run=plan, question_id=row["id"], step=step) for step in outcome.steps)
-            contents.add(outcome.steps, history, plan)
+            following += (Unsaved(run=plan, question_id=row["id"], step=step, previous=head) for step in outcome.steps)
+            contents.add(outcome.steps, history.records, plan)
         else:
-            ended.append(ending(row["id"], outcome))
+            ended.append(ending(row["id"], outcome) | {"head": head})
     if ended:
         connection.execute(_END, {"rows": ended})
     contents.save(connection)
-    return record_steps(connection, following, send=send)
+    return record_steps(connection, following, send=send, state=state)
 
 
 def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
@@ -111,7 +124,9 @@ def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
     )
 
 
-def record_steps(connection: Connection, following: Sequence[Unsaved], *, send: bool) -> dict[int, list[Dispatch]]:
+def record_steps(
+    connection: Connection, following: Sequence[Unsaved], *, send: bool, state: StepState
+) -> dict[int, list[Dispatch]]:
     """Records steps that nobody has executed yet; what they refer to is stored already."""
     if not following:
         return {}
@@ -124,6 +139,8 @@ def record_steps(connection: Connection, following: Sequence[Unsaved], *, send: 
             "fingerprint": unsaved.step.fingerprint,
             "shared_in": unsaved.run.shared_in,
             "request": request_of(unsaved.step.action),
+            "previous": unsaved.previous,
+            "state": state,
         }
         for unsaved in following
     ]

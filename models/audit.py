@@ -35,6 +35,10 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     cell: str | None
     reuse: bool
     state: str
+    priority: int
+    size: int
+    origin: str | None
+    forked_at: str | None
     system: str
     system_version: int
     settings: dict[str, Any]
@@ -53,6 +57,8 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     seed: int
     demonstrations: dict[str, str]
     provenance: dict[str, Any]
+    opened: str
+    digest: str | None
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
@@ -75,6 +81,7 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     """
 
     kind: str
+    waiting: int
     ready: int
     running: int
     finished: int
@@ -260,18 +267,19 @@ def _total(name: str) -> Any:
     return func.coalesce(func.sum(steps.c[name]), 0)
 
 
-def _in(state: StepState, *also: Any) -> Any:
-    return func.count().filter(and_(steps.c.state == state, *also))
+def _count(*where: Any) -> Any:
+    return func.count().filter(and_(*where))
 
 
 def _columns() -> Sequence[Any]:
     other = steps.alias("other")
     of_open = questions.c.status == QuestionStatus.OPEN
+    to_come = steps.c.state.in_([StepState.WAITING, StepState.READY])
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
     return (
         steps.c.kind,
-        *(_in(state).label(str(state)) for state in StepState),
-        _in(StepState.READY, of_open, func.coalesce(steps.c.not_before <= func.now(), True)).label("due"),
+        *(_count(steps.c.state == state).label(str(state)) for state in StepState),
+        _count(to_come, of_open, func.coalesce(steps.c.not_before <= func.now(), True)).label("due"),
         exists().where(other.c.state == StepState.RUNNING).label("busy"),
         *(
             cast(_total(name), steps.c[name].type).label(name)
@@ -280,7 +288,7 @@ def _columns() -> Sequence[Any]:
         func.count(steps.c.adopted_from).label("adopted"),
         func.min(steps.c.started_at).label("began"),
         func.max(steps.c.finished_at).label("ended"),
-        func.count().filter(and_(over, questions.c.status == QuestionStatus.FINISHED)).label("in_finished"),
+        _count(over, questions.c.status == QuestionStatus.FINISHED).label("in_finished"),
     )
 
 

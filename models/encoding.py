@@ -20,6 +20,7 @@ from cotrail.actions import (
     Retrieve,
     Retrieved,
 )
+from cotrail.audit.digests import digest_of_hits
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstrations, Prompt
 from cotrail.storable import storable
@@ -114,10 +115,10 @@ def _unusual(action: Reason | Read) -> Json:
 
 
 def result_of(result: Result) -> Json:
-    """A result as JSON; what a search found is stored as rows of its own."""
+    """A result as JSON; what a search found is stored as rows of its own, and here as their digest."""
     match result:
         case Retrieved():
-            return {"hits": len(result.hits)}
+            return {"hits": len(result.hits), "digest": digest_of_hits(result.hits)}
         case Generated() | Embedded() | Entailed():
             return msgspec.to_builtins(result)  # type: ignore[no-any-return]
 

@@ -1,10 +1,10 @@
 """Histories: the recorded steps of questions, as the replay driver takes them."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, bindparam, case, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
@@ -50,19 +50,34 @@ RECORD = (
 )
 """What `recorded` reads of a step."""
 
+
+class History(Struct, frozen=True):
+    """A question's steps in sequence, as the replay driver takes them, and the digests of those that have ended."""
+
+    records: tuple[Recorded, ...] = ()
+    digests: tuple[str, ...] = ()
+
+
 _HISTORY = (
-    select(steps.c.question_id, *RECORD)
+    select(steps.c.question_id, steps.c.digest, *RECORD)
     .where(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
     .order_by(steps.c.question_id, steps.c.sequence)
 )
 
 
-def read_histories(connection: Connection, question_ids: Sequence[int]) -> dict[int, list[Recorded]]:
-    """The steps of each of these questions, in sequence; questions without steps are left out."""
-    histories: dict[int, list[Recorded]] = defaultdict(list)
+def read_histories(connection: Connection, question_ids: Sequence[int]) -> dict[int, History]:
+    """The steps of each of these questions."""
+    rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
     for row in connection.execute(_HISTORY, {"ids": question_ids}).mappings():
-        histories[row["question_id"]].append(recorded(row))
-    return histories
+        rows[row["question_id"]].append(row)
+    return {question_id: _history(of_question) for question_id, of_question in rows.items()}
+
+
+def _history(rows: Sequence[RowMapping]) -> History:
+    return History(
+        records=tuple(recorded(row) for row in rows),
+        digests=tuple(row["digest"] for row in rows if row["digest"] is not None),
+    )
 
 
 def recorded(row: RowMapping) -> Recorded:

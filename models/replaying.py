@@ -43,7 +43,7 @@ def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) ->
         chunk = rows[start : start + CHUNK]
         histories = read_histories(connection, [row["id"] for row in chunk])
         for row in chunk:
-            history = histories.get(row["id"], [])
+            history = histories[row["id"]].records
             divergence = _divergence(connection, row, history, known)
             yield Replayed(key=row["key"], status=row["status"], steps=len(history), divergence=divergence)
 

@@ -17,5 +17,10 @@ def recordset(*columns: ColumnElement[Any]) -> TableValuedAlias:
 
 def insert_rows(table: Table, *names: str, **constants: ColumnElement[Any]) -> Insert:
     """`INSERT` of the rows bound as `rows`, in these columns; `constants` are the same for every row."""
-    rows = recordset(*(table.c[name] for name in names))
-    return insert(table).from_select([*names, *constants], select(rows, *constants.values()))
+    return insert_computed(table, recordset(*(table.c[name] for name in names)), **constants)
+
+
+def insert_computed(table: Table, rows: TableValuedAlias, **further: ColumnElement[Any]) -> Insert:
+    """`INSERT` of rows with further columns, which may be computed from them."""
+    names = [column.name for column in rows.c]
+    return insert(table).from_select([*names, *further], select(rows, *further.values()))

@@ -5,10 +5,11 @@ All times are the database's. A statement over many rows takes them as the param
 
 from typing import Any
 
-from sqlalchemy import TEXT, BigInteger, ColumnElement, Double, String, bindparam, func, select, update
+from sqlalchemy import TEXT, BigInteger, ColumnElement, Double, String, bindparam, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from models.rows import insert_rows, recordset
+from models.seals import step_digest
 from models.tables import (
     AttemptOutcome,
     QuestionStatus,
@@ -71,6 +72,11 @@ CLAIM = select(_claimed).add_cte(
 _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
 _RESULT = ("state", "result", "failure", *_TOKENS, "milliseconds", "adopted_from")
 _done = recordset(steps.c.id, steps.c.epoch, *(steps.c[name] for name in _RESULT))
+_ending: dict[str, Any] = {
+    **{name: _done.c[name] for name in _RESULT},
+    "finished_at": func.now(),
+    "lease_until": null(),
+}
 _finished = (
     update(steps)
     .where(
@@ -78,7 +84,7 @@ _finished = (
         steps.c.epoch == _done.c.epoch,
         steps.c.state.in_([StepState.RUNNING, StepState.READY]),
     )
-    .values({name: _done.c[name] for name in _RESULT} | {"finished_at": func.now(), "lease_until": None})
+    .values(_ending | {"digest": step_digest(_ending)})
     .returning(steps.c.id, steps.c.epoch, steps.c.state, steps.c.question_id)
     .cte("finished")
 )
@@ -87,7 +93,7 @@ _open = (
     select(func.count())
     .where(
         _of_question.c.question_id == _finished.c.question_id,
-        _of_question.c.state.in_([StepState.RUNNING, StepState.READY]),
+        _of_question.c.state.in_([StepState.RUNNING, StepState.READY, StepState.WAITING]),
     )
     .scalar_subquery()
 )
@@ -97,7 +103,7 @@ FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).ad
     .values(outcome=_finished.c.state, ended_at=func.now(), error=None)
     .cte("logged")
 )
-"""Ends steps under the epoch they were claimed in; a lease that ran out matters only once another has claimed.
+"""Ends and seals steps under the epoch of their claim; a lease that ran out matters only once another has claimed.
 
 `open` is how many steps of the question had no end before this statement, these included.
 """
@@ -154,11 +160,11 @@ NEW_PARAGRAPHS = insert_rows(paragraphs, "digest", "title", "text").on_conflict_
 NEW_DEMONSTRATIONS = insert_rows(demonstrations, "digest", "body").on_conflict_do_nothing()
 PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
 
-_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request")
+_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
 
 NEW_STEPS = insert_rows(steps, *_STEP, sent_at=func.now()).returning(*_MESSAGE)
 """Steps that follow, marked as sent: their messages go out as soon as this is committed."""
 
 NEW_UNSENT_STEPS = insert_rows(steps, *_STEP).returning(*_MESSAGE)
-"""Steps that the maintenance process is to send."""
+"""Steps that the maintenance process is to send, or to admit."""

@@ -4,18 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.actions import Binding
+from cotrail.audit.digests import QUESTION_OPENED
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from models.advancing import advance_questions, lock_questions
 from models.contents import CHUNK, save_demonstrations, save_paragraphs
-from models.rows import insert_rows
+from models.rows import insert_computed, recordset
 from models.runs import Runs
-from models.tables import questions, runs
+from models.seals import question_opened, run_opened
+from models.tables import StepState, questions, runs
 
 WAKE = "cotrail_wake"
 """The channel on which the maintenance process is told that steps are waiting to be sent."""
@@ -27,6 +29,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     settings: the system's, every default spelled out; provenance: versions and paths, for a reader.
     experiment, cell: the experiment that the run is part of, which must be open, and what names the run in it.
     reuse: whether the run's steps and those of the experiment's other runs that reuse are adopted from one another.
+    priority: runs with a higher one have their questions admitted first.
     """
 
     id: str
@@ -44,12 +47,14 @@ class Submission(Struct, frozen=True, kw_only=True):
     experiment: str | None = None
     cell: str | None = None
     reuse: bool = False
+    priority: int = 0
 
 
 _NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
-_NEW_QUESTIONS = insert_rows(
-    questions, "run_id", "position", "key", "text", "answers", "gold", "pinned", "evidence", "kind"
-).returning(questions.c.id)
+_OPEN_RUN = update(runs).where(runs.c.id == bindparam("run")).values(opened=run_opened()).returning(runs.c.opened)
+_asked = recordset(*(questions.c[name] for name in QUESTION_OPENED))
+_opened = bindparam("opened", type_=Text)
+_NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_asked, _opened)).returning(questions.c.id)
 
 
 def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) -> str:
@@ -60,9 +65,11 @@ def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) ->
     known = Runs()
     with engine.begin() as connection:
         # First of all: who submits the same cell at once waits here, and then finds this run.
-        if connection.execute(_NEW_RUN, _run_row(submission)).scalar() is None:
+        row = _run_row(submission) | {"size": len(asked), "opened": ""}
+        if connection.execute(_NEW_RUN, row).scalar() is None:
             of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
             return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
+        opened = connection.execute(_OPEN_RUN, {"run": submission.id}).scalar_one()
         save_demonstrations(connection, {shots.digest: shots for shots in submission.shots.values()})
         _save_pinned(connection, asked)
         for start in range(0, len(asked), CHUNK):
@@ -70,8 +77,9 @@ def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) ->
                 _question_row(submission.id, position, question)
                 for position, question in enumerate(asked[start : start + CHUNK], start=start)
             ]
-            ids = connection.execute(_NEW_QUESTIONS, {"rows": rows}).scalars().all()
-            advance_questions(connection, known, lock_questions(connection, ids), send=False)
+            ids = connection.execute(_NEW_QUESTIONS, {"rows": rows, "opened": opened}).scalars().all()
+            locked = lock_questions(connection, ids)
+            advance_questions(connection, known, locked, send=False, state=StepState.WAITING)
         connection.execute(select(func.pg_notify(WAKE, submission.id)))
     return submission.id
 
@@ -89,6 +97,7 @@ def _run_row(submission: Submission) -> dict[str, Any]:
         "experiment_id": submission.experiment,
         "cell": submission.cell,
         "reuse": submission.reuse,
+        "priority": submission.priority,
         "system": submission.system,
         "system_version": submission.system_version,
         "settings": submission.settings,

@@ -7,6 +7,7 @@
     demonstrations: what prompts begin with, once by digest
 
 A step in state `ready` is its own outbox row: whoever finds it unclaimed may send it again (docs/architecture.md).
+Rows that are final are never changed: the database refuses it, and digests show it (`models.seals`).
 """
 
 from datetime import datetime
@@ -30,7 +31,7 @@ class RunState(StrEnum):
     PAUSED = "paused"
     """No step is claimed; those under way are recorded."""
     CANCELLED = "cancelled"
-    """As paused, for ever; its open questions are cancelled."""
+    """For ever; its open questions and their steps are cancelled."""
 
 
 class QuestionStatus(StrEnum):
@@ -49,8 +50,10 @@ class QuestionStatus(StrEnum):
 
 
 class StepState(StrEnum):
-    """Where a step stands; `finished` and `failed` never change again."""
+    """Where a step stands; the last three never change again, unless a person has a failed question tried again."""
 
+    WAITING = "waiting"
+    """Recorded as its question was submitted; the question isn't admitted yet."""
     READY = "ready"
     """Recorded, and in its queue or about to be."""
     RUNNING = "running"
@@ -59,6 +62,8 @@ class StepState(StrEnum):
     """Its result is recorded."""
     FAILED = "failed"
     """Its failure is recorded, as data for the system."""
+    CANCELLED = "cancelled"
+    """Its run was cancelled before it ended."""
 
 
 class AttemptOutcome(StrEnum):
@@ -78,6 +83,10 @@ class AttemptOutcome(StrEnum):
     """It came too late: another execution's result already counts."""
     BLOCKED = "blocked"
     """What it needs isn't there; the question waits."""
+    UNAVAILABLE = "unavailable"
+    """A server that it needs didn't answer, which is nothing against the step."""
+    CANCELLED = "cancelled"
+    """Its run was cancelled meanwhile."""
 
 
 class Base(DeclarativeBase):
@@ -139,6 +148,14 @@ class Run(Base):
     reuse: Mapped[bool] = mapped_column(default=False)
     """Whether steps that another run of the experiment computed are adopted."""
     state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
+    priority: Mapped[int] = mapped_column(server_default="0")
+    """Questions of runs with a higher one are admitted first."""
+    size: Mapped[int]
+    """How many questions it has."""
+    origin: Mapped[str | None]
+    """The run that it was forked from; that may be pruned by now."""
+    forked_at: Mapped[str | None]
+    """From which step on its questions are its own."""
     system: Mapped[str]
     system_version: Mapped[int]
     settings: Mapped[Json]
@@ -164,6 +181,10 @@ class Run(Base):
     """Digest of the demonstrations by answer form."""
     provenance: Mapped[Json]
     """Versions, git revision and paths at submission: for a reader, not for the workers."""
+    opened: Mapped[str]
+    """The digest of the configuration."""
+    digest: Mapped[str | None]
+    """The digest of the run and all its questions, once they have ended."""
 
 
 class Question(Base):
@@ -201,16 +222,21 @@ class Question(Base):
     reason: Mapped[Json | None]
     """Why the question failed or is blocked: `type` and `message`."""
     finished_at: Mapped[datetime | None]
+    opened: Mapped[str]
+    """The digest of the question as it was submitted, and of its run's configuration."""
+    digest: Mapped[str | None]
+    """The digest of the question as it ended, and of all its steps."""
 
 
 class Step(Base):
-    """One action of a question; never changed once it is finished or failed."""
+    """One action of a question; never changed once it has ended."""
 
     __tablename__ = "steps"
     __table_args__ = (
         _one_of("state", StepState),
         Index("steps_question_id_sequence_key", "question_id", "sequence", unique=True),
         Index("steps_run_id_idx", "run_id"),
+        Index("steps_waiting_idx", "run_id", "id", postgresql_where=text("state = 'waiting'")),
         Index("steps_unsent_idx", "kind", "id", postgresql_where=text("state = 'ready' AND sent_at IS NULL")),
         Index("steps_sent_idx", "kind", "sent_at", postgresql_where=text("state = 'ready' AND sent_at IS NOT NULL")),
         Index("steps_leased_idx", "lease_until", postgresql_where=text("state = 'running'")),
@@ -226,8 +252,8 @@ class Step(Base):
     fingerprint: Mapped[str]
     shared_in: Mapped[str | None]
     """The experiment whose runs may adopt this step's result; NULL where none may."""
-    adopted_from: Mapped[int | None] = mapped_column(ForeignKey("steps.id", ondelete="SET NULL"))
-    """The step that computed this one's result."""
+    adopted_from: Mapped[int | None]
+    """The step that computed this one's result; that may be pruned by now."""
     request: Mapped[Json]
     """The action, with the prompt's long parts as digests."""
     state: Mapped[StepState] = mapped_column(default=StepState.READY, server_default="ready")
@@ -247,6 +273,10 @@ class Step(Base):
     cached_prompt_tokens: Mapped[int | None]
     generated_tokens: Mapped[int | None]
     milliseconds: Mapped[float | None]
+    previous: Mapped[str]
+    """The digest of the question's record before the steps that were yielded together with this one."""
+    digest: Mapped[str | None]
+    """The digest of the step as it ended, `previous` included."""
 
 
 class Attempt(Base):

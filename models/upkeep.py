@@ -1,11 +1,15 @@
-"""What the maintenance process repairs: leases that ran out, steps that were never sent or whose message was lost."""
+"""What the maintenance process repairs and completes.
+
+Leases that ran out, steps that weren't sent or whose message was lost, runs whose last question has ended.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, String, and_, bindparam, func, select, update
+from sqlalchemy import BigInteger, Connection, String, and_, bindparam, exists, func, select, update
 
 from models.advancing import Dispatch
+from models.seals import run_digest
 from models.statements import after
 from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState, attempts, questions, runs, steps
 
@@ -68,6 +72,30 @@ _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().l
 )
 
 
+_CLOSE = (
+    update(runs)
+    .where(
+        runs.c.digest.is_(None),
+        ~exists().where(
+            questions.c.run_id == runs.c.id, questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED])
+        ),
+    )
+    .values(digest=run_digest())
+    .returning(runs.c.id)
+)
+
+
+def close_runs(connection: Connection) -> list[str]:
+    """Seals the runs whose questions have all ended; returns their ids."""
+    return list(connection.execute(_CLOSE).scalars())
+
+
+def cancelled_steps(connection: Connection, run_id: str) -> set[int]:
+    """The steps of a run that were cancelled and whose messages may be in a queue."""
+    cancelled = steps.c.state == StepState.CANCELLED, steps.c.sent_at.is_not(None)
+    return set(connection.execute(select(steps.c.id).where(steps.c.run_id == run_id, *cancelled)).scalars())
+
+
 def expire_leases(connection: Connection) -> list[int]:
     """Makes the steps ready again whose workers gave no sign of life; returns their ids.
 
@@ -77,7 +105,7 @@ def expire_leases(connection: Connection) -> list[int]:
 
 
 def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
-    """Up to `room` steps of a kind that are due and were never sent; from now on they count as sent."""
+    """Up to `room` ready steps of a kind that are due and unsent; from now on they count as sent."""
     return [Dispatch(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
 
 

@@ -1,4 +1,4 @@
-"""The maintenance process: sends the steps that are due, and finds those that got lost.
+"""The maintenance process: admits questions, sends the steps that are due, and finds those that got lost.
 
 `python -m workers.maintenance`. Any number may run; the one that holds the advisory lock works, the others wait.
 """
@@ -18,12 +18,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from cotrail.actions import ACTIONS, Failure
+from models.admission import admit
 from models.advancing import Dispatch
 from models.database import connect
 from models.ledger import Ledger
 from models.submission import WAKE
-from models.upkeep import exhausted, expire_leases, take_lost, take_unsent
-from tasks.routing import send
+from models.upkeep import cancelled_steps, close_runs, exhausted, expire_leases, take_lost, take_unsent
+from tasks.routing import send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
 from workers.ready import announce
@@ -33,8 +34,11 @@ logger = logging.getLogger(__name__)
 LEADER = 0x636F7472
 """The advisory lock that makes one maintenance process the working one."""
 
-WINDOW = 1000
-"""How many messages a queue may hold before new questions are kept back, so that begun questions end first."""
+BUNCH = 1000
+"""How many steps of a kind that weren't sent are sent at once."""
+
+ADMISSIONS = 10
+"""How often questions are admitted between two sweeps, while some wait."""
 
 
 class Maintenance:
@@ -44,6 +48,7 @@ class Maintenance:
         self.settings = settings
         self.app = app
         self.stopping = threading.Event()
+        self._changed: set[str] = set()
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
 
@@ -63,12 +68,21 @@ class Maintenance:
         with self.engine.begin() as connection:
             expired = expire_leases(connection)
             poisoned = exhausted(connection, expired, self.settings.max_attempts) if expired else []
+            closed = close_runs(connection)
+        for run_id in closed:
+            logger.info("all questions of %s have ended", run_id)
         due = [message for messages in self._give_up(poisoned) for message in messages]
         if expired:
             logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
         for kind in ACTIONS:
             due += self._take(kind)
-        return send(due)
+        return send(due) + self.admit()
+
+    def admit(self) -> int:
+        """Begins as many questions as may begin now; returns how many messages it sent."""
+        with self.engine.begin() as connection:
+            admitted = admit(connection)
+        return send(admitted)
 
     def stop(self, *_: int | FrameType | None) -> None:
         """Ends `run` soon."""
@@ -86,17 +100,31 @@ class Maintenance:
             leads = leads or bool(connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER]).fetchone() == (True,))
             if leads:
                 self._sweep_out()
-            for _ in connection.notifies(timeout=self.settings.sweep_seconds, stop_after=1):
-                break
+            for _ in range(ADMISSIONS):
+                woken = list(connection.notifies(timeout=self.settings.sweep_seconds / ADMISSIONS, stop_after=1))
+                if woken or self.stopping.is_set():
+                    break
+                if leads:
+                    self.admit()
+            self._changed = {notification.payload for notification in woken}
 
     def _sweep_out(self) -> None:
         try:
             began = time.monotonic()
+            for run_id in self._changed:
+                self._withdraw(run_id)
             sent = self.sweep()
             if sent:
                 logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)
         except BrokerError as error:
             logger.warning("the broker doesn't answer, trying again: %s", error)
+
+    def _withdraw(self, run_id: str) -> None:
+        """Takes the messages of a run that was cancelled out of their queues."""
+        with self.engine.begin() as connection:
+            step_ids = cancelled_steps(connection, run_id)
+        if step_ids:
+            logger.info("%s is cancelled: %d of its messages are taken back", run_id, withdraw(step_ids))
 
     def _give_up(self, step_ids: list[int]) -> list[list[Dispatch]]:
         if not step_ids:
@@ -113,7 +141,7 @@ class Maintenance:
             lost = take_lost(connection, kind, queued, self.settings.resend_seconds)
             if lost:
                 logger.warning("%d %s messages seem lost and are sent again", len(lost), kind)
-            return lost + take_unsent(connection, kind, WINDOW - queued - len(lost))
+            return lost + take_unsent(connection, kind, BUNCH)
 
     def _queued(self, kind: str) -> int:
         with self.app.connection_for_read() as connection:

@@ -12,6 +12,7 @@ from cotrail.errors import UnavailableError
 from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from models.database import connect, migrate
+from models.seals import amending
 from models.tables import Base
 from tasks.settings import Settings
 from tests.integration.served import Served
@@ -91,8 +92,11 @@ def engine(database: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def query(engine: Engine) -> Query:
+    """Runs a statement, which may also change what is final."""
+
     def query(statement: Any) -> list[dict[str, Any]]:
         with engine.begin() as connection:
+            amending(connection)
             return [dict(row) for row in connection.execute(statement).mappings()]
 
     return query

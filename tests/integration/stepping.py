@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
@@ -14,6 +14,7 @@ from cotrail.replay import Outcome
 from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
 from models.submission import submit
+from models.tables import StepState, steps
 from models.upkeep import take_unsent
 
 STEPS = 7
@@ -29,13 +30,16 @@ def ask(asked: int) -> list[Question]:
 
 
 def begin(engine: Engine, asked: int = 1, **changes: Any) -> list[Dispatch]:
-    """Submits a run and returns its first messages, as maintenance sends them."""
+    """Submits a run and returns its first messages, as if all its questions were admitted at once."""
     submit(engine, replace(submission(), **changes), ask(asked))
     return unsent(engine)
 
 
 def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
+    """The messages that maintenance would send, with no limit to admission."""
+    waiting = steps.c.state == StepState.WAITING, steps.c.kind == kind
     with engine.begin() as connection:
+        connection.execute(update(steps).where(*waiting).values(state=StepState.READY))
         return take_unsent(connection, kind, 1000)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, delete, select, text, update
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES
 from cotrail.actions import Answer, Failure, Reason, Retrieve, System
-from cotrail.errors import CorpusChangedError
+from cotrail.errors import CorpusChangedError, InputError
 from cotrail.prompting.prompt import AnswerForm, Prompt
 from cotrail.questions import Question
 from cotrail.systems import SYSTEMS, SystemSpec
@@ -224,13 +224,24 @@ def test_a_paused_run_keeps_what_ends_and_begins_nothing_until_resumed(engine: E
     assert {row["status"] for row in query(select(questions))} == {"finished"}
 
 
-def test_a_cancelled_run_is_over_and_what_was_under_way_is_recorded(engine: Engine, query: Query) -> None:
+def test_a_cancelled_run_is_over_and_what_was_under_way_changes_nothing(engine: Engine, query: Query) -> None:
     ledger = Ledger(engine, "w", LEASE)
-    [claim] = ledger.claim(begin(engine))
+    first, second = begin(engine, 2)
+    [claim] = ledger.claim([first])
     cancel(engine, "costless")
     assert ledger.commit([completed(claim)]) == [[]]
-    assert query(select(questions.c.status)) == [{"status": "cancelled"}]
-    assert query(select(steps.c.state)) == [{"state": "finished"}]
+    assert ledger.claim([second]) == [None]
+    assert {row["status"] for row in query(select(questions.c.status))} == {"cancelled"}
+    assert {row["state"] for row in query(select(steps.c.state))} == {"cancelled"}
+    assert query(select(attempts.c.outcome)) == [{"outcome": "cancelled"}]
+    with pytest.raises(InputError, match="final"):
+        resume(engine, "costless")
+
+
+def test_a_run_that_is_over_is_not_paused(engine: Engine) -> None:
+    run_to_end(Ledger(engine, "w", LEASE), begin(engine))
+    with pytest.raises(InputError, match="all questions of run costless have ended"):
+        pause(engine, "costless")
 
 
 def test_a_step_is_retried_after_its_delay_and_not_before(engine: Engine) -> None:

@@ -381,6 +381,7 @@ def test_a_run_stands_in_one_word(state: str, counts: dict[str, int], said: str)
 def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy: bool = False) -> Progress:
     statuses = {"open": total - finished, "finished": finished, "failed": 0, "blocked": 0, "cancelled": 0}
     counts = StepCounts(
+        waiting=0,
         kind="reason",
         ready=due,
         running=0,

@@ -35,11 +35,15 @@ def begin(engine: Engine, asked: int = 1, **changes: Any) -> list[Dispatch]:
     return unsent(engine)
 
 
-def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
-    """The messages that maintenance would send, with no limit to admission."""
-    waiting = steps.c.state == StepState.WAITING, steps.c.kind == kind
+def admit_all(engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(update(steps).where(*waiting).values(state=StepState.READY))
+        connection.execute(update(steps).where(steps.c.state == StepState.WAITING).values(state=StepState.READY))
+
+
+def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
+    """The messages that maintenance would send, if it admitted all questions at once."""
+    admit_all(engine)
+    with engine.begin() as connection:
         return take_unsent(connection, kind, 1000)
 
 

@@ -149,15 +149,17 @@ def test_a_third_run_adopts_from_the_step_that_computed(ledger: Ledger, enter: B
     assert [row["adopted_from"] for row in origins] == [row["id"] for row in computed]
 
 
-def test_when_the_run_that_computed_is_deleted_others_adopt_from_those_that_adopted(
+def test_when_the_run_that_computed_is_deleted_those_that_adopted_still_name_its_steps(
     engine: Engine, ledger: Ledger, enter: Begin, query: Query
 ) -> None:
     for run in ("first", "second"):
         run_to_end(ledger, enter(run))
+    computed = {row["id"] for row in query(select(steps.c.id).where(steps.c.run_id == "first"))}
     query(delete(runs).where(runs.c.id == "first").returning(runs.c.id))
     assert run_to_end(ledger, enter("third")) == 0
-    origins = {row["adopted_from"] for row in query(select(steps.c.adopted_from).where(steps.c.run_id == "third"))}
-    assert origins == {row["id"] for row in query(select(steps.c.id).where(steps.c.run_id == "second"))}
+    for run in ("second", "third"):
+        origins = {row["adopted_from"] for row in query(select(steps.c.adopted_from).where(steps.c.run_id == run))}
+        assert origins == computed
 
 
 def test_a_step_waits_while_its_twin_is_at_work_and_then_adopts(
@@ -272,17 +274,25 @@ def test_a_worker_that_dies_between_claim_and_commit_of_an_adoption_costs_a_clai
     assert ledger.commit([completed(lost)]) == [[]]
 
 
-@pytest.mark.parametrize("stop", [pause, cancel])
-def test_a_step_whose_twins_run_is_stopped_adopts_what_was_under_way(
-    engine: Engine, ledger: Ledger, enter: Begin, stop: Callable[[Engine, str], None]
+def test_a_step_whose_twins_run_is_paused_adopts_what_was_under_way(
+    engine: Engine, ledger: Ledger, enter: Begin
 ) -> None:
     [first], [second] = enter("first"), enter("second")
     [claim] = ledger.claim([first])
     assert ledger.claim([second]) == [None]
-    stop(engine, "first")
+    pause(engine, "first")
     [messages] = ledger.commit([completed(claim)])
     assert second in messages
     assert run_to_end(ledger, [second]) == STEPS - 1
+
+
+def test_a_step_whose_twins_run_is_cancelled_is_computed(engine: Engine, ledger: Ledger, enter: Begin) -> None:
+    [first], [second] = enter("first"), enter("second")
+    [claim] = ledger.claim([first])
+    assert ledger.claim([second]) == [None]
+    cancel(engine, "first")
+    assert ledger.commit([completed(claim)]) == [[]]
+    assert run_to_end(ledger, [second]) == STEPS
 
 
 @pytest.mark.parametrize("stop", [pause, cancel])

@@ -25,8 +25,8 @@ from models.annotations import forget_annotation, read_annotations, read_chains,
 from models.audit import read_run
 from models.ledger import Claim, Completion, Ledger
 from models.submission import submit
-from models.upkeep import take_unsent
 from tasks.settings import settings
+from tests.integration.stepping import unsent
 
 Begun = Callable[..., str]
 Annotate = Callable[..., Result]
@@ -64,8 +64,7 @@ def finished(begun: Begun, engine: Engine) -> Begun:
     def finished(*arguments: object, **options: object) -> str:
         run = begun(*arguments, **options)
         ledger = Ledger(engine, "hands@here", 60.0)
-        with engine.begin() as connection:
-            messages = [m for kind in ("retrieve", "read") for m in take_unsent(connection, kind, 1000)]
+        messages = [message for kind in ("retrieve", "read") for message in unsent(engine, kind)]
         while messages:
             claims = [claim for claim in ledger.claim(messages) if claim is not None]
             done = [Completion(claim=claim, outcome=_outcome(claim), milliseconds=1.0) for claim in claims]

@@ -25,10 +25,12 @@ from models.advancing import Dispatch
 from models.audit import count_repeated, list_runs, read_progress, read_reasons, resolve_run
 from models.database import connect, migrate
 from models.ledger import Claim, Completion, Ledger
+from models.seals import amending
 from models.submission import submit
 from models.tables import paragraphs, runs, steps
 from models.traces import read_question, read_questions, rebuild_prompt
 from tasks.settings import Settings, settings
+from tests.integration.stepping import admit_all
 from workers.stack import Stack
 from workers.stack.place import STATE
 
@@ -137,6 +139,7 @@ class Hands:
         self.retriever = open_corpus(home / "corpora", "sample")
 
     def claim(self, run: str) -> list[Claim]:
+        admit_all(self.engine)
         with self.engine.connect() as connection:
             ready = select(steps.c.id, steps.c.epoch, steps.c.kind)
             rows = connection.execute(ready.where(steps.c.run_id == run, steps.c.state == "ready")).all()
@@ -321,6 +324,7 @@ def test_a_prompt_whose_parts_were_changed_is_not_passed_off_as_what_the_model_s
     run = hands.finish(submitted(limit=1))
     with engine.begin() as connection:
         before = connection.execute(select(paragraphs.c.digest, paragraphs.c.text)).all()
+        amending(connection)
         connection.execute(update(paragraphs).values(text="Changed."))
         with pytest.raises(CotrailError, match="can't be rebuilt"):
             rebuild_prompt(connection, run, "sample-01", 1)

@@ -12,6 +12,7 @@ from cotrail.systems import SYSTEMS
 from models.ledger import Ledger
 from models.replaying import Replayed, replay_run
 from models.runs import Runs
+from models.seals import amending
 from models.tables import paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
@@ -70,12 +71,14 @@ def test_changed_code_is_told_with_the_step_where_it_departs(finished: Engine) -
 )
 def test_a_changed_question_is_told(finished: Engine, change: dict[str, Any], said: str) -> None:
     with finished.begin() as connection:
+        amending(connection)
         connection.execute(update(questions).where(questions.c.key == "q1").values(change))
     assert [said in each.divergence for each in replayed(finished)] == [False, True, False]
 
 
 def test_a_changed_paragraph_set_is_told(finished: Engine) -> None:
     with finished.begin() as connection:
+        amending(connection)
         first = select(steps.c.id).where(steps.c.question_id == 2, steps.c.sequence == 0).scalar_subquery()
         gone = paragraph_sets.delete().where(paragraph_sets.c.step_id == first, paragraph_sets.c.rank == 1)
         connection.execute(gone)

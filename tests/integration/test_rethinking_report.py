@@ -16,6 +16,7 @@ from cli.main import app
 from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.questions import Question
+from models.seals import amending
 from models.submission import submit
 from models.tables import QuestionStatus, questions, runs
 from tasks.settings import settings
@@ -51,6 +52,7 @@ def stored(engine: Engine) -> Stored:
         submit(engine, run, asked)
         given = [*weighings, *([None] * (len(answers) - len(weighings)))]
         with engine.begin() as connection:
+            amending(connection)
             connection.execute(update(runs).where(runs.c.id == run.id).values(system=system, settings=told))
             for number, (answer, each) in enumerate(zip(answers, given, strict=True)):
                 if answer is not None:

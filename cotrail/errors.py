@@ -18,7 +18,8 @@ CotrailError
     ├── NotInstalledError      a library that's needed isn't installed; an UnavailableError too
     └── UnknownVersionError    this worker doesn't have the system's version
 
-`BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`.
+`BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`. Nor does an
+`UnavailableError`: the step waits until the server is back. What a worker does about each is in `tasks/policy.py`.
 `StepFailed`, which a system may catch, is in `cotrail.actions`.
 """
 
@@ -48,7 +49,11 @@ class UnknownNameError(InputError):
 
 
 class UnavailableError(CotrailError):
-    """A server or a process that is needed doesn't answer."""
+    """A server or a process that is needed doesn't answer; seconds: how long it asks to be left alone, if it does."""
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class StepError(CotrailError):

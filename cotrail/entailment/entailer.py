@@ -19,7 +19,8 @@ class Entailer(Protocol):
     def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
         """How likely each hypothesis follows from its premise's `statement`, contradicts it, or does neither.
 
-        In the order of the actions, as `entailed` rounds them. Raises StepError, TransientStepError.
+        In the order of the actions, as `entailed` rounds them. Raises StepError, TransientStepError, and
+        UnavailableError where it asks a server that is away.
         """
 
 

@@ -20,14 +20,15 @@ class Generator(Protocol):
     def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
         """Packs the prompt into the context and continues it.
 
-        Raises PromptTooLongError, EmptyGenerationError, TransientStepError.
+        Raises PromptTooLongError, EmptyGenerationError, TransientStepError, and UnavailableError where the model is
+        behind a server that can't be reached or takes no requests.
         """
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """How likely each of these is to go on from the text, among them alone: they add up to 1.
 
         choices: which differ in their first tokens; these are what is compared.
-        Raises PromptTooLongError, TransientStepError, and StepError where it can't tell them apart.
+        Raises PromptTooLongError, TransientStepError, UnavailableError, and StepError where it can't tell them apart.
         """
 
     def interrupt(self) -> None:

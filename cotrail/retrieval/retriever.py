@@ -23,6 +23,8 @@ class Retriever(Protocol):
 
         titles: where given, only paragraphs of these titles, as `scope` says. An empty query finds nothing.
         field: what is compared with the query.
+        Raises StepError, TransientStepError, CorpusChangedError, and UnavailableError where the corpus is behind a
+        server that can't be reached or takes no requests.
         """
 
 

@@ -470,13 +470,22 @@ def test_a_search_is_made_again_after_a_fault_that_passes(
     assert gate.faults == []
 
 
-@pytest.mark.parametrize(("fault", "said"), [(503, "503"), (500, "500"), ("cut", "doesn't answer")])
-def test_a_fault_that_stays_fails_the_step_for_now(
-    gate: Gate, reach: Reach, fault: Fault, said: str, impatient: None
+@pytest.mark.parametrize(
+    ("fault", "said", "kind"),
+    [
+        (503, "503", UnavailableError),
+        (429, "429", UnavailableError),
+        ("cut", "doesn't answer", UnavailableError),
+        (500, "500", TransientStepError),
+        (b"hello", "as no Elasticsearch", TransientStepError),
+    ],
+)
+def test_a_server_that_is_away_is_told_from_one_that_fails(
+    gate: Gate, reach: Reach, fault: Fault, said: str, kind: type[CotrailError], impatient: None
 ) -> None:
     corpus = made(reach(gate.url))
     gate.faults = [fault] * 100
-    with pytest.raises(TransientStepError, match=rf"127\.0\.0\.1:\d+.* {said}"):
+    with pytest.raises(kind, match=rf"127\.0\.0\.1:\d+.* {said}"):
         corpus.search("ink", 2)
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1"):
         corpus.titled("Ink")
@@ -488,7 +497,7 @@ def test_a_server_that_hangs_is_not_waited_for(
     corpus = made(reach(gate.url))
     monkeypatch.setattr(client, "REQUEST_SECONDS", 0.1)
     gate.faults = ["hang"] * client.ATTEMPTS
-    with pytest.raises(TransientStepError, match="timed out"):
+    with pytest.raises(UnavailableError, match="timed out"):
         corpus.search("ink", 2)
     monkeypatch.undo()
     assert found(corpus, "ink") == ["a", "c"]
@@ -547,7 +556,7 @@ def test_paragraphs_that_a_busy_server_does_not_take_are_sent_again(gate: Gate, 
 PART: list[dict[str, Any]] = [
     {"hits": {"hits": []}, "timed_out": True},
     {"hits": {"hits": []}, "_shards": {"failed": 1}},
-    {"error": {"type": "search_phase_execution_exception", "reason": None}, "status": 503},
+    {"error": {"type": "search_phase_execution_exception", "reason": None}, "status": 500},
 ]
 
 
@@ -556,6 +565,14 @@ def test_what_was_found_in_part_only_does_not_count(gate: Gate, reach: Reach, an
     corpus = made(reach(gate.url))
     gate.faults = [msgspec.json.encode({"responses": [answer]})]
     with pytest.raises(TransientStepError, match="only a part"):
+        corpus.search("ink", 2)
+
+
+def test_a_corpus_whose_parts_are_not_back_yet_is_away(gate: Gate, reach: Reach) -> None:
+    corpus = made(reach(gate.url))
+    fault = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
+    gate.faults = [msgspec.json.encode({"responses": [{"error": fault, "status": 503}]})]
+    with pytest.raises(UnavailableError, match="all shards failed"):
         corpus.search("ink", 2)
 
 

@@ -188,7 +188,7 @@ def test_a_busy_server_is_asked_again(open_served: Make, served: Served, status:
     served.tokenizer = answer(status, headers={"Retry-After": "0"})
     served.replies = [answer(status, headers={"Retry-After": "0"}), streamed(WHOLE)]
     generator = open_served(served.url)
-    assert type(refused(generator)) is TransientStepError
+    assert type(refused(generator)) is UnavailableError
     served.tokenizer = answer(404)
     assert write(generator).text == "Brenn is the capital."
     assert len(served.generations) == 2
@@ -204,10 +204,12 @@ def test_a_busy_server_is_asked_again_when_it_says(open_served: Make, served: Se
 def test_a_server_that_stays_busy_is_left_alone_for_a_while(open_served: Make, served: Served) -> None:
     served.replies = [answer(429, headers={"Retry-After": "0"})]
     error = refused(open_served(served.url))
-    assert type(error) is TransientStepError
-    assert "429; given up after 4 requests" in str(error)
-    served.replies = [answer(503, headers={"Retry-After": "3600"})]
-    assert "given up after 1 requests" in str(refused(open_served(served.url)))
+    assert isinstance(error, UnavailableError)
+    assert (str(error).partition("answered ")[2], error.seconds) == ("429: null; given up after 3 requests", 0)
+    served.replies = [answer(503, {"error": {"message": "no GPU"}}, {"Retry-After": "3600"})]
+    error = refused(open_served(served.url))
+    assert isinstance(error, UnavailableError)
+    assert (str(error).partition("answered ")[2], error.seconds) == ("503: no GPU; given up after 1 requests", 3600)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +281,23 @@ def test_a_server_that_is_not_there_is_named(open_served: Make) -> None:
     gone = Served()
     gone.close()
     error = refused(open_served(gone.url))
-    assert type(error) is TransientStepError
+    assert type(error) is UnavailableError
     assert "can't be reached" in str(error)
+
+
+def test_a_request_that_ends_the_connection_each_time_fails_for_now_and_is_no_outage(
+    open_served: Make, served: Served
+) -> None:
+    def hang_up(handler: Any) -> None:
+        handler.close_connection = True
+
+    served.replies = [hang_up]
+    error = refused(open_served(served.url))
+    assert type(error) is TransientStepError
+    assert "broke off" in str(error)
+    assert len(served.generations) == 3
+    served.replies = [hang_up, streamed(WHOLE)]
+    assert write(open_served(served.url)).text == "Brenn is the capital."
 
 
 # Many at once, and the end

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.errors import BlockedError, PromptTooLongError, StepError, TransientStepError
+from cotrail.errors import BlockedError, PromptTooLongError, StepError, TransientStepError, UnavailableError
 from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.openai.refusals import LONGEST_MESSAGE, message_in, refusal, seconds_to_wait
 
@@ -53,9 +53,11 @@ def test_whatever_is_said_about_waiting_is_survived(value: str) -> None:
         (404, StepError),
         (408, TransientStepError),
         (422, StepError),
-        (429, TransientStepError),
+        (429, UnavailableError),
         (500, TransientStepError),
-        (503, TransientStepError),
+        (502, UnavailableError),
+        (503, UnavailableError),
+        (504, UnavailableError),
     ],
 )
 def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[Exception]) -> None:

@@ -18,7 +18,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from cotrail.errors import BlockedError, CotrailError, TransientStepError
+from cotrail.errors import BlockedError, CotrailError, TransientStepError, UnavailableError
 from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.openai.counting import Tokenized
 from cotrail.generation.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
@@ -30,19 +30,19 @@ CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 2.0
 """How long a connection is kept for the next request; servers close idle ones after five seconds or more."""
 
-ATTEMPTS = 4
-"""How often a request is sent to a busy server before its step is given back for a while."""
+ATTEMPTS = 3
+"""How often a request is sent to a server that is away or busy before its step is given back until it is not."""
 
 LONGEST_WAIT = 60.0
 """How long a request waits for a busy server at most, in seconds; where it asks for more, the step is given back."""
 
 
-class _Busy(Exception):  # noqa: N818 - control flow: sent again, or made a TransientStepError
-    """The server takes no request at the moment; seconds: how long it asks to wait."""
+class _AwayError(UnavailableError):
+    """The server can't be reached or takes no request at the moment; seconds: how long it asks to wait."""
 
-    def __init__(self, message: str, seconds: float | None = None) -> None:
-        super().__init__(message)
-        self.seconds = seconds
+
+class _BrokenOffError(TransientStepError):
+    """The connection ended before an answer: perhaps it was idle for too long, perhaps the request ended the server."""
 
 
 def _failure(state: RetryCallState) -> BaseException | None:
@@ -51,18 +51,21 @@ def _failure(state: RetryCallState) -> BaseException | None:
 
 def _wait(state: RetryCallState) -> float:
     error = _failure(state)
-    asked = error.seconds if isinstance(error, _Busy) else None
+    asked = error.seconds if isinstance(error, _AwayError) else None
     return _BACKING_OFF(state) if asked is None else asked
 
 
 def _give_up(state: RetryCallState) -> None:
     error = _failure(state)
-    raise TransientStepError(f"{error}; given up after {state.attempt_number} requests") from error
+    said = f"{error}; given up after {state.attempt_number} requests"
+    if isinstance(error, _AwayError):
+        raise UnavailableError(said, error.seconds) from error
+    raise TransientStepError(said) from error
 
 
 _BACKING_OFF = wait_random_exponential(multiplier=0.5, max=10)
-_again_while_busy = retry(
-    retry=retry_if_exception_type(_Busy),
+_again_while_away = retry(
+    retry=retry_if_exception_type((_AwayError, _BrokenOffError)),
     wait=_wait,
     stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(LONGEST_WAIT),
     retry_error_callback=_give_up,
@@ -89,7 +92,7 @@ class Client:
     async def complete(self, path: str, body: dict[str, Any], stream: Stream) -> None:
         """Has the server write into a stream until that has enough; then the connection is closed, which ends it there.
 
-        Raises StepError, TransientStepError, BlockedError.
+        Raises StepError, TransientStepError, UnavailableError, BlockedError.
         """
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
@@ -123,15 +126,19 @@ class Client:
         except httpx2.HTTPError as error:
             raise TransientStepError(f"{url} broke off: {self._without_key(_reason(error))}") from error
 
-    @_again_while_busy
+    @_again_while_away
     async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
         try:
             response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
-        except (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout) as error:
-            raise _Busy(f"{url} can't be reached: {_reason(error)}") from error
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise _AwayError(f"{url} can't be reached: {_reason(error)}") from error
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            raise _BrokenOffError(f"{url} broke off: {_reason(error)}") from error
         if response.status_code in BUSY:
+            wait = seconds_to_wait(response.headers.get("Retry-After"))
+            said = self._without_key(message_in(await response.aread()))
             await response.aclose()
-            raise _Busy(f"{url} answered {response.status_code}", seconds_to_wait(response.headers.get("Retry-After")))
+            raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:

@@ -10,7 +10,14 @@ from typing import Any
 
 import msgspec
 
-from cotrail.errors import BlockedError, CotrailError, PromptTooLongError, StepError, TransientStepError
+from cotrail.errors import (
+    BlockedError,
+    CotrailError,
+    PromptTooLongError,
+    StepError,
+    TransientStepError,
+    UnavailableError,
+)
 from cotrail.generation.endpoint import Endpoint
 
 BUSY = (
@@ -19,7 +26,7 @@ BUSY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""Statuses after which the same request is soon sent again."""
+"""Statuses by which a server, or the proxy before it, says that it takes no requests now, whatever they ask for."""
 
 LONGEST_MESSAGE = 500
 """How much of a server's message is passed on, in characters."""
@@ -38,8 +45,10 @@ def refusal(endpoint: Endpoint, status: int, message: str) -> CotrailError:
                 f"{endpoint.url} answered {status}, a redirect, which isn't followed: write the address that it leads "
                 "to into the list of models, start the workers again, then `cotrail resume RUN`"
             )
-        case 408 | 429:
+        case 408:
             return TransientStepError(said)
+        case _ if status in BUSY:
+            return UnavailableError(said)
         case _ if 400 <= status < 500:
             return _too_long(endpoint, said) if _TOO_LONG.search(message) else StepError(said)
     return TransientStepError(said)

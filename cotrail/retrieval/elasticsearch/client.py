@@ -47,6 +47,10 @@ class BusyError(UnavailableError):
     """The server is away or busy; another attempt may do."""
 
 
+class FaultyError(UnavailableError):
+    """The server answers, but with an error of its own or as no search server does."""
+
+
 class MissingError(CorpusError):
     """The index or alias isn't there."""
 
@@ -116,7 +120,7 @@ class Client:
         try:
             return msgspec.json.decode(content, type=reply)
         except msgspec.DecodeError as error:
-            raise UnavailableError(
+            raise FaultyError(
                 f"{self._server} answers as no Elasticsearch or OpenSearch does ({error}); check COTRAIL_SEARCH_URL"
             ) from error
 
@@ -155,7 +159,7 @@ class Client:
         if status in BUSY:
             return BusyError(f"{reason}; wait until it has less to do, or give it more room")
         if status >= 500:
-            return UnavailableError(f"{reason}; its log says more")
+            return FaultyError(f"{reason}; its log says more")
         if status in {401, 403}:
             return InputError(
                 f"{reason}; check the user in COTRAIL_SEARCH_URL or COTRAIL_SEARCH_API_KEY, "

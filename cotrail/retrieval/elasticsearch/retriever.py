@@ -7,9 +7,17 @@ import msgspec
 from msgspec import Struct, field
 
 from cotrail.actions import Field, Scope
-from cotrail.errors import CorpusChangedError, StepError, TransientStepError, UnavailableError
+from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 from cotrail.paragraphs import Hit, Paragraph
-from cotrail.retrieval.elasticsearch.client import Client, Fault, MissingError, RefusedError
+from cotrail.retrieval.elasticsearch.client import (
+    BUSY,
+    BusyError,
+    Client,
+    Fault,
+    FaultyError,
+    MissingError,
+    RefusedError,
+)
 from cotrail.retrieval.elasticsearch.combining import Combiner
 from cotrail.retrieval.elasticsearch.index import Located, locate
 from cotrail.retrieval.retriever import picked
@@ -77,9 +85,9 @@ class ElasticsearchRetriever:
         """The best `count` paragraphs, the best first, equal scores by paragraph id.
 
         The query is plain words. titles: where given, only paragraphs of these titles, as in every retriever.
-        TransientStepError: the server doesn't answer, or with a part only. StepError: it refuses the query, as it does
-        with one of more words than its `indices.query.bool.max_clause_count`. CorpusChangedError: the corpus has been
-        indexed anew meanwhile.
+        UnavailableError: the server doesn't answer, or has too much to do. TransientStepError: it answers with an error
+        or a part only. StepError: it refuses the query, as it does with one of more words than its
+        `indices.query.bool.max_clause_count`. CorpusChangedError: the corpus has been indexed anew meanwhile.
         """
         if count < 1 or not query.strip():
             return ()
@@ -122,7 +130,7 @@ class ElasticsearchRetriever:
     def _found(self, body: Body) -> _Found:
         try:
             return self._found_somewhere(body)
-        except (UnavailableError, MissingError) as error:
+        except (FaultyError, MissingError) as error:
             raise TransientStepError(str(error)) from error
         except RefusedError as error:
             raise StepError(str(error)) from error
@@ -156,6 +164,8 @@ def _checked(found: _Found) -> _Found | Exception:
         return MissingError(f"the search server no longer has the index ({found.error})")
     if found.error is not None and found.status in {400, 413}:
         return StepError(f"the search server refuses the query ({found.error}); shorten it")
+    if found.error is not None and found.status in BUSY:
+        return BusyError(f"the search server can't search now ({found.error}); its log says more")
     if found.error is not None or found.timed_out or found.shards.failed:
         return TransientStepError(
             f"the search server found only a part ({found.error or 'a shard failed or was late'}); its log says more"

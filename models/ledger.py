@@ -97,6 +97,15 @@ class Ledger:
         """Gives a step back that is to be tried again after a while."""
         self._give_back([claim], AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
 
+    def hold(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
+        """Gives a step back that found what it needs away; that counts as no try."""
+        self._give_back([claim], AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
+
+    def defer(self, claim: Claim, delay_seconds: float) -> None:
+        """Gives a step back that nothing was done for, since what it needs is known to be away."""
+        with self.engine.begin() as connection:
+            connection.execute(statements.DEFER, {"rows": _keys([claim]), "delay_seconds": delay_seconds})
+
     def release(self, claims: Iterable[Claim]) -> None:
         """Gives steps back that others may take at once."""
         self._give_back(claims, AttemptOutcome.RELEASED)
@@ -109,7 +118,7 @@ class Ledger:
         self._give_back([claim], AttemptOutcome.BLOCKED, reason)
 
     def retries(self, claim: Claim) -> int:
-        """How often a step was given back to be tried again."""
+        """How often a step was given back to be tried again, since it last failed for good."""
         with self.engine.begin() as connection:
             return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
 

@@ -5,7 +5,7 @@ All times are the database's. A statement over many rows takes them as the param
 
 from typing import Any
 
-from sqlalchemy import TEXT, BigInteger, ColumnElement, Double, String, bindparam, func, null, select, update
+from sqlalchemy import TEXT, BigInteger, ColumnElement, Double, String, bindparam, delete, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from models.rows import insert_rows, recordset
@@ -150,8 +150,26 @@ UNHELD = select(*_CLAIMED).where(
     steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY
 )
 
+DEFER = delete(attempts).where(
+    attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch, attempts.c.outcome.is_(None)
+)
+"""As `GIVE_BACK`, for steps that nothing was done for: no execution is left on record."""
+
+_failed = attempts.alias("failed")
+
+
+def since_failure() -> ColumnElement[bool]:
+    """That an attempt is later than any that failed its step: a person may have had it tried again since."""
+    last = select(func.coalesce(func.max(_failed.c.epoch), 0)).where(
+        _failed.c.step_id == attempts.c.step_id, _failed.c.outcome == AttemptOutcome.FAILED
+    )
+    return attempts.c.epoch > last.scalar_subquery()
+
+
 RETRIES = select(func.count()).where(
-    attempts.c.step_id == bindparam("step_id", type_=BigInteger), attempts.c.outcome == AttemptOutcome.RETRIED
+    attempts.c.step_id == bindparam("step_id", type_=BigInteger),
+    attempts.c.outcome == AttemptOutcome.RETRIED,
+    since_failure(),
 )
 
 NEW_SENTENCES = insert_rows(sentences, "step_id", "question_id", "position", "text")

@@ -23,6 +23,7 @@ from models.ledger import Claim, Completion, Ledger
 from models.runs import RunPlan
 from tasks.batching import Batcher
 from tasks.evidence import EvidenceEngines, check_model
+from tasks.outages import Outages
 from tasks.routing import send
 from tasks.settings import Settings, settings
 
@@ -70,6 +71,7 @@ class Station:
         self._generators: dict[tuple[str, str], Generator] = {}
         self._retrievers: dict[str, Retriever] = {}
         self._opening = threading.Lock()
+        self.outages = Outages()
         self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.generator)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 

@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 from celery.exceptions import Reject
 
-from cotrail.actions import Result
-from cotrail.errors import BlockedError, InputError, StepError
+from cotrail.actions import Failure, Result
 from cotrail.generation.generator import Interrupted
 from cotrail.replay import Outcome
 from models.advancing import Dispatch
 from models.encoding import failure_of
 from models.ledger import Claim, Completion
+from tasks.outages import needed
+from tasks.policy import Block, Fail, Hold, Retry, verdict
 from tasks.station import Station, station
 
 logger = logging.getLogger(__name__)
-
-RETRY_SECONDS = 1.0
-"""How long a step waits after its first transient failure; twice as long after each further one."""
 
 Execute = Callable[[Station, Claim], Result]
 
@@ -45,6 +43,10 @@ def _completion(here: Station, claim: Claim, execute: Execute) -> Completion | N
     """How the step ended, be it here or where its twin was computed; None where it was given back instead."""
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
+    wait = here.outages.hold(needed(claim))
+    if wait is not None:
+        here.insist(here.ledger.defer, claim, wait)
+        return None
     started = time.perf_counter()
     outcome = _outcome(here, claim, execute)
     if outcome is None:
@@ -55,18 +57,35 @@ def _completion(here: Station, claim: Claim, execute: Execute) -> Completion | N
 def _outcome(here: Station, claim: Claim, execute: Execute) -> Outcome | None:
     """The step's result or failure; None where the step was given back instead."""
     try:
-        return execute(here, claim)
+        result = execute(here, claim)
     except Interrupted:
         here.insist(here.ledger.release, [claim])
-    except (BlockedError, InputError) as error:
-        logger.warning("step %d blocks its question: %s", claim.step_id, error)
-        here.insist(here.ledger.block, claim, error)
-    except StepError as error:
-        return failure_of(error)
-    except Exception as error:
-        retries = here.insist(here.ledger.retries, claim)
-        logger.warning("step %d failed, retry %d: %s", claim.step_id, retries, error, exc_info=True)
-        if retries + 1 >= here.settings.max_attempts:
+        return None
+    except Exception as error:  # noqa: BLE001 - what it means is decided there
+        return _failed(here, claim, error)
+    if here.outages.over(needed(claim)):
+        logger.info("%s is back", needed(claim))
+    return result
+
+
+def _failed(here: Station, claim: Claim, error: Exception) -> Failure | None:
+    """The failure that the step ends with; None where the step was given back instead."""
+    retries = here.insist(here.ledger.retries, claim)
+    decided = verdict(error, retries, here.settings.max_attempts)
+    if isinstance(decided, Hold):
+        wait = here.outages.met(needed(claim), decided.seconds)
+        logger.warning("step %d waits %.0f s for %s: %s", claim.step_id, wait, needed(claim), error)
+        here.insist(here.ledger.hold, claim, error, wait)
+        return None
+    here.outages.over(needed(claim))
+    match decided:
+        case Fail():
+            logger.warning("step %d failed: %s", claim.step_id, error)
             return failure_of(error)
-        here.insist(here.ledger.retry, claim, error, RETRY_SECONDS * 2**retries)
+        case Retry(seconds):
+            logger.warning("step %d failed, retry %d: %s", claim.step_id, retries + 1, error, exc_info=True)
+            here.insist(here.ledger.retry, claim, error, seconds)
+        case Block():
+            logger.warning("step %d blocks its question: %s", claim.step_id, error)
+            here.insist(here.ledger.block, claim, error)
     return None

@@ -1,0 +1,68 @@
+"""What a failure means for the step that met it.
+
+| what was raised | what it is | what happens |
+| --- | --- | --- |
+| BlockedError, InputError | something that a person has to mend | the question is blocked |
+| UnavailableError | an outage of what the step needs | held back, at no cost |
+| StepError | it can't succeed, however often it is tried | it fails at once |
+| anything else | it may succeed another time | tried again, so often; then it fails |
+
+Some errors are two of these: the upper line counts, as for a library that isn't installed.
+"""
+
+from msgspec import Struct
+from tenacity import RetryCallState, Retrying, wait_random_exponential
+from tenacity.wait import wait_base
+
+from cotrail.errors import BlockedError, InputError, StepError, UnavailableError
+
+RETRIES = wait_random_exponential(multiplier=2, min=1, max=60)
+"""How long a step waits until it is tried again: longer after each failure, and never as long as its neighbours."""
+
+TRIALS = wait_random_exponential(multiplier=2, min=1, max=30)
+"""How long it takes until what is away is tried again."""
+
+LONGEST_HOLD = 300.0
+"""Seconds until something is tried again at most, however long it asks to be left alone."""
+
+
+class Fail(Struct, frozen=True):
+    """The failure becomes the step's, for its system to see."""
+
+
+class Retry(Struct, frozen=True):
+    """The step is tried again after so many seconds."""
+
+    seconds: float
+
+
+class Hold(Struct, frozen=True):
+    """The step waits until what it needs is back; seconds: how long that asks to be left alone, if it does."""
+
+    seconds: float | None
+
+
+class Block(Struct, frozen=True):
+    """The question waits for a person."""
+
+
+Verdict = Fail | Retry | Hold | Block
+
+
+def verdict(error: Exception, retries: int, max_attempts: int) -> Verdict:
+    """What becomes of a step; retries: how often it was tried again already."""
+    match error:
+        case BlockedError() | InputError():
+            return Block()
+        case UnavailableError():
+            return Hold(error.seconds)
+        case StepError():
+            return Fail()
+    return Fail() if retries + 1 >= max_attempts else Retry(seconds(RETRIES, retries + 1))
+
+
+def seconds(wait: wait_base, number: int) -> float:
+    """How long to wait after the failure of that number, from 1."""
+    state = RetryCallState(Retrying(), None, (), {})
+    state.attempt_number = number
+    return wait(state)

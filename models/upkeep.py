@@ -1,17 +1,26 @@
 """What the maintenance process repairs and completes.
 
 Leases that ran out, steps that weren't sent or whose message was lost, runs whose last question has ended.
+
+A step whose workers died several times may be what they died of, and whatever ran beside it died with them. Such
+suspects are sent one at a time: the culprit meets no other suspect again, so that they don't share its end.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, String, and_, bindparam, exists, func, select, update
+from sqlalchemy import BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
 
 from models.advancing import Dispatch
 from models.seals import run_digest
-from models.statements import after
+from models.statements import after, since_failure
 from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState, attempts, questions, runs, steps
+
+SUSPECT = 2
+"""After how many executions that ended without a sign of life a step is a suspect."""
+
+FARTHEST = 1_000_000
+"""How far a suspect's question counts as, so that the other suspects don't wait for the whole queue."""
 
 _active = and_(
     questions.c.id == steps.c.question_id,
@@ -19,11 +28,21 @@ _active = and_(
     runs.c.id == steps.c.run_id,
     runs.c.state == RunState.ACTIVE,
 )
-_ready = and_(
-    steps.c.state == StepState.READY,
-    steps.c.kind == bindparam("wanted", type_=String),
-    func.coalesce(steps.c.not_before <= func.now(), True),
+_due = and_(steps.c.state == StepState.READY, func.coalesce(steps.c.not_before <= func.now(), True))
+_ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
+
+_deaths = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED, since_failure())
+_suspect = and_(
+    steps.c.epoch >= SUSPECT,
+    select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery() >= SUSPECT,
 )
+_at_large = select(
+    or_(
+        exists().where(steps.c.state == StepState.RUNNING, _suspect),
+        exists().where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None), _active, _suspect),
+    )
+)
+"""Whether a suspect is being executed, or is about to be."""
 
 _overstayed = (
     select(steps.c.id)
@@ -46,12 +65,12 @@ _EXPIRE = select(_expired.c.id).add_cte(
 )
 
 
-def _sent(which: Any, *oldest: Any) -> Any:
+def _sent(*which: Any, oldest: Any) -> Any:
     """Marks up to `room` of these steps as sent, the `oldest` first, and returns their messages."""
     chosen = (
         select(steps.c.id)
-        .where(_ready, _active, which)
-        .order_by(*oldest)
+        .where(_active, *which)
+        .order_by(oldest)
         .limit(bindparam("room", type_=BigInteger))
         .with_for_update(of=steps, skip_locked=True)
         .subquery("chosen")
@@ -65,8 +84,10 @@ def _sent(which: Any, *oldest: Any) -> Any:
 
 
 _overdue = steps.c.sent_at < after("patience")
-_SEND_NEW = _sent(steps.c.sent_at.is_(None), steps.c.id)
-_SEND_AGAIN = _sent(_overdue, steps.c.sent_at, steps.c.id)
+_unsent = steps.c.sent_at.is_(None)
+_SEND_NEW = _sent(_ready, _unsent, not_(_suspect), oldest=steps.c.id)
+_SEND_AGAIN = _sent(_ready, _overdue, oldest=steps.c.sent_at)
+_SEND_SUSPECT = _sent(_due, _unsent, _suspect, oldest=steps.c.id)
 _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
     _ready, _active, steps.c.sent_at.is_not(None)
 )
@@ -105,8 +126,16 @@ def expire_leases(connection: Connection) -> list[int]:
 
 
 def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
-    """Up to `room` ready steps of a kind that are due and unsent; from now on they count as sent."""
+    """Up to `room` ready steps of a kind that are due and unsent; from now on they count as sent. No suspects."""
     return [Dispatch(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
+
+
+def take_suspect(connection: Connection) -> list[Dispatch]:
+    """A suspect that is due, unless another one is on its way or being executed; its message goes before all others."""
+    if connection.execute(_at_large).scalar_one():
+        return []
+    sent = connection.execute(_SEND_SUSPECT, {"room": 1})
+    return [Dispatch(step_id, epoch, kind, sequence=FARTHEST) for step_id, epoch, kind, _ in sent]
 
 
 def take_lost(connection: Connection, kind: str, queued: int, patience_seconds: float) -> list[Dispatch]:
@@ -124,7 +153,9 @@ def take_lost(connection: Connection, kind: str, queued: int, patience_seconds: 
 
 
 def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:
-    """Those of these steps whose executions ended so often without a sign of life that they aren't tried again."""
-    count = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED)
+    """Those of these steps whose executions ended so often without a sign of life that they aren't tried again.
+
+    A suspect has one more chance at least, whatever is asked for: its end may have been another's doing.
+    """
     query = select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
-    return list(connection.execute(query.having(count >= max_attempts)).scalars())
+    return list(connection.execute(query.having(_deaths >= max(max_attempts, SUSPECT + 1))).scalars())

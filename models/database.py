@@ -6,7 +6,11 @@ from typing import Any
 import msgspec
 from alembic import command
 from alembic.config import Config
+from psycopg import InterfaceError, OperationalError
+from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 IDLE_SECONDS = 10
 """How long a transaction may do nothing: a process that is frozen within one would hold up all that it has locked."""
@@ -17,6 +21,16 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BY_INDEX = ("jit=off", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
 """For statements that touch few rows, each found by an index. PostgreSQL keeps the plan of a prepared statement; one
 made while the tables were small would read them whole when they have grown."""
+
+
+NOTICED = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+"""libpq's settings by which a server that is gone without a word is noticed within half a minute."""
 
 
 def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
@@ -31,10 +45,22 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
         json_serializer=_encode,
         json_deserializer=msgspec.json.decode,
         connect_args={
+            **NOTICED,
             "application_name": "cotrail",
             "options": " ".join(f"-c {setting}" for setting in settings),
         },
     )
+
+
+def unanswered(error: BaseException | None) -> bool:
+    """Whether the database itself is what failed, and the same may do later.
+
+    It can't be reached, is starting or shutting down, is out of disk, memory or connections, or only to be read.
+    """
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or unanswered(error.orig)
+    passing = OperationalError | InterfaceError | ReadOnlySqlTransaction | IdleInTransactionSessionTimeout
+    return isinstance(error, passing | PoolTimeoutError)
 
 
 def _encode(value: Any) -> str:

@@ -8,13 +8,21 @@ from uuid import uuid4
 
 import msgspec
 from celery import current_app
-from kombu.exceptions import BatchPublishError, OperationalError
+from kombu.connection import Connection
+from kombu.exceptions import KombuError
 from kombu.messaging import Producer
+from redis import RedisError
 
 from cotrail.actions import ACTIONS
 from models.advancing import Dispatch
 
 logger = logging.getLogger(__name__)
+
+BROKER_ERRORS = (KombuError, RedisError, OSError)
+"""What a broker is known by that doesn't answer, or that refuses messages since it is full, loading or a replica."""
+
+PATIENCE_SECONDS = 2.0
+"""How long a broker has to answer that is asked whether it is there."""
 
 
 def task_name(kind: str) -> str:
@@ -32,7 +40,7 @@ def priority(sequence: int) -> int:
 
 
 def send(messages: Sequence[Dispatch]) -> int:
-    """Puts messages into their queues, all in one round trip; returns how many: none where the broker doesn't answer.
+    """Puts messages into their queues, all in one round trip; returns how many: none where the broker takes none.
 
     Nothing is lost then: the steps are recorded as ready, and the maintenance process sends them again.
     """
@@ -42,10 +50,21 @@ def send(messages: Sequence[Dispatch]) -> int:
         with current_app.producer_or_acquire() as producer, producer.batch():
             for message in messages:
                 _post(producer, message)
-    except (OperationalError, BatchPublishError) as error:
-        logger.warning("%d steps aren't sent yet: the broker doesn't answer (%s)", len(messages), error)
+    except BROKER_ERRORS as error:
+        logger.warning("%d steps aren't sent yet: the broker takes no messages (%s)", len(messages), error)
         return 0
     return len(messages)
+
+
+def broker_problem(url: str) -> str | None:
+    """Why the broker doesn't answer; None where it does. Takes a few seconds at most."""
+    patience = {"socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
+    try:
+        with Connection(url, transport_options=patience) as connection:  # type: ignore[no-untyped-call]
+            connection.ensure_connection(max_retries=1, interval_start=0)
+    except BROKER_ERRORS as error:
+        return str(error)
+    return None
 
 
 def _post(producer: Producer, message: Dispatch) -> None:

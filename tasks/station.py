@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar, cast
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
 from cotrail.errors import CorpusChangedError
@@ -18,7 +17,7 @@ from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from cotrail.retrieval.retriever import Retriever
 from models.advancing import Dispatch
-from models.database import connect
+from models.database import connect, unanswered
 from models.ledger import Claim, Completion, Ledger
 from models.runs import RunPlan
 from tasks.batching import Batcher
@@ -38,12 +37,6 @@ CROWD = 8
 """How many threads make a crowd: fewer would wait longer than their waiting saves."""
 
 
-def _connection_lost(error: BaseException) -> bool:
-    return isinstance(error, OperationalError | InterfaceError) or (
-        isinstance(error, DBAPIError) and error.connection_invalidated
-    )
-
-
 class Station:
     """One a process; threads share it.
 
@@ -54,7 +47,7 @@ class Station:
         self.settings = settings
         self.stopping = threading.Event()
         self._retrying = Retrying(
-            retry=retry_if_exception(_connection_lost),
+            retry=retry_if_exception(unanswered),
             wait=wait_exponential(multiplier=0.05, max=1),
             stop=self._given_up,
             sleep=sleep_using_event(self.stopping),
@@ -166,8 +159,11 @@ class Station:
     def _beat(self) -> None:
         while not self.stopping.wait(self.settings.heartbeat_seconds):
             held = [*self._held.values(), *(claim for claim, _ in list(self._recording.values()))]
-            if held:
-                self.insist(self.ledger.beat, held)
+            try:
+                if held:
+                    self.insist(self.ledger.beat, held)
+            except Exception:
+                logger.exception("no sign of life was given this time")
 
 
 _stations: dict[int, Station] = {}

@@ -12,19 +12,26 @@ from types import FrameType
 
 import psycopg
 from celery import Celery
-from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from cotrail.actions import ACTIONS, Failure
 from models.admission import admit
 from models.advancing import Dispatch
-from models.database import connect
+from models.database import NOTICED, connect, unanswered
 from models.ledger import Ledger
 from models.submission import WAKE
-from models.upkeep import cancelled_steps, close_runs, exhausted, expire_leases, take_lost, take_unsent
-from tasks.routing import send, withdraw
+from models.upkeep import (
+    cancelled_steps,
+    close_runs,
+    exhausted,
+    expire_leases,
+    take_lost,
+    take_suspect,
+    take_unsent,
+)
+from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
 from workers.ready import announce
@@ -51,31 +58,33 @@ class Maintenance:
         self._changed: set[str] = set()
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
+        self._judging_from = 0.0
 
     def run(self) -> None:
         """Sweeps until told to stop; a database that doesn't answer is waited for."""
         while not self.stopping.is_set():
             try:
                 with self._listening() as connection:
+                    self._judge_after(self.settings.lease_seconds - _seconds_up(connection))
                     announce("maintenance")
                     self._lead(connection)
-            except (psycopg.OperationalError, OperationalError) as error:
+            except (psycopg.Error, DBAPIError) as error:
+                if not unanswered(error):
+                    raise
                 logger.warning("the database doesn't answer, trying again: %s", error)
+                self._judge_after(self.settings.lease_seconds)
                 self.stopping.wait(self.settings.sweep_seconds)
 
     def sweep(self) -> int:
         """Repairs whatever is amiss right now; returns how many messages it sent."""
+        due = self._take_back() if time.monotonic() >= self._judging_from else []
+        for kind in ACTIONS:
+            due += self._take(kind)
         with self.engine.begin() as connection:
-            expired = expire_leases(connection)
-            poisoned = exhausted(connection, expired, self.settings.max_attempts) if expired else []
+            due += take_suspect(connection)
             closed = close_runs(connection)
         for run_id in closed:
             logger.info("all questions of %s have ended", run_id)
-        due = [message for messages in self._give_up(poisoned) for message in messages]
-        if expired:
-            logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
-        for kind in ACTIONS:
-            due += self._take(kind)
         return send(due) + self.admit()
 
     def admit(self) -> int:
@@ -88,8 +97,20 @@ class Maintenance:
         """Ends `run` soon."""
         self.stopping.set()
 
+    def _judge_after(self, seconds: float) -> None:
+        """Gives workers time to renew their leases: while the database was away, none of them could."""
+        self._judging_from = max(self._judging_from, time.monotonic() + seconds)
+
+    def _take_back(self) -> list[Dispatch]:
+        with self.engine.begin() as connection:
+            expired = expire_leases(connection)
+            poisoned = exhausted(connection, expired, self.settings.max_attempts) if expired else []
+        if expired:
+            logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
+        return [message for messages in self._give_up(poisoned) for message in messages]
+
     def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
-        url = make_url(self.settings.database).set(drivername="postgresql")
+        url = make_url(self.settings.database).set(drivername="postgresql").update_query_dict(NOTICED)
         connection = psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
         connection.execute(f"LISTEN {WAKE}")
         return connection
@@ -116,7 +137,7 @@ class Maintenance:
             sent = self.sweep()
             if sent:
                 logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)
-        except BrokerError as error:
+        except BROKER_ERRORS as error:
             logger.warning("the broker doesn't answer, trying again: %s", error)
 
     def _withdraw(self, run_id: str) -> None:
@@ -130,9 +151,10 @@ class Maintenance:
         if not step_ids:
             return []
         message = (
-            f"{self.settings.max_attempts} executions ended without a result or a sign of life; "
+            "its executions ended without a result or a sign of life again and again, whatever ran beside them; "
             "the workers' logs may say why"
         )
+        logger.error("%d steps are set aside: %s", len(step_ids), message)
         return self.ledger.give_up(step_ids, Failure(type="PoisonedStep", message=message))
 
     def _take(self, kind: str) -> list[Dispatch]:
@@ -146,6 +168,13 @@ class Maintenance:
     def _queued(self, kind: str) -> int:
         with self.app.connection_for_read() as connection:
             return int(connection.default_channel.queue_declare(kind).message_count)
+
+
+def _seconds_up(connection: psycopg.Connection[tuple[object, ...]]) -> float:
+    """How long the server has been running."""
+    row = connection.execute("SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float").fetchone()
+    assert row is not None and isinstance(row[0], float)  # noqa: S101, PT018 - a SELECT of a float
+    return row[0]
 
 
 def main() -> None:

@@ -14,11 +14,16 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from cli.output import Json, console, count, duration, heading, print_json
-from cli.store import RunName, open_store
+from cli.store import RunName, open_store, reason_of
 from models.audit import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
+from models.database import unanswered
+from models.outages import Outage
 from models.tables import QuestionStatus
+from tasks.routing import broker_problem
+from tasks.settings import settings
 
 POLL_SECONDS = 0.5
 LINE_SECONDS = 5.0
@@ -26,6 +31,9 @@ LINE_SECONDS = 5.0
 
 IDLE_SECONDS = 10.0
 """How long steps may wait, and nothing move, before it is said that no worker takes them."""
+
+LOST_SECONDS = 1.0
+"""How soon a database is asked again that doesn't answer."""
 
 WINDOW_SECONDS = 30.0
 """What the rate is measured over."""
@@ -35,7 +43,7 @@ INCOMPLETE = 4
 
 
 def watch(run: RunName, *, json: Json = False) -> None:
-    """Show a run's progress until no question is open. Ctrl-C ends only the watching.
+    """Show a run's progress until no question is open, and what holds it back. Ctrl-C ends only the watching.
 
     Exits with 4 if questions failed, are blocked or were cancelled.
     """
@@ -49,22 +57,35 @@ def watch(run: RunName, *, json: Json = False) -> None:
 def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
     """Shows the run's progress until no question is open; returns the last that was seen."""
     screen = console(stderr=stderr)
-    pace = Pace()
+    pace = Pace(lambda: broker_problem(settings().broker))
     try:
         with _display(screen) as show:
-            while True:
-                started = time.monotonic()
-                with engine.connect() as connection:
-                    progress = read_progress(connection, run)
-                pace.note(progress, started)
+            for progress in _read_on(engine, run, pace):
                 show(progress, pace)
                 if not progress.open:
-                    return progress
-                # A long run is asked about less often, so that watching costs the database little.
-                time.sleep(max(POLL_SECONDS, 10 * (time.monotonic() - started)))
+                    break
+        return progress
     except KeyboardInterrupt:
         screen.print(f"The run goes on. `cotrail watch {run}` shows it again.", soft_wrap=True)
         raise
+
+
+def _read_on(engine: Engine, run: str, pace: "Pace") -> Iterator[Progress]:
+    """The run's progress, again and again; the last that is known while the database doesn't answer."""
+    progress = None
+    while True:
+        started = time.monotonic()
+        try:
+            with engine.connect() as connection:
+                progress = read_progress(connection, run)
+            pace.note(progress, started)
+        except SQLAlchemyError as error:
+            if progress is None or not unanswered(error):
+                raise
+            pace.lost = reason_of(error)
+        yield progress
+        # A long run is asked about less often, so that watching costs the database little.
+        time.sleep(LOST_SECONDS if pace.lost else max(POLL_SECONDS, 10 * (time.monotonic() - started)))
 
 
 def summarize(engine: Engine, progress: Progress, *, json: bool) -> int:
@@ -92,6 +113,7 @@ def summary(progress: Progress) -> dict[str, Any]:
         **progress.questions,
         "steps": progress.steps,
         "seconds": progress.seconds,
+        "outages": progress.outages,
         **{name: progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")},
     }
 
@@ -126,16 +148,22 @@ class Seen(Struct, frozen=True):
 
 
 class Pace:
-    """How fast a watched run is, and what it waits for."""
+    """How fast a watched run is, and what it waits for.
 
-    def __init__(self) -> None:
+    ask_broker: says why Redis doesn't answer; None where it does.
+    lost: why the database doesn't answer, if so.
+    """
+
+    def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
+        self.lost: str | None = None
+        self._ask_broker = ask_broker
         self._seen: deque[Seen] = deque()
         self._moved: dict[str, tuple[tuple[int, ...], float]] = {}
         self._now = 0.0
 
     def note(self, progress: Progress, now: float) -> None:
         """Takes in what was just read."""
-        self._now = now
+        self._now, self.lost = now, None
         self._seen.append(Seen(now, progress.steps))
         while len(self._seen) > 2 and now - self._seen[0].at > WINDOW_SECONDS:
             self._seen.popleft()
@@ -164,18 +192,36 @@ class Pace:
 
     def waits_for(self, progress: Progress) -> str | None:
         """Why nothing seems to happen, if so."""
+        if self.lost:
+            return f"The database doesn't answer ({self.lost}): the workers wait for it, and so does this."
         if progress.standing == "paused":
             return f"Paused. `cotrail resume {progress.run}` goes on."
+        if progress.outages:
+            return " ".join(outage_line(outage) for outage in progress.outages)
         for counts in progress.kinds:
             if (seconds := self.idle(counts)) > IDLE_SECONDS:
-                steps = count(counts.due, f"{counts.kind} step")
-                waits = "waits" if counts.due == 1 else "wait"
-                return (
-                    f"{steps} {waits}, and no worker has taken one for {duration(seconds)}. "
-                    "`cotrail stack` shows the workers, `cotrail up` starts those that are missing."
-                )
+                return self._idleness(counts, seconds)
         blocked = progress.questions[QuestionStatus.BLOCKED]
         return f"{count(blocked, 'question')} blocked; `cotrail show {progress.run}` says why." if blocked else None
+
+    def _idleness(self, counts: StepCounts, seconds: float) -> str:
+        waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"
+        if problem := self._ask_broker():
+            return f"Redis doesn't answer ({problem}): {waits}, and workers go on when it is back."
+        return (
+            f"{waits}, and no worker has taken one for {duration(seconds)}. "
+            "`cotrail stack` shows the workers, `cotrail up` starts those that are missing."
+        )
+
+
+def outage_line(outage: Outage) -> str:
+    """What is away, since when, how much waits for it, and when it is tried again."""
+    waiting = f"{count(outage.steps, 'step')} {'waits' if outage.steps == 1 else 'wait'}"
+    trial = f"in {duration(outage.next_seconds)}" if outage.next_seconds else "due"
+    return (
+        f"{outage.what.capitalize()} doesn't answer ({outage.message}): "
+        f"{waiting} for it since {outage.since.astimezone():%H:%M}, the next trial is {trial}."
+    )
 
 
 def expected_steps(progress: Progress) -> float | None:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cli.output import Json, console, count, duration, grid, heading, print_json
 from cli.provenance import INSTEAD
-from cli.running import print_reasons, summary
+from cli.running import outage_line, print_reasons, summary
 from cli.store import RunName, reading
 from models.audit import (
     Progress,
@@ -64,6 +64,8 @@ def show(run: RunName, *, json: Json = False) -> None:
     screen.print()
     screen.print(_steps(progress))
     screen.print(_effort(progress, repeated), style="dim")
+    for outage in progress.outages:
+        screen.print(outage_line(outage), style="yellow", soft_wrap=True)
     print_reasons(screen, reasons)
     _hint(screen, record.id, progress)
 

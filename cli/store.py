@@ -40,9 +40,14 @@ def reading() -> Iterator[Connection]:
         yield connection.execution_options(isolation_level="REPEATABLE READ")
 
 
-def _unreachable(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """What the driver says of an error, in a line."""
     said = str(getattr(error, "orig", None) or error).strip().splitlines()
-    reason = said[0] if said else type(error).__name__
+    return said[0] if said else type(error).__name__
+
+
+def _unreachable(error: Exception) -> str:
+    reason = reason_of(error)
     if settings().database_url is None:
         return f"the local stack's database doesn't answer; start it with `cotrail up` ({reason})"
     return f"the database that COTRAIL_DATABASE_URL names doesn't answer; check the URL and the server ({reason})"

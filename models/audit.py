@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, and_, bindparam, cast, exists, func, literal_column, select
 
 from cotrail.errors import InputError, UnknownNameError
+from models.outages import Outage, read_outages
 from models.tables import (
     AttemptOutcome,
     QuestionStatus,
@@ -23,7 +24,13 @@ from models.tables import (
 LATEST = "latest"
 """The name for the run that was submitted last."""
 
-_REPEATED = (AttemptOutcome.EXPIRED, AttemptOutcome.RETRIED, AttemptOutcome.RELEASED, AttemptOutcome.SUPERSEDED)
+_REPEATED = (
+    AttemptOutcome.EXPIRED,
+    AttemptOutcome.RETRIED,
+    AttemptOutcome.RELEASED,
+    AttemptOutcome.SUPERSEDED,
+    AttemptOutcome.UNAVAILABLE,
+)
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -110,6 +117,8 @@ class Progress(Struct, frozen=True, kw_only=True):
     seconds: float
     done_in_finished: int
     """How many steps the finished questions took."""
+    outages: tuple[Outage, ...] = ()
+    """What is away and holds the run's steps back."""
 
     @property
     def total(self) -> int:
@@ -202,6 +211,7 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
         kinds=tuple(StepCounts(**{name: row[name] for name in StepCounts.__struct_fields__}) for row in rows),
         seconds=(ended - began).total_seconds() if began and ended else 0.0,
         done_in_finished=sum(row["in_finished"] for row in rows),
+        outages=read_outages(connection, run_id),
     )
 
 

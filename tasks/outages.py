@@ -16,7 +16,7 @@ TRIAL_SECONDS = 3.0
 
 
 class _Outage(Struct):
-    """trials: how often it was asked for in vain; due: when it is to be asked for again; trying: whether that is done."""
+    """trials: how often it was asked for in vain; due: when it is to be asked for again; trying: whether it is now."""
 
     trials: int
     due: float

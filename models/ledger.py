@@ -95,27 +95,34 @@ class Ledger:
 
     def retry(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
         """Gives a step back that is to be tried again after a while."""
-        self._give_back([claim], AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
+        self._give_back(_keys([claim]), AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
 
     def hold(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
         """Gives a step back that found what it needs away; that counts as no try."""
-        self._give_back([claim], AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
+        self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
 
     def defer(self, claim: Claim, delay_seconds: float) -> None:
         """Gives a step back that nothing was done for, since what it needs is known to be away."""
         with self.engine.begin() as connection:
-            connection.execute(statements.DEFER, {"rows": _keys([claim]), "delay_seconds": delay_seconds})
+            parameters = {"rows": _keys([claim]), "holder": self.worker, "delay_seconds": delay_seconds}
+            connection.execute(statements.DEFER, parameters)
 
     def release(self, claims: Iterable[Claim]) -> None:
         """Gives steps back that others may take at once."""
-        self._give_back(claims, AttemptOutcome.RELEASED)
+        self._give_back(_keys(claims), AttemptOutcome.RELEASED)
+
+    def disclaim(self, messages: Iterable[Dispatch]) -> None:
+        """Gives back what was claimed by these messages: the database went away before it said whether that was so."""
+        self._give_back(
+            [{"id": message.step_id, "epoch": message.epoch + 1} for message in messages], AttemptOutcome.RELEASED
+        )
 
     def block(self, claim: Claim, error: Exception) -> None:
         """Stops a question until a person has mended what the error says; its step is given back."""
         reason = failure_of(error)
         with self.engine.begin() as connection:
             connection.execute(statements.BLOCK, {"question_id": claim.question_id, "reason": reason})
-        self._give_back([claim], AttemptOutcome.BLOCKED, reason)
+        self._give_back(_keys([claim]), AttemptOutcome.BLOCKED, reason)
 
     def retries(self, claim: Claim) -> int:
         """How often a step was given back to be tried again, since it last failed for good."""
@@ -219,12 +226,18 @@ class Ledger:
 
     def _give_back(
         self,
-        claims: Iterable[Claim],
+        rows: Rows,
         outcome: AttemptOutcome,
         error: Failure | None = None,
         delay_seconds: float = 0,
     ) -> None:
-        parameters = {"rows": _keys(claims), "outcome": outcome, "error": error, "delay_seconds": delay_seconds}
+        parameters = {
+            "rows": rows,
+            "holder": self.worker,
+            "outcome": outcome,
+            "error": error,
+            "delay_seconds": delay_seconds,
+        }
         with self.engine.begin() as connection:
             connection.execute(statements.GIVE_BACK, parameters)
 

@@ -116,7 +116,12 @@ SUPERSEDE = (
 
 _returned = (
     update(steps)
-    .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
+    .where(
+        steps.c.id == _wanted.c.id,
+        steps.c.epoch == _wanted.c.epoch,
+        steps.c.state == StepState.RUNNING,
+        steps.c.worker == bindparam("holder", type_=String),
+    )
     .values(state=StepState.READY, sent_at=None, lease_until=None, not_before=after("delay_seconds"))
     .returning(steps.c.id, steps.c.epoch)
     .cte("returned")

@@ -57,9 +57,7 @@ class Station:
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
         self._held: dict[int, Claim] = {}
         self._recording: dict[int, tuple[Claim, Future[None]]] = {}
-        self._claims: Batcher[Dispatch, Claim | None] = Batcher(
-            "claims", partial(self.insist, self.ledger.claim), BATCH_SECONDS, self._crowded
-        )
+        self._claims: Batcher[Dispatch, Claim | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
         self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
         self._generators: dict[tuple[str, str], Generator] = {}
         self._retrievers: dict[str, Retriever] = {}
@@ -139,6 +137,19 @@ class Station:
         wait(future for _, future in list(self._recording.values()))
         self._generators.clear()
         self.evidence.close()
+
+    def _claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
+        in_doubt = False
+
+        def claim() -> list[Claim | None]:
+            nonlocal in_doubt
+            if in_doubt:
+                held = self._held.keys() | self._recording.keys()
+                self.ledger.disclaim(message for message in messages if message.step_id not in held)
+            in_doubt = True
+            return self.ledger.claim(messages)
+
+        return self.insist(claim)
 
     def _commit(self, completions: Sequence[Completion]) -> list[None]:
         following = self.insist(self.ledger.commit, completions)

@@ -24,20 +24,26 @@ class Served:
     """Answers each request with the next reply, and for ever with the last; `tokenizer` answers at /tokenize.
 
     cut: set as soon as a client went away in the middle of a stream.
+    port: of its own choice unless given; another may have been there before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.replies: list[Reply] = []
         self.tokenizer: Reply = answer(404, {"detail": "Not Found"})
         self.asked: list[Asked] = []
         self.cut = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self.closed = False
+        self._server = _Server(("127.0.0.1", port), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
     @property
+    def port(self) -> int:
+        return self._server.server_port
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     @property
     def generations(self) -> list[Asked]:
@@ -50,6 +56,8 @@ class Served:
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     def close(self) -> None:
+        """Ends it; connections that were kept end at their next request."""
+        self.closed = True
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -135,6 +143,9 @@ def _handler(served: Served) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if served.closed:
+                self.close_connection = True
+                return
             served.asked.append(Asked(self.path, dict(self.headers), body))
             try:
                 served.reply(self.path)(self)

@@ -15,7 +15,7 @@ from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
 from models.submission import submit
 from models.tables import StepState, steps
-from models.upkeep import take_unsent
+from models.upkeep import take_suspect, take_unsent
 
 STEPS = 7
 """How many steps a question takes."""
@@ -45,6 +45,12 @@ def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
     admit_all(engine)
     with engine.begin() as connection:
         return take_unsent(connection, kind, 1000)
+
+
+def suspect(engine: Engine) -> list[Dispatch]:
+    """The next step that is suspected of killing its workers, as maintenance sends it."""
+    with engine.begin() as connection:
+        return take_suspect(connection)
 
 
 def executed(claim: Claim) -> Outcome:

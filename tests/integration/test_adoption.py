@@ -23,7 +23,7 @@ from models.tables import attempts, questions, runs, steps
 from models.upkeep import expire_leases
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
-from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, completed, run_to_end, unsent
+from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, completed, run_to_end, suspect, unsent
 
 Begin = Callable[..., list[Dispatch]]
 Expected = list[tuple[Any, ...]]
@@ -400,6 +400,7 @@ class Reckless:
                 expire(self.engine)
                 for kind in ("retrieve", "reason", "read"):
                     self.carry_out(unsent(self.engine, kind))
+                self.carry_out(suspect(self.engine))
         except BaseException as error:  # noqa: BLE001 - the test shows it
             self.errors.append(error)
 

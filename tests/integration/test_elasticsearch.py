@@ -24,10 +24,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from osmem_server import OsmemServer  # type: ignore[import-untyped]
 from pydantic import SecretStr
+from sqlalchemy import Engine, select, update
 from typer.testing import CliRunner
 
+from benchmarks.contenders.cotrail import submission
 from cli.main import app
 from cotrail.actions import Binding
 from cotrail.errors import (
@@ -45,9 +48,14 @@ from cotrail.retrieval.elasticsearch import ElasticsearchRetriever, Elasticsearc
 from cotrail.retrieval.retriever import Retriever
 from cotrail.retrieval.stores import SearchServer, corpus_store
 from models.runs import RunPlan
+from models.tables import attempts, steps
+from tasks import step
+from tasks.retrieve import search
 from tasks.settings import Settings, settings
 from tasks.station import Station
 from tests.conftest import Eventually
+from tests.integration.conftest import Query
+from tests.integration.stepping import begin, unsent
 from tests.unit.docstrings import overlap, passages, questions
 
 REAL = os.environ.get("TEST_SEARCH_URL")
@@ -489,6 +497,40 @@ def test_a_server_that_is_away_is_told_from_one_that_fails(
         corpus.search("ink", 2)
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1"):
         corpus.titled("Ink")
+
+
+@pytest.mark.parametrize("met", ["opening", "searching"])
+def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
+    met: str,
+    gate: Gate,
+    reach: Reach,
+    prefix: str,
+    tmp_path: Path,
+    engine: Engine,
+    query: Query,
+    impatient: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    revision = made(reach(gate.url)).revision
+    binding = replace(submission().binding, corpus=revision)
+    database = SecretStr(engine.url.render_as_string(hide_password=False))
+    here = Station(Settings(home=tmp_path, database_url=database, search_url=SecretStr(gate.url), search_prefix=prefix))
+    monkeypatch.setattr(step, "station", lambda: here)
+    if met == "searching":
+        here.retriever(run("corpus", revision))
+    gate.faults = ["cut"] * 1000
+    for message in begin(engine, 3, corpus="corpus", binding=binding):
+        step.perform(message, search)
+    assert query(select(attempts.c.outcome)) == [{"outcome": "unavailable"}]
+    gate.faults = []
+    here.outages.over("the corpus corpus")
+    with engine.begin() as connection:
+        connection.execute(update(steps).values(not_before=None))
+    for message in unsent(engine):
+        step.perform(message, search)
+    here.close()
+    states = select(steps.c.state).where(steps.c.kind == "retrieve")
+    assert query(states) == [{"state": "finished"}] * 3
 
 
 def test_a_server_that_hangs_is_not_waited_for(

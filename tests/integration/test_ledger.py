@@ -22,7 +22,7 @@ from models.ledger import Claim, Ledger
 from models.runs import Runs
 from models.submission import submit
 from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
-from models.upkeep import exhausted, expire_leases, take_lost
+from models.upkeep import exhausted, expire_leases, take_lost, take_suspect, take_unsent
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
 
@@ -264,7 +264,7 @@ def test_a_step_whose_workers_die_again_and_again_fails_in_the_end(engine: Engin
         with engine.begin() as connection:
             expired = expire_leases(connection)
             poisoned = exhausted(connection, expired, max_attempts=3)
-        messages = unsent(engine)
+            messages = take_unsent(connection, "retrieve", 1) + take_suspect(connection)
     assert poisoned == expired
     dying.give_up(poisoned, Failure(type="PoisonedStep", message="three times"))
     assert query(select(questions.c.status, questions.c.reason))[0]["reason"]["type"] == "PoisonedStep"
@@ -299,3 +299,17 @@ def test_a_transaction_that_does_nothing_for_long_is_ended_by_the_database(engin
     with engine.begin() as connection:
         limit = connection.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
     assert limit == f"{IDLE_SECONDS}s"
+
+
+def test_a_claim_that_nobody_heard_the_answer_of_is_given_back_and_no_other(engine: Engine, query: Query) -> None:
+    mine, others = Ledger(engine, "mine", LEASE), Ledger(engine, "others", LEASE)
+    messages = begin(engine, 3)
+    mine.claim(messages[:1])
+    others.claim(messages[1:2])
+    mine.disclaim(messages)
+    states = query(select(steps.c.state, steps.c.epoch).order_by(steps.c.id))
+    assert [(row["state"], row["epoch"]) for row in states] == [("ready", 1), ("running", 1), ("ready", 0)]
+    assert query(select(attempts.c.outcome).order_by(attempts.c.step_id)) == [
+        {"outcome": "released"},
+        {"outcome": None},
+    ]

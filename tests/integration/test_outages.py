@@ -1,0 +1,313 @@
+"""What is away holds steps back and costs them nothing; what kills workers is found out and set aside."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from pydantic import SecretStr
+from sqlalchemy import Engine, func, select, text, update
+
+from benchmarks.contenders.cotrail import submission
+from cli.running import Pace, outage_line
+from cotrail.actions import Failure
+from cotrail.errors import TransientStepError, UnavailableError
+from cotrail.generation.catalogue import find_model, identity
+from models.advancing import Dispatch
+from models.audit import count_repeated, read_progress
+from models.ledger import Claim, Ledger
+from models.outages import read_outages
+from models.tables import attempts, questions, steps
+from models.upkeep import SUSPECT, exhausted, expire_leases
+from tasks import step
+from tasks.generating import generate
+from tasks.outages import Outages
+from tasks.settings import Settings
+from tasks.station import Station
+from tests.integration.conftest import Query
+from tests.integration.served import Served, answer, piece, streamed
+from tests.integration.stepping import LEASE, begin, completed, run_to_end, suspect, unsent
+from tests.unit.test_policy import Clock
+
+RUN = "costless"
+SENTENCE = [piece("Brenn is it."), "[DONE]"]
+MODELS = '[models.served]\nengine = "openai"\nurl = "{url}"\nmodel = "m"\ncontext = 8192\n'
+
+Perform = Callable[[Dispatch], None]
+
+
+def claim_one(engine: Engine, ledger: Ledger, asked: int = 1) -> Claim:
+    claim = ledger.claim(begin(engine, asked))[0]
+    assert claim is not None
+    return claim
+
+
+def make_due(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(update(steps).where(steps.c.state == "ready").values(not_before=text("now()")))
+
+
+# The ledger
+
+
+def test_a_step_that_found_its_server_away_is_back_later_and_no_try_is_counted(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    claim = claim_one(engine, ledger)
+    ledger.hold(claim, UnavailableError("gone"), 3600)
+    assert ledger.retries(claim) == 0
+    assert unsent(engine) == []
+    [attempt] = query(select(attempts.c.outcome, attempts.c.error))
+    assert attempt == {"outcome": "unavailable", "error": {"type": "UnavailableError", "message": "gone"}}
+    make_due(engine)
+    assert len(unsent(engine)) == 1
+
+
+def test_a_deferred_step_leaves_no_execution_behind_and_its_message_is_stale(engine: Engine, query: Query) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    claim = claim_one(engine, ledger)
+    ledger.defer(claim, 0)
+    assert query(select(attempts)) == []
+    [message] = unsent(engine)
+    assert message.epoch == claim.epoch
+    assert ledger.claim([Dispatch(claim.step_id, claim.epoch - 1, "retrieve")]) == [None]
+    assert run_to_end(ledger, [message]) == 7
+
+
+def test_tries_before_a_step_failed_for_good_no_longer_count(engine: Engine) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    claim = claim_one(engine, ledger)
+    ledger.retry(claim, TransientStepError("no"), 0)
+    with engine.begin() as connection:
+        connection.execute(update(attempts).values(outcome="failed"))
+    [claim_again] = ledger.claim(unsent(engine))
+    assert claim_again is not None
+    ledger.retry(claim_again, TransientStepError("no"), 0)
+    assert ledger.retries(claim_again) == 1
+
+
+# Workers
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def here(database: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Station]:
+    """A worker's station whose clock stands still."""
+    station = Station(Settings(home=tmp_path, database_url=SecretStr(database)))
+    station.outages = Outages(clock)
+    monkeypatch.setattr(step, "station", lambda: station)
+    yield station
+    station.stop()
+    station.close()
+
+
+def asked_of(engine: Engine, home: Path, url: str, count: int, run: str = RUN) -> list[Dispatch]:
+    """Messages of so many `reason` steps of a run whose model is at that address."""
+    (home / "models.toml").write_text(MODELS.format(url=url))
+    model = identity(find_model(home / "models.toml", "served"))
+    binding = replace(submission().binding, model=model)
+    ledger = Ledger(engine, "by hand", LEASE)
+    claims = ledger.claim(begin(engine, count, id=run, model_name="served", binding=binding))
+    return [message for messages in ledger.commit([completed(claim) for claim in claims]) for message in messages]
+
+
+def outcomes(query: Query) -> dict[str, int]:
+    of_reason = select(attempts.c.outcome, func.count().label("number")).join(steps).where(steps.c.kind == "reason")
+    return {row["outcome"]: row["number"] for row in query(of_reason.group_by(attempts.c.outcome))}
+
+
+def test_an_outage_costs_one_execution_a_trial_and_the_rest_is_deferred(
+    engine: Engine, query: Query, here: Station, clock: Clock, tmp_path: Path
+) -> None:
+    gone = Served()
+    gone.close()
+    for message in asked_of(engine, tmp_path, gone.url, 10):
+        step.perform(message, generate)
+    assert outcomes(query) == {"unavailable": 1}
+    assert unsent(engine, "reason") == []
+    clock.now += 10
+    make_due(engine)
+    for message in unsent(engine, "reason"):
+        step.perform(message, generate)
+    assert outcomes(query) == {"unavailable": 2}
+    assert query(select(steps.c.state).where(steps.c.kind == "reason").distinct()) == [{"state": "ready"}]
+
+
+def test_the_first_success_ends_an_outage(
+    engine: Engine, query: Query, here: Station, served: Served, tmp_path: Path
+) -> None:
+    served.replies = [streamed(SENTENCE)]
+    served.tokenizer = answer(503, headers={"Retry-After": "3600"})
+    messages = asked_of(engine, tmp_path, served.url, 3)
+    step.perform(messages[0], generate)
+    left = func.extract("epoch", steps.c.not_before - func.now()).label("left")
+    [held] = query(select(left).where(steps.c.id == messages[0].step_id))
+    assert 200 < held["left"] <= 300
+    here.outages.over("the model served")
+    served.tokenizer = answer(404)
+    for message in messages[1:]:
+        step.perform(message, generate)
+    here.close()
+    assert outcomes(query) == {"unavailable": 1, "finished": 2}
+
+
+def test_runs_whose_model_is_up_go_on(
+    engine: Engine, query: Query, here: Station, served: Served, tmp_path: Path
+) -> None:
+    here.outages.met("the model elsewhere")
+    served.replies = [streamed(SENTENCE)]
+    for message in asked_of(engine, tmp_path, served.url, 2):
+        step.perform(message, generate)
+    here.close()
+    assert outcomes(query) == {"finished": 2}
+
+
+def test_what_is_wrong_with_a_step_or_a_run_is_no_outage(
+    engine: Engine, query: Query, here: Station, served: Served, tmp_path: Path
+) -> None:
+    served.replies = [answer(500), answer(400), answer(401)]
+    for message in asked_of(engine, tmp_path, served.url, 3):
+        step.perform(message, generate)
+    here.close()
+    assert outcomes(query) == {"retried": 1, "failed": 1, "blocked": 1}
+    assert {row["status"] for row in query(select(questions.c.status))} == {"open", "failed", "blocked"}
+
+
+# What is shown of it
+
+
+def test_it_is_shown_what_is_away_how_much_waits_and_when_it_is_tried_again(
+    engine: Engine, here: Station, tmp_path: Path
+) -> None:
+    gone = Served()
+    gone.close()
+    for message in asked_of(engine, tmp_path, gone.url, 12):
+        step.perform(message, generate)
+    with engine.connect() as connection:
+        progress = read_progress(connection, RUN)
+        assert count_repeated(connection, RUN) == {"unavailable": 1}
+    [outage] = progress.outages
+    assert (outage.what, outage.steps) == ("the model server", 12)
+    assert 0 < outage.next_seconds <= 2
+    line = outage_line(outage)
+    assert Pace().waits_for(progress) == line
+    assert line.startswith("The model server doesn't answer (http://127.0.0.1:")
+    assert " can't be reached: ConnectError" in line
+    assert "): 12 steps wait for it since " in line
+    assert "the next trial is in " in line
+
+
+def test_an_outage_is_over_once_a_step_was_answered(
+    engine: Engine, here: Station, served: Served, tmp_path: Path
+) -> None:
+    served.tokenizer, served.replies = answer(502), [streamed(SENTENCE)]
+    first, second = asked_of(engine, tmp_path, served.url, 2)
+    step.perform(first, generate)
+    with engine.connect() as connection:
+        assert len(read_outages(connection, RUN)) == 1
+    served.tokenizer = answer(404)
+    here.outages.over("the model served")
+    step.perform(second, generate)
+    here.close()
+    with engine.connect() as connection:
+        assert read_outages(connection, RUN) == ()
+
+
+def test_where_steps_wait_for_nobody_redis_is_asked_whether_it_answers(engine: Engine) -> None:
+    begin(engine)
+    pace = Pace(lambda: "connection refused")
+    with engine.connect() as connection:
+        progress = read_progress(connection, RUN)
+    pace.note(progress, 0.0)
+    pace.note(progress, 10.5)
+    assert str(pace.waits_for(progress)).startswith("Redis doesn't answer (connection refused): 1 retrieve step waits")
+
+
+# Steps that kill their workers
+
+
+def die(engine: Engine, messages: list[Dispatch]) -> list[int]:
+    """A worker takes these steps and gives no further sign of life; returns those that are back."""
+    Ledger(engine, "dying", 0).claim(messages)
+    with engine.begin() as connection:
+        return expire_leases(connection)
+
+
+def poisoned(engine: Engine, ids: list[int], max_attempts: int = 5) -> list[int]:
+    with engine.begin() as connection:
+        return exhausted(connection, ids, max_attempts)
+
+
+def test_suspects_are_sent_one_at_a_time(engine: Engine) -> None:
+    messages = begin(engine, 3)
+    for number in range(SUSPECT):
+        assert len(die(engine, messages)) == 3
+        messages = unsent(engine)
+        assert len(messages) == (3 if number + 1 < SUSPECT else 0)
+    [first] = suspect(engine)
+    assert suspect(engine) == []
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim([first])
+    assert suspect(engine) == []
+    ledger.commit([completed(claim)])
+    [second] = suspect(engine)
+    assert second.step_id != first.step_id
+
+
+def test_the_culprit_is_found_and_those_beside_it_are_spared(engine: Engine, query: Query) -> None:
+    """Whatever runs beside the culprit dies with it; what is sent is executed at once."""
+    messages = begin(engine, 8)
+    culprit = messages[3].step_id
+    spared, ledger = Ledger(engine, "w", LEASE), Ledger(engine, "dying", 0)
+    set_aside: list[int] = []
+    for _ in range(100):
+        if culprit in {message.step_id for message in messages}:
+            ledger.claim(messages)
+            with engine.begin() as connection:
+                expired = expire_leases(connection)
+            set_aside += poisoned(engine, expired)
+            if set_aside:
+                break
+        else:
+            run_to_end(spared, messages)
+        messages = unsent(engine) + suspect(engine)
+    assert set_aside == [culprit]
+    spared.give_up(set_aside, Failure(type="PoisonedStep", message="again and again"))
+    messages = suspect(engine)
+    while messages:
+        run_to_end(spared, messages)
+        messages = suspect(engine)
+    found = query(
+        select(questions.c.status, questions.c.reason["type"].astext.label("reason")).order_by(questions.c.id)
+    )
+    assert found[3] == {"status": "failed", "reason": "PoisonedStep"}
+    assert {row["status"] for number, row in enumerate(found) if number != 3} == {"finished"}
+
+
+def test_what_ended_before_a_step_failed_for_good_no_longer_makes_it_a_suspect(engine: Engine) -> None:
+    messages = begin(engine)
+    for _ in range(3):
+        [step_id] = die(engine, messages)
+        messages = unsent(engine) + suspect(engine)
+    assert poisoned(engine, [step_id], 3) == [step_id]
+    with engine.begin() as connection:
+        connection.execute(update(attempts).where(attempts.c.epoch == 3).values(outcome="failed"))
+        connection.execute(update(steps).values(sent_at=None))
+    [message] = unsent(engine)
+    die(engine, [message])
+    assert poisoned(engine, [step_id], 3) == []
+    assert len(unsent(engine)) == 1
+
+
+def test_a_suspect_has_another_chance_however_few_are_allowed(engine: Engine) -> None:
+    messages = begin(engine)
+    counted: list[Any] = []
+    for _ in range(3):
+        ids = die(engine, messages)
+        counted.append(poisoned(engine, ids, 1))
+        messages = unsent(engine) + suspect(engine)
+    assert counted == [[], [], ids]

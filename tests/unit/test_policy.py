@@ -1,0 +1,130 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.errors import (
+    BlockedError,
+    CorpusChangedError,
+    CotrailError,
+    EmptyGenerationError,
+    InputError,
+    ModelChangedError,
+    NotInstalledError,
+    PromptTooLongError,
+    StepError,
+    TransientStepError,
+    UnavailableError,
+    UnknownNameError,
+    UnknownVersionError,
+)
+from tasks.outages import TRIAL_SECONDS, Outages
+from tasks.policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
+
+MOST = 5
+
+
+@pytest.mark.parametrize("retries", [0, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (StepError, Fail()),
+        (PromptTooLongError, Fail()),
+        (EmptyGenerationError, Fail()),
+        (InputError, Block()),
+        (UnknownNameError, Block()),
+        (BlockedError, Block()),
+        (ModelChangedError, Block()),
+        (CorpusChangedError, Block()),
+        (UnknownVersionError, Block()),
+        (NotInstalledError, Block()),
+        (UnavailableError, Hold(None)),
+    ],
+)
+def test_what_another_try_cannot_mend_is_decided_whatever_was_tried_before(
+    kind: type[CotrailError], expected: object, retries: int
+) -> None:
+    assert verdict(kind("no"), retries, MOST) == expected
+
+
+@pytest.mark.parametrize("error", [TransientStepError("no"), OSError("no"), ValueError("no"), MemoryError()])
+def test_everything_else_is_tried_again_so_often_and_then_fails(error: Exception) -> None:
+    assert [type(verdict(error, retries, MOST)) for retries in range(MOST)] == [Retry] * (MOST - 1) + [Fail]
+    assert verdict(error, 0, 1) == Fail()
+
+
+def test_how_long_a_server_asks_to_be_left_alone_is_passed_on() -> None:
+    assert verdict(UnavailableError("busy", 7.5), 0, MOST) == Hold(7.5)
+
+
+@given(st.integers(1, 10_000))
+def test_waits_grow_to_a_limit_and_are_never_none(number: int) -> None:
+    for wait, limit in ((RETRIES, 60), (TRIALS, 30)):
+        assert 1 <= seconds(wait, number) <= min(2**number, limit)
+
+
+def test_waits_differ() -> None:
+    assert len({seconds(RETRIES, 5) for _ in range(20)}) > 10
+
+
+# Outages
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def outages(clock: Clock) -> Outages:
+    return Outages(clock)
+
+
+def test_nothing_is_held_until_something_was_found_away(outages: Outages) -> None:
+    assert outages.hold("a") is None
+    assert not outages.over("a")
+    outages.met("a")
+    assert outages.hold("a") is not None
+    assert outages.hold("b") is None
+
+
+def test_once_a_trial_is_due_one_step_is_the_trial_and_the_others_wait_for_it(outages: Outages, clock: Clock) -> None:
+    clock.now = outages.met("a")
+    assert outages.hold("a") is None
+    assert [outages.hold("a") for _ in range(3)] == [TRIAL_SECONDS] * 3
+    due = outages.met("a")
+    assert due <= (outages.hold("a") or 0) <= due + 1
+    clock.now += due
+    assert outages.hold("a") is None
+    assert outages.over("a")
+    assert [outages.hold("a") for _ in range(3)] == [None] * 3
+
+
+def test_many_that_find_it_away_at_once_are_one_trial(outages: Outages, clock: Clock) -> None:
+    together = [outages.met("a") for _ in range(300)]
+    assert len(set(together)) == 1
+    assert together[0] <= 2
+
+
+def test_an_hour_away_takes_few_trials(outages: Outages, clock: Clock) -> None:
+    trials = 1
+    outages.met("a")
+    while clock.now < 3600:
+        wait = outages.hold("a")
+        if wait is None:
+            trials += 1
+            wait = outages.met("a")
+        clock.now += wait
+    assert 100 < trials < 400
+
+
+@given(st.floats(0, 1e9))
+def test_it_is_left_alone_as_long_as_it_asks_within_reason(asked: float) -> None:
+    wait = Outages(Clock()).met("a", asked)
+    assert min(asked, LONGEST_HOLD) <= wait <= max(2.0, LONGEST_HOLD)

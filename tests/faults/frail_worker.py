@@ -1,0 +1,49 @@
+"""The worker of `workers.app` (`celery -A ...`) with a model that some questions kill, the whole process with it."""
+
+import os
+import signal
+import time
+
+from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from cotrail.actions import Generated, Sampling, Until
+from cotrail.generation.generator import Generator
+from cotrail.prompting.prompt import Prompt
+from models.runs import RunPlan
+from tasks.station import Station
+from workers.app import app
+
+__all__ = ["app"]
+
+DEADLY = "deadly"
+"""What a question says that kills."""
+
+SECONDS = 0.1
+"""How long each sentence takes."""
+
+
+class FrailGenerator(CostlessGenerator):
+    """Writes as the costless one does, after a while in which a deadly prompt may end it."""
+
+    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+        """The next sentence, or the answer."""
+        time.sleep(SECONDS)
+        if DEADLY in prompt.question:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().generate(prompt, until, max_tokens, sampling)
+
+
+_frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Station.load
+
+
+def load(station: Station, name: str, profile: str) -> Generator:
+    """The frail model under its name, any other as ever."""
+    return _frail if name == "costless" else _load(station, name, profile)
+
+
+def retriever(station: Station, run: RunPlan) -> CostlessRetriever:
+    """Whatever corpus a run names."""
+    return _retriever
+
+
+Station.load = load  # type: ignore[method-assign, assignment]
+Station.retriever = retriever  # type: ignore[method-assign, assignment]

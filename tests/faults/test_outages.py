@@ -1,0 +1,171 @@
+"""Servers that go away in mid-run and come back: the run waits for them and goes on, and no step is a try the poorer.
+
+And a question that kills whatever executes it: it alone is set aside.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from redis import Redis
+from sqlalchemy import Engine, text
+
+from benchmarks.contenders.cotrail import submission
+from cotrail.generation.catalogue import find_model, identity
+from cotrail.questions import Question
+from models.audit import read_progress
+from models.database import connect
+from models.submission import submit
+from tasks.routing import broker_problem
+from tests.conftest import Eventually
+from tests.faults.frail_worker import DEADLY
+from tests.faults.stacked import ROOT, count, finished_steps, open_questions
+from tests.faults.working import SLOTS, Workplace, workplace
+from tests.integration.served import Served, piece, streamed
+from tests.integration.test_outages import MODELS
+
+ANSWER = streamed([piece("So the answer is: Brenn."), "[DONE]"])
+RUNNING = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'running'"
+UNAVAILABLE = "SELECT count(*) FROM attempts JOIN steps ON id = step_id WHERE run_id = :run AND outcome = 'unavailable'"
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Workplace]:
+    with workplace() as own:
+        yield own
+
+
+@pytest.fixture
+def engine(place: Workplace) -> Iterator[Engine]:
+    engine = connect(place.settings.database)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(autouse=True)
+def the_same_processes(place: Workplace, request: pytest.FixtureRequest) -> Iterator[None]:
+    """No process ended meanwhile, but where a test is about that."""
+    before = dict(place.starts)
+    yield
+    if "deadly" not in request.node.name:
+        assert place.starts == before
+
+
+def ask(engine: Engine, run: str, asked: int, **changes: Any) -> None:
+    questions = [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)]
+    submit(engine, replace(submission(), id=run, **changes), questions)
+
+
+def outcomes(engine: Engine, run: str) -> dict[str, int]:
+    query = "SELECT outcome, count(*) FROM attempts JOIN steps ON id = step_id WHERE run_id = :run GROUP BY outcome"
+    with engine.begin() as connection:
+        return {row[0]: row[1] for row in connection.execute(text(query), {"run": run})}
+
+
+def statuses(engine: Engine, run: str) -> set[str]:
+    query = "SELECT DISTINCT status FROM questions WHERE run_id = :run"
+    with engine.begin() as connection:
+        return set(connection.execute(text(query), {"run": run}).scalars())
+
+
+def test_a_run_waits_for_its_model_server_and_others_go_on(
+    place: Workplace, engine: Engine, eventually: Eventually
+) -> None:
+    server = Served()
+    server.replies = [ANSWER]
+    (place.home / "models.toml").write_text(MODELS.format(url=server.url))
+    binding = replace(submission().binding, model=identity(find_model(place.home / "models.toml", "served")))
+    ask(engine, "served", 300, model_name="served", binding=binding)
+    eventually(lambda: finished_steps(engine, "served") > 100, "the run is under way")
+    server.close()
+    eventually(lambda: count(engine, "served", UNAVAILABLE) > SLOTS, "the server was tried for in vain")
+    assert open_questions(engine, "served") > 0, "the run was over before the server went: ask more questions"
+    ask(engine, "other", 5)
+    eventually(lambda: open_questions(engine, "other") == 0, "the run with another model is finished")
+    with engine.connect() as connection:
+        [outage] = read_progress(connection, "served").outages
+    assert outage.what == "the model server"
+    assert "can't be reached" in outage.message
+    assert outage.steps > 0
+    back = Served(server.port)
+    back.replies = [ANSWER]
+    eventually(lambda: open_questions(engine, "served") == 0, "the run is finished", 120)
+    back.close()
+    assert statuses(engine, "served") == statuses(engine, "other") == {"finished"}
+    found = outcomes(engine, "served")
+    assert found.keys() == {"finished", "unavailable"}
+    assert found["unavailable"] < 4 * SLOTS
+    with engine.connect() as connection:
+        assert read_progress(connection, "served").outages == ()
+
+
+def test_redis_may_be_away_for_a_while(place: Workplace, engine: Engine, eventually: Eventually) -> None:
+    ask(engine, "without redis", 60)
+    eventually(lambda: finished_steps(engine, "without redis") > 60, "the run is under way")
+    place.kill_server("redis")
+    assert broker_problem(place.settings.broker)
+    said = "the broker doesn't answer"
+    eventually(lambda: said in place.log("maintenance"), "maintenance has noticed")
+    eventually(lambda: count(engine, "without redis", RUNNING) == 0, "what was begun is recorded")
+    assert open_questions(engine, "without redis") > 0, "the run was over before: ask more questions"
+    place.stack.start_servers()
+    eventually(lambda: open_questions(engine, "without redis") == 0, "the run is finished", 120)
+    assert statuses(engine, "without redis") == {"finished"}
+    assert outcomes(engine, "without redis").keys() == {"finished"}
+
+
+def test_a_redis_that_is_full_is_waited_for(place: Workplace, engine: Engine, eventually: Eventually) -> None:
+    socket = place.settings.socket_path / "redis.sock"
+    with Redis(unix_socket_path=str(socket)) as server:
+        server.config_set("maxmemory", "1")
+        ask(engine, "full", 10)
+        eventually(lambda: "maxmemory" in place.log("maintenance"), "maintenance has noticed")
+        server.config_set("maxmemory", "0")
+    eventually(lambda: open_questions(engine, "full") == 0, "the run is finished")
+    assert outcomes(engine, "full").keys() == {"finished"}
+
+
+def test_postgresql_may_be_away_for_a_while_and_watching_goes_on(
+    place: Workplace, engine: Engine, eventually: Eventually
+) -> None:
+    ask(engine, "without postgres", 100)
+    command = [sys.executable, "-m", "cli.main", "watch", "without postgres"]
+    watching = subprocess.Popen(
+        command, cwd=ROOT, env=place.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert watching.stdout is not None
+    assert "questions" in watching.stdout.readline()
+    eventually(lambda: finished_steps(engine, "without postgres") > 100, "the run is under way")
+    assert open_questions(engine, "without postgres") > 0, "the run was over before: ask more questions"
+    place.kill_server("postgres")
+    assert "The database doesn't answer" in watching.stdout.readline()
+    said = "the database doesn't answer"
+    eventually(lambda: said in place.log("maintenance"), "maintenance has noticed")
+    place.stack.start_servers()
+    engine.dispose()
+    eventually(lambda: open_questions(engine, "without postgres") == 0, "the run is finished", 120)
+    printed, _ = watching.communicate(timeout=60)
+    assert "100 of 100 questions finished" in printed
+    assert watching.returncode == 0
+    assert statuses(engine, "without postgres") == {"finished"}
+    assert outcomes(engine, "without postgres").keys() <= {"finished", "released"}
+
+
+def test_a_deadly_question_is_set_aside_alone(place: Workplace, engine: Engine, eventually: Eventually) -> None:
+    asked = [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(30)]
+    asked[10] = Question(id="q10", text=f"Where was the {DEADLY} builder born?")
+    submit(engine, replace(submission(), id="poisoned"), asked)
+    eventually(lambda: open_questions(engine, "poisoned") == 0, "every question has ended", 180)
+    query = "SELECT key, status, reason->>'type' FROM questions WHERE run_id = 'poisoned' AND status <> 'finished'"
+    with engine.begin() as connection:
+        assert [tuple(row) for row in connection.execute(text(query))] == [("q10", "failed", "PoisonedStep")]
+    beside = """
+        SELECT count(*) FROM (
+            SELECT 1 FROM attempts JOIN steps ON id = step_id WHERE run_id = :run AND outcome = 'expired'
+            GROUP BY step_id HAVING count(*) > 2
+        ) AS thrice
+    """
+    assert count(engine, "poisoned", beside) == 0

@@ -1,0 +1,99 @@
+"""Workers of a test's own beside servers of its own, started again whenever they end, as a supervisor does."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from models.database import migrate
+from tasks.settings import Settings
+from tests.conftest import remove, wait_until
+from tests.faults.stacked import ROOT
+from workers.ready import VARIABLE
+from workers.stack import Stack
+
+QUICK = {
+    "COTRAIL_LEASE_SECONDS": "2",
+    "COTRAIL_HEARTBEAT_SECONDS": "0.3",
+    "COTRAIL_SWEEP_SECONDS": "0.2",
+    "COTRAIL_RESEND_SECONDS": "1",
+    "COTRAIL_MAX_ATTEMPTS": "3",
+    "COTRAIL_MODEL": "costless",
+}
+SLOTS = 8
+QUEUES = "reason,read,retrieve"
+OPTIONS = f"-P threads -c {SLOTS} -n frail@%h -l INFO --without-gossip --without-mingle"
+COMMANDS = {
+    "maintenance": ["-m", "workers.maintenance"],
+    "worker": ["-m", "celery", "-A", "tests.faults.frail_worker", "worker", "-Q", QUEUES, *OPTIONS.split()],
+}
+
+
+class Workplace:
+    """A PostgreSQL, a Redis, a maintenance process and a worker of `SLOTS` threads."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.settings = Settings(home=home, database_url=None, broker_url=None)
+        self.stack = Stack(self.settings)
+        self.starts = dict.fromkeys(COMMANDS, 0)
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._over = threading.Event()
+        self._keepers = [threading.Thread(target=self._keep, args=(name,)) for name in COMMANDS]
+
+    def start(self) -> None:
+        self.stack.start_servers()
+        migrate(self.settings.database)
+        for keeper in self._keepers:
+            keeper.start()
+        wait_until(lambda: all((self.home / f"{name}.ready").exists() for name in COMMANDS), "workers are ready")
+
+    def stop(self) -> None:
+        self._over.set()
+        for process in self._running.values():
+            process.kill()
+        for keeper in self._keepers:
+            keeper.join()
+        remove(self.stack, self.settings)
+
+    def kill_server(self, name: str) -> None:
+        """`kill -9`; `stack.start_servers` brings it back."""
+        pid = next(status.pid for status in self.stack.status() if status.name == name)
+        server = psutil.Process(pid)
+        server.kill()
+        server.wait(20)
+
+    def log(self, name: str) -> str:
+        return (self.home / f"{name}.log").read_text()
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **QUICK, "COTRAIL_HOME": str(self.home)}
+
+    def _keep(self, name: str) -> None:
+        environment = {**self.environment(), VARIABLE: str(self.home / f"{name}.ready")}
+        while not self._over.is_set():
+            with (self.home / f"{name}.log").open("ab") as log:
+                command = [sys.executable, *COMMANDS[name]]
+                process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+            self._running[name] = process
+            self.starts[name] += 1
+            process.wait()
+
+
+@contextmanager
+def workplace() -> Iterator[Workplace]:
+    """One that is started, and gone in the end."""
+    place = Workplace(Path(tempfile.mkdtemp(prefix="cw-")))
+    try:
+        place.start()
+        yield place
+    finally:
+        place.stop()
+        shutil.rmtree(place.home)

@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     """How long a step may wait unclaimed before maintenance asks whether its message was lost."""
 
     max_attempts: int = Field(default=5, ge=1)
-    """How many executions of one step may end without a result before it counts as failed."""
+    """How many executions of one step may fail, or end their worker, before it counts as failed."""
 
     @property
     def corpora_path(self) -> Path:

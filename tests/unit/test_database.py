@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import errors
+from pydantic import SecretStr
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from models.database import unanswered
+from tasks.settings import Settings
+from tasks.station import Station
+
+AWAY = [
+    psycopg.OperationalError("connection refused"),
+    psycopg.InterfaceError("the connection is closed"),
+    errors.AdminShutdown(),
+    errors.CannotConnectNow(),
+    errors.CrashShutdown(),
+    errors.DiskFull(),
+    errors.OutOfMemory(),
+    errors.TooManyConnections(),
+    errors.IoError(),
+    errors.DeadlockDetected(),
+    errors.ReadOnlySqlTransaction(),
+    errors.IdleInTransactionSessionTimeout(),
+]
+WRONG = [errors.UniqueViolation(), errors.UndefinedTable(), errors.InsufficientPrivilege(), errors.SyntaxError()]
+
+
+def wrapped(error: psycopg.Error) -> Exception:
+    """As SQLAlchemy raises it."""
+    return DBAPIError.instance("SELECT 1", {}, error, psycopg.Error)
+
+
+@pytest.mark.parametrize("error", AWAY, ids=lambda error: type(error).__name__)
+def test_a_database_that_is_away_full_or_not_yet_there_is_waited_for(error: psycopg.Error) -> None:
+    assert unanswered(error)
+    assert unanswered(wrapped(error))
+
+
+@pytest.mark.parametrize("error", WRONG, ids=lambda error: type(error).__name__)
+def test_a_statement_that_is_wrong_is_not_tried_again(error: psycopg.Error) -> None:
+    assert not unanswered(error)
+    assert not unanswered(wrapped(error))
+
+
+def test_a_connection_that_was_lost_is_an_answer_that_did_not_come() -> None:
+    lost = DBAPIError.instance("SELECT 1", {}, psycopg.DatabaseError(), psycopg.Error, connection_invalidated=True)
+    assert unanswered(lost)
+    assert unanswered(PoolTimeoutError())
+    assert not unanswered(SQLAlchemyError())
+    assert not unanswered(ValueError())
+
+
+def test_a_worker_does_its_work_again_until_the_database_is_there(tmp_path: Path) -> None:
+    here = Station(Settings(home=tmp_path, database_url=SecretStr("postgresql://nowhere/none")))
+    met = [wrapped(errors.DiskFull()), wrapped(errors.AdminShutdown()), wrapped(errors.CannotConnectNow())]
+
+    def work() -> str:
+        if met:
+            raise met.pop()
+        return "done"
+
+    def refused() -> None:
+        raise wrapped(errors.UniqueViolation())
+
+    assert here.insist(work) == "done"
+    with pytest.raises(DBAPIError):
+        here.insist(refused)
+    here.stop()

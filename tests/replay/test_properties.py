@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from cotrail.actions import (
     Action,
     Answer,
+    Failure,
     Generated,
     Reason,
     Result,
@@ -30,7 +32,7 @@ from cotrail.errors import ReplayMismatchError
 from cotrail.generation.scripted import ScriptedGenerator
 from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.questions import Question
-from cotrail.replay import Next, Outcome, advance
+from cotrail.replay import Failed, Next, Outcome, advance
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
 from cotrail.systems.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, World, found, live, record, replayed, search
@@ -190,6 +192,18 @@ def test_every_system_replays_as_it_runs(opened: Opened, world: str) -> None:
         following = advance(opened, history[:k], BINDING)
         assert isinstance(following, Next)
         assert following.steps[0].fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize("opened", OPENED, ids=lambda opened: opened.name)
+def test_no_system_goes_on_after_a_step_that_was_set_aside(opened: Opened) -> None:
+    poisoned = Failure(type="PoisonedStep", message="again and again")
+    undisturbed = WORLDS["undisturbed"]
+    for place, _ in enumerate(live(opened(), undisturbed)[0]):
+
+        def world(action: Action, place: int = place, numbers: Iterator[int] = count()) -> Outcome:  # noqa: B008
+            return poisoned if next(numbers) == place else undisturbed(action)
+
+        assert replayed(opened, world)[1] == Failed(poisoned)
 
 
 def test_a_changed_setting_is_noticed_in_a_recorded_question() -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Connection, column, exists, func, select, tru
 
 from models.advancing import Dispatch
 from models.rows import recordset
-from models.tables import RunState, StepState, runs, steps
+from models.tables import QuestionStatus, RunState, StepState, questions, runs, steps
 
 LEAST = 16
 """How many steps of a run may be under way at least."""
@@ -43,11 +43,15 @@ _WAITING = (
     .where(runs.c.state == RunState.ACTIVE, exists().where(_of_run, steps.c.state == StepState.WAITING))
     .order_by(runs.c.created_at, runs.c.id)
 )
+# Of blocked questions nothing is under way: whoever mends one finds the others blocked as well, and not waiting for it.
+_begun = select(steps.c.run_id, steps.c.state).where(
+    exists().where(questions.c.id == steps.c.question_id, questions.c.status == QuestionStatus.OPEN)
+)
 # Each part by the partial index of its own.
 _open = union_all(
-    select(steps.c.run_id, steps.c.state).where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
-    select(steps.c.run_id, steps.c.state).where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
-    select(steps.c.run_id, steps.c.state).where(steps.c.state == StepState.RUNNING),
+    _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
+    _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
+    _begun.where(steps.c.state == StepState.RUNNING),
 ).subquery("open")
 _UNDER_WAY = select(_open.c.run_id, func.count(), func.count().filter(_open.c.state == StepState.RUNNING)).group_by(
     _open.c.run_id

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
+from cotrail.errors import CorpusChangedError
 from models.admission import LEAST, UnderWay, Waiting, admit, share
 from models.advancing import Dispatch
 from models.control import cancel, pause, prioritise, resume
@@ -88,6 +89,16 @@ def test_nothing_of_a_paused_or_a_cancelled_run_is_admitted(engine: Engine) -> N
     assert admitted(engine) == []
     resume(engine, "paused")
     assert len(admitted(engine)) == 3
+
+
+def test_blocked_questions_keep_no_others_from_beginning(engine: Engine) -> None:
+    ask_in(engine, "large", 2 * LEAST + 1)
+    ledger = Ledger(engine, "w", LEASE)
+    for _ in range(2):
+        for claim in ledger.claim(admitted(engine)):
+            assert claim is not None
+            ledger.block(claim, CorpusChangedError("indexed anew"))
+    assert len(admitted(engine)) == 1
 
 
 @pytest.mark.parametrize("running", [0, 1, 7, 1000])

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cotrail.actions import (
     ACTIONS,
@@ -20,6 +21,7 @@ from cotrail.actions import (
     Source,
     kind,
 )
+from cotrail.audit.digests import digest_of_hits
 from cotrail.errors import PromptTooLongError
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
@@ -121,10 +123,12 @@ def test_what_was_written_comes_back_as_it_was(result: Generated) -> None:
     assert msgspec.convert(stored(result_of(result)), Generated) == result
 
 
-def test_of_what_was_found_only_the_number_stands_in_json() -> None:
+def test_of_what_was_found_the_number_and_the_digest_stand_in_json() -> None:
     hit = Hit(paragraph=Paragraph(id="p", title="T", text="x"), rank=1, score=0.5)
-    assert result_of(Retrieved(hits=(hit, hit))) == {"hits": 2}
-    assert result_of(Retrieved(hits=())) == {"hits": 0}
+    for hits in [(), (hit,), (hit, hit)]:
+        assert result_of(Retrieved(hits=hits)) == {"hits": len(hits), "digest": digest_of_hits(hits)}
+    changed = [replace(hit, rank=2), replace(hit, score=0.25), replace(hit, paragraph=replace(hit.paragraph, id="q"))]
+    assert len({digest_of_hits([each]) for each in [hit, *changed]}) == 4
 
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from("\0\ud800\udfff\ufffd"))

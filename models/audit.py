@@ -24,13 +24,7 @@ from models.tables import (
 LATEST = "latest"
 """The name for the run that was submitted last."""
 
-_REPEATED = (
-    AttemptOutcome.EXPIRED,
-    AttemptOutcome.RETRIED,
-    AttemptOutcome.RELEASED,
-    AttemptOutcome.SUPERSEDED,
-    AttemptOutcome.UNAVAILABLE,
-)
+_REPEATED = (AttemptOutcome.EXPIRED, AttemptOutcome.RETRIED, AttemptOutcome.RELEASED, AttemptOutcome.UNAVAILABLE)
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):

@@ -165,8 +165,6 @@ class Ledger:
         """
         rows = [_completed(done) for done in completions]
         finished = connection.execute(statements.FINISH, {"rows": rows}).all()
-        if len(finished) < len(rows):
-            connection.execute(statements.SUPERSEDE, {"rows": rows})
         ids = {row.id for row in finished}
         ended = Counter(row.question_id for row in finished)
         waiting = {row.question_id for row in finished if row.open > ended[row.question_id]}

@@ -108,12 +108,6 @@ FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).ad
 `open` is how many steps of the question had no end before this statement, these included.
 """
 
-SUPERSEDE = (
-    update(attempts)
-    .where(attempts.c.step_id == _done.c.id, attempts.c.epoch == _done.c.epoch, attempts.c.outcome.is_(None))
-    .values(outcome=AttemptOutcome.SUPERSEDED, ended_at=func.now())
-)
-
 _returned = (
     update(steps)
     .where(

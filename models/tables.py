@@ -7,7 +7,8 @@
     demonstrations: what prompts begin with, once by digest
 
 A step in state `ready` is its own outbox row: whoever finds it unclaimed may send it again (docs/architecture.md).
-Rows that are final are never changed: the database refuses it, and digests show it (`models.seals`).
+Rows that are final are never changed: the database refuses it, and digests show it (`models.seals`). Only
+`cotrail retry` opens failed questions and steps again (`models.retrying`).
 """
 
 from datetime import datetime
@@ -35,7 +36,7 @@ class RunState(StrEnum):
 
 
 class QuestionStatus(StrEnum):
-    """Where a question stands; all but `open` and `blocked` are final."""
+    """Where a question stands; `open` and `blocked` aren't final, nor is `failed` by `cotrail retry`."""
 
     OPEN = "open"
     """Steps are to come."""
@@ -50,7 +51,7 @@ class QuestionStatus(StrEnum):
 
 
 class StepState(StrEnum):
-    """Where a step stands; the last three never change again, unless a person has a failed question tried again."""
+    """Where a step stands; the last three never change again, but for `failed` by `cotrail retry`."""
 
     WAITING = "waiting"
     """Recorded as its question was submitted; the question isn't admitted yet."""
@@ -76,11 +77,9 @@ class AttemptOutcome(StrEnum):
     RETRIED = "retried"
     """It failed in a way that another try may mend."""
     EXPIRED = "expired"
-    """Its worker gave no sign of life until the lease ran out."""
+    """Its worker gave no sign of life until the lease ran out; what comes after another's claim is dropped."""
     RELEASED = "released"
     """Its worker shut down and gave the step back."""
-    SUPERSEDED = "superseded"
-    """It came too late: another execution's result already counts."""
     BLOCKED = "blocked"
     """What it needs isn't there; the question waits."""
     UNAVAILABLE = "unavailable"
@@ -229,7 +228,7 @@ class Question(Base):
 
 
 class Step(Base):
-    """One action of a question; never changed once it has ended."""
+    """One action of a question; never changed once it has ended, unless `cotrail retry` opens a failed one again."""
 
     __tablename__ = "steps"
     __table_args__ = (

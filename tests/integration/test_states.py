@@ -1,0 +1,182 @@
+"""The diagrams of states in docs/architecture.md, held against the changes that PostgreSQL sees."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine, text
+
+from benchmarks.contenders.cotrail import submission
+from cotrail.actions import Failure
+from cotrail.errors import CorpusChangedError, TransientStepError
+from models.admission import admit
+from models.advancing import Dispatch
+from models.control import cancel, pause, resume
+from models.ledger import Claim, Ledger
+from models.retrying import retry
+from models.submission import submit
+from models.upkeep import expire_leases
+from tests.integration.stepping import LEASE, ask, completed, run_to_end
+
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
+COLUMNS = ("runs.state", "questions.status", "steps.state", "attempts.outcome")
+NOTHING, NULL = "[*]", "under_way"
+"""How the diagrams call a row that isn't there, and a state that isn't set."""
+
+FAILURE = Failure(type="IndexBroken", message="no")
+
+Change = tuple[str, str, str]
+"""A column, its value before and its value after."""
+
+LOG = """
+CREATE TABLE seen (name text, before text, after text, UNIQUE NULLS NOT DISTINCT (name, before, after));
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    value text := coalesce(to_jsonb(NEW) ->> TG_ARGV[0], 'under_way');
+    before text := CASE TG_OP WHEN 'INSERT' THEN '[*]' ELSE coalesce(to_jsonb(OLD) ->> TG_ARGV[0], 'under_way') END;
+BEGIN
+    INSERT INTO seen VALUES (TG_TABLE_NAME || '.' || TG_ARGV[0], before, value) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+"""
+
+
+@pytest.fixture
+def seen(engine: Engine) -> Iterator[Callable[[], set[Change]]]:
+    """What the database saw so far of changes in these columns."""
+    with engine.begin() as connection:
+        connection.execute(text(LOG))
+        for table, column in (name.split(".") for name in COLUMNS):
+            when = f"AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION see('{column}')"
+            connection.execute(text(f"CREATE TRIGGER see {when}"))
+
+    def read() -> set[Change]:
+        with engine.begin() as connection:
+            return {tuple(row) for row in connection.execute(text("SELECT * FROM seen WHERE before <> after"))}
+
+    yield read
+    with engine.begin() as connection:
+        connection.execute(text("DROP FUNCTION see CASCADE; DROP TABLE seen"))
+
+
+def drawn() -> set[Change]:
+    """The arrows of the diagrams, but for those that merely say that a state is final."""
+    diagrams = re.findall(r"```mermaid\nstateDiagram-v2\n    %% (\S+)\n(.*?)```", ARCHITECTURE.read_text(), re.DOTALL)
+    assert [column for column, _ in diagrams] == list(COLUMNS)
+    arrows = [
+        (column, *arrow)
+        for column, body in diagrams
+        for arrow in re.findall(r"^    (\S+) --> (\w+): \S.*$", body, re.MULTILINE)
+    ]
+    assert len(arrows) == len(set(arrows))
+    return set(arrows)
+
+
+class World:
+    """Runs of one or two questions, and what may become of them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.ledger = Ledger(engine, "w", LEASE)
+        self.runs = 0
+
+    def begin(self, asked: int = 1, **changes: Any) -> list[Dispatch]:
+        """A further run, admitted."""
+        self.submit(asked, **changes)
+        with self.engine.begin() as connection:
+            return admit(connection)
+
+    def submit(self, asked: int = 1, **changes: Any) -> None:
+        self.runs += 1
+        submit(self.engine, replace(submission(), id=self.run, **changes), ask(asked))
+
+    @property
+    def run(self) -> str:
+        return f"run-{self.runs}"
+
+    def claim(self, ledger: Ledger | None = None) -> Claim:
+        """The first step of a further run."""
+        [claim] = (ledger or self.ledger).claim(self.begin())
+        assert claim is not None
+        return claim
+
+    def expired(self) -> Claim:
+        """One whose lease ran out."""
+        claim = self.claim(Ledger(self.engine, "mute", lease_seconds=0))
+        with self.engine.begin() as connection:
+            assert expire_leases(connection) == [claim.step_id]
+        return claim
+
+
+def finish(world: World) -> None:
+    run_to_end(world.ledger, world.begin())
+
+
+def fail_and_retry(world: World) -> None:
+    world.ledger.commit([completed(world.claim(), FAILURE)])
+    retry(world.engine, world.run, failed=True, blocked=False)
+
+
+def give_back(world: World) -> None:
+    world.ledger.release([world.claim()])
+    world.ledger.retry(world.claim(), TransientStepError("later"), 0)
+
+
+def block_and_resume(world: World) -> None:
+    world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
+    resume(world.engine, world.run)
+    world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
+    cancel(world.engine, world.run)
+
+
+def come_late(world: World) -> None:
+    world.ledger.commit([completed(world.expired())])
+    world.ledger.commit([completed(world.expired(), FAILURE)])
+
+
+def give_up(world: World) -> None:
+    world.ledger.give_up([world.expired().step_id], FAILURE)
+
+
+def wait_for_a_twin(world: World) -> None:
+    with world.engine.begin() as connection:
+        connection.execute(text("INSERT INTO experiments VALUES ('e', now(), '{}')"))
+    messages = [message for cell in "ab" for message in world.begin(experiment="e", cell=cell, reuse=True)]
+    assert [claim is None for claim in world.ledger.claim(messages)] == [False, True]
+
+
+def pause_and_cancel(world: World) -> None:
+    world.claim()
+    pause(world.engine, world.run)
+    resume(world.engine, world.run)
+    cancel(world.engine, world.run)
+    world.begin()
+    pause(world.engine, world.run)
+    cancel(world.engine, world.run)
+    world.submit()
+    cancel(world.engine, world.run)
+
+
+SCENARIOS = (
+    finish,
+    fail_and_retry,
+    give_back,
+    block_and_resume,
+    come_late,
+    give_up,
+    wait_for_a_twin,
+    pause_and_cancel,
+)
+
+
+def test_every_change_of_state_is_in_the_diagrams_and_every_arrow_is_seen(
+    engine: Engine, seen: Callable[[], set[Change]]
+) -> None:
+    world = World(engine)
+    for scenario in SCENARIOS:
+        scenario(world)
+        assert seen() <= drawn(), f"an arrow is missing that {scenario.__name__} takes"
+    assert drawn() - seen() == set()

@@ -1,13 +1,18 @@
-"""`cotrail pause`, `resume` and `cancel`."""
+"""`cotrail pause`, `resume`, `retry`, `prioritize` and `cancel`."""
 
 from collections.abc import Callable
+from typing import Annotated
 
+import msgspec
+import typer
 from sqlalchemy import Engine
 
-from cli.output import Json, console, print_json
+from cli.output import Json, console, count, print_json
+from cli.request import MAX_PRIORITY
 from cli.store import RunName, open_store
-from models import control
+from models import control, retrying
 from models.audit import resolve_run
+from models.retrying import Retried
 
 
 def pause(run: RunName, *, json: Json = False) -> None:
@@ -20,6 +25,50 @@ def resume(run: RunName, *, json: Json = False) -> None:
     _do(control.resume, run, "goes on. `cotrail watch {run}` shows it.", json=json)
 
 
+def retry(
+    run: RunName,
+    *,
+    failed: Annotated[bool, typer.Option("--failed", help="Only questions that failed.")] = False,
+    blocked: Annotated[bool, typer.Option("--blocked", help="Only questions that are blocked.")] = False,
+    json: Json = False,
+) -> None:
+    """Try a run's failed and blocked questions again, from the step that they stopped at."""
+    both = failed == blocked
+    with open_store() as engine:
+        name = _resolve(engine, run)
+        retried = retrying.retry(engine, name, failed=failed or both, blocked=blocked or both)
+    if json:
+        print_json({"run": name, **msgspec.structs.asdict(retried)})
+        return
+    for line in _retried(name, retried):
+        console().print(line, soft_wrap=True)
+
+
+def prioritize(
+    run: RunName,
+    number: Annotated[
+        int,
+        typer.Argument(
+            metavar="NUMBER",
+            help="Any whole number; runs have 0 unless told otherwise.",
+            min=-MAX_PRIORITY,
+            max=MAX_PRIORITY,
+            show_default=False,
+        ),
+    ],
+    *,
+    json: Json = False,
+) -> None:
+    """Have a run's questions begun before those of runs with a lower number."""
+    with open_store() as engine:
+        name = _resolve(engine, run)
+        control.prioritize(engine, name, number)
+    if json:
+        print_json({"run": name, "priority": number})
+    else:
+        console().print(f"{name}: has priority {number}.", soft_wrap=True)
+
+
 def cancel(run: RunName, *, json: Json = False) -> None:
     """End a run for ever; what is recorded stays."""
     _do(control.cancel, run, "cancelled. What is recorded stays.", json=json)
@@ -27,10 +76,31 @@ def cancel(run: RunName, *, json: Json = False) -> None:
 
 def _do(verb: Callable[[Engine, str], None], given: str, said: str, *, json: bool) -> None:
     with open_store() as engine:
-        with engine.connect() as connection:
-            run = resolve_run(connection, given)
+        run = _resolve(engine, given)
         verb(engine, run)
     if json:
         print_json({"run": run, "done": verb.__name__})
     else:
         console().print(f"{run}: {said.format(run=run)}", soft_wrap=True)
+
+
+def _resolve(engine: Engine, given: str) -> str:
+    with engine.connect() as connection:
+        return resolve_run(connection, given)
+
+
+def _retried(run: str, retried: Retried) -> list[str]:
+    """What became of the questions, a line for each sort."""
+    lines = [
+        f"{run}: {count(number, f'{sort} question')} tried again."
+        for sort, number in (("failed", retried.failed), ("blocked", retried.blocked))
+        if number
+    ]
+    if lines:
+        lines.append(f"`cotrail watch {run}` shows it.")
+    if retried.stuck:
+        lines.append(
+            f"{run}: {count(retried.stuck, 'failed question')} can't be tried again: no step of theirs failed. "
+            "`cotrail submit` asks them anew."
+        )
+    return lines or [f"{run}: no question to try again."]

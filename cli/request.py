@@ -32,6 +32,8 @@ from models.submission import Submission
 from tasks.settings import settings
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+MAX_PRIORITY = 2**31 - 1
+Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 
 PATHS = ("questions", "demonstrations", "title_demonstrations")
 """The keys of a run file that are paths, relative to that file."""
@@ -46,6 +48,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         `settings` holds any others.
     embedder, entailer: the models that compare sentences, for systems that weigh evidence.
     limit: only so many questions, from the file's beginning.
+    priority: questions of runs with a higher one begin first.
     """
 
     system: str
@@ -68,6 +71,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Whole = 0
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
     profile: Profile | None = None
+    priority: Priority = 0
     settings: dict[str, Any] = {}
 
 
@@ -194,6 +198,7 @@ def compose(
         ),
         shots=shots,
         provenance={**versions(), **provenance, **instead},
+        priority=request.priority,
     )
 
 

@@ -78,6 +78,7 @@ def local(moment: datetime) -> str:
 def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     """What was run, as names and values for a reader."""
     yield "submitted", local(record.created_at)
+    yield "priority", str(record.priority)
     yield "system", f"{record.system}, version {record.system_version}"
     for name, value in flat(record.settings):
         yield f"  {name}", value
@@ -113,7 +114,7 @@ def flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
 
 def _summary(each: RunSummary) -> dict[str, Any]:
     record = msgspec.to_builtins(each.run, builtin_types=(datetime,))
-    brief = ("id", "created_at", "state", "system", "dataset", "corpus", "model")
+    brief = ("id", "created_at", "state", "priority", "system", "dataset", "corpus", "model")
     return {
         "run": record.pop("id"),
         "standing": each.standing,
@@ -125,7 +126,7 @@ def _summary(each: RunSummary) -> dict[str, Any]:
 
 def _runs(summaries: list[RunSummary]) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("run", "submitted", "state", "questions", "dataset", "corpus", "model"):
+    for name in ("run", "submitted", "state", "priority", "questions", "dataset", "corpus", "model"):
         table.add_column(name, no_wrap=name == "run", overflow="fold", justify="left")
     for each in summaries:
         done = sum(each.questions.values()) - each.questions[QuestionStatus.OPEN]
@@ -134,6 +135,7 @@ def _runs(summaries: list[RunSummary]) -> Table:
             each.run.id,
             local(each.run.created_at),
             each.standing,
+            str(each.run.priority),
             f"{done}/{sum(each.questions.values())}" + (f" ({lost} without answer)" if lost else ""),
             each.run.dataset,
             each.run.corpus or "-",

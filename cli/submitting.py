@@ -140,6 +140,15 @@ def submit(
     seed: Annotated[
         int | None, _option("--seed", text="What sampling begins with; 0 by default.", panel=_MODEL, metavar="N")
     ] = None,
+    priority: Annotated[
+        int | None,
+        _option(
+            "--priority",
+            text="Questions of runs with a higher number begin first; 0 by default.",
+            panel=_WHAT,
+            metavar="N",
+        ),
+    ] = None,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
     json: Json = False,
@@ -171,6 +180,7 @@ def submit(
         "entailer": entailer,
         "temperature": temperature,
         "seed": seed,
+        "priority": priority,
     }
     given = read_run_file(run_file) if run_file else {}
     prepared = prepare(make_request(given | {key: value for key, value in options.items() if value is not None}))

@@ -1,4 +1,4 @@
-"""What a person may do to a run under way: pause, resume, prioritise, cancel. Each is rows, not a message."""
+"""What a person may do to a run under way: pause, resume, prioritize, cancel. Each is rows, not a message."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def resume(engine: Engine, run_id: str) -> None:
         wake(connection, run_id)
 
 
-def prioritise(engine: Engine, run_id: str, priority: int) -> None:
+def prioritize(engine: Engine, run_id: str, priority: int) -> None:
     """Has the run's questions admitted before those of runs with a lower priority."""
     with engine.begin() as connection:
         _change(connection, run_id, priority=priority)

@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
+from typer.testing import CliRunner, Result
 
+from cli.main import app
 from cotrail.errors import UnavailableError
 from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from models.database import connect, migrate
 from models.seals import amending
 from models.tables import Base
-from tasks.settings import Settings
+from tasks.settings import Settings, settings
 from tests.integration.served import Served
 
 Query = Callable[[Any], list[dict[str, Any]]]
+Cotrail = Callable[..., Result]
 
 
 @pytest.fixture
@@ -100,3 +103,12 @@ def query(engine: Engine) -> Query:
             return [dict(row) for row in connection.execute(statement).mappings()]
 
     return query
+
+
+@pytest.fixture
+def cotrail(engine: Engine, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cotrail]:
+    """The command line in this process, on the same store."""
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", database.replace("+psycopg", ""))
+    settings.cache_clear()
+    yield lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+    settings.cache_clear()

@@ -12,7 +12,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.errors import CorpusChangedError
 from models.admission import LEAST, UnderWay, Waiting, admit, share
 from models.advancing import Dispatch
-from models.control import cancel, pause, prioritise, resume
+from models.control import cancel, pause, prioritize, resume
 from models.ledger import Ledger
 from models.submission import submit
 from models.tables import StepState, steps
@@ -77,7 +77,7 @@ def test_a_higher_priority_goes_first_once_workers_are_busy(engine: Engine, quer
     ledger = Ledger(engine, "w", LEASE)
     ledger.claim(admitted(engine))
     assert set(runs_of(query, admitted(engine))) == {"urgent"}
-    prioritise(engine, "usual", 6)
+    prioritize(engine, "usual", 6)
     assert set(runs_of(query, admitted(engine))) == {"usual"}
 
 

@@ -35,8 +35,8 @@ from tests.conftest import wait_until
 ROOT = Path(__file__).parents[2]
 DEMONSTRATION = '# METADATA: {"qid": "d"}\nWikipedia Title: T\nText.\n\nQ: Who?\nA: X did. So the answer is: X.\n'
 COMMANDS = (  # noqa: SIM905
-    "up down stack demo index data knowledge demonstrations submit experiment watch pause resume cancel runs show "
-    "trace replay score rethink rethinking annotate export report"
+    "up down stack demo index data knowledge demonstrations submit experiment watch pause resume retry "
+    "prioritize cancel runs show trace replay score rethink rethinking annotate export report"
 ).split()
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -305,6 +305,11 @@ def test_a_prepared_run_pins_everything_that_decides_its_results(given: Given) -
     assert submission.provenance["files"].keys() == {"questions", "demonstrations"}
     assert prepared.questions[0].gold == (GoldParagraph(title="Ink", text="Ink stains paper."),)
     msgspec.json.encode(submission)
+
+
+@pytest.mark.parametrize("priority", [None, 5, -3])
+def test_a_run_has_the_priority_that_it_is_given(priority: int | None, given: Given) -> None:
+    assert prepare(make_request(given(priority=priority))).submission.priority == (priority or 0)
 
 
 def test_what_a_setting_leaves_open_stays_the_systems_own_default(given: Given) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cotrail.actions import Field, Generated, Sampling, Scope, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Prompt
 
@@ -21,7 +22,14 @@ class CostlessGenerator:
 
     identity = "costless"
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """The next sentence, or the answer."""
         text = SENTENCES[len(prompt.sentences)] if until == "sentence" else "Grayle"
         return Generated(

@@ -113,7 +113,7 @@ def _afresh(context: int) -> Continue:
     server = Server(smollm2_path(), 1, context, exact.OPTIONS | {"cache_prompt": False})
 
     def work(asked: Asked) -> Continued:
-        stream = Stream(asked.until, Event())
+        stream = Stream(asked.until, Event().is_set)
         server.complete(server.tokens(asked.prompt.render()), stream, asked.max_tokens, Sampling())
         if not stream.kept():
             return Continued("", 0, 0)

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
 from cotrail.actions import Field, Generated, Sampling, Scope, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.paragraphs import Hit
 from cotrail.prompting.prompt import Prompt
 from models.runs import RunPlan
@@ -24,11 +25,18 @@ FACTS = 3
 class ChainGenerator(CostlessGenerator):
     """Writes a chain of its own for each sample."""
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """The chain of that number."""
         facts = [f"Town number {sampling.sample} has {number} bridges." for number in range(FACTS)]
         text = " ".join([*facts, "So the answer is: Grayle."])
-        return replace(super().generate(prompt, until, max_tokens, sampling), text=text, raw=text)
+        return replace(super().generate(prompt, until, max_tokens, sampling, cancellation), text=text, raw=text)
 
 
 class SlowRetriever(CostlessRetriever):

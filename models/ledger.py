@@ -129,10 +129,15 @@ class Ledger:
         with self.engine.begin() as connection:
             return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
 
-    def beat(self, held: Sequence[Claim]) -> None:
-        """Renews the leases of steps that this worker holds."""
+    def beat(self, held: Sequence[Claim]) -> list[Claim]:
+        """Renews the leases of steps that this worker holds; returns those that it holds no longer.
+
+        Of these no result counts: another worker has claimed the step, or it has ended or was cancelled.
+        """
         with self.engine.begin() as connection:
-            connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
+            beaten = connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
+            kept = {(row.id, row.epoch) for row in beaten}
+        return [claim for claim in held if (claim.step_id, claim.epoch) not in kept]
 
     def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
         """Records steps as failed that nobody holds; their systems are told as of any failure."""

@@ -139,11 +139,20 @@ BLOCK = (
 )
 
 BEAT = (
-    update(steps)
-    .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
-    .values(lease_until=after("lease_seconds"))
+    select(steps.c.id, steps.c.epoch)
+    .where(
+        steps.c.id == _wanted.c.id,
+        steps.c.epoch == _wanted.c.epoch,
+        steps.c.state.in_([StepState.RUNNING, StepState.READY]),
+    )
+    .add_cte(
+        update(steps)
+        .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
+        .values(lease_until=after("lease_seconds"))
+        .cte("renewed")
+    )
 )
-"""Renews the leases of steps that a worker holds."""
+"""Renews the leases of steps that a worker holds; returns those whose result would count, as `FINISH` has it."""
 
 UNHELD = select(*_CLAIMED).where(
     steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY

@@ -12,5 +12,6 @@ def generate(here: Station, claim: Claim) -> Generated:
     action = claim.action
     assert isinstance(action, Reason | Read)  # noqa: S101 - their queues hold nothing else
     drawn = sampling(action, claim.run.binding)
-    written = here.generator(claim.run).generate(action.prompt, action.until, action.max_tokens, drawn)
+    generator, cancellation = here.generator(claim.run), here.cancellation(claim)
+    written = generator.generate(action.prompt, action.until, action.max_tokens, drawn, cancellation)
     return written if drawn.sample is None else replace(written, seed=drawn.seed)

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar, cast
 
+from msgspec import Struct
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
 from cotrail.errors import CorpusChangedError
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from cotrail.retrieval.retriever import Retriever
@@ -37,6 +39,13 @@ CROWD = 8
 """How many threads make a crowd: fewer would wait longer than their waiting saves."""
 
 
+class Held(Struct, frozen=True):
+    """A claim that is being executed, and what cuts its generation off."""
+
+    claim: Claim
+    cancellation: Cancellation
+
+
 class Station:
     """One a process; threads share it.
 
@@ -55,7 +64,7 @@ class Station:
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
-        self._held: dict[int, Claim] = {}
+        self._held: dict[int, Held] = {}
         self._recording: dict[int, tuple[Claim, Future[None]]] = {}
         self._claims: Batcher[Dispatch, Claim | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
         self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
@@ -76,11 +85,18 @@ class Station:
         if claim is None:
             yield None
             return
-        self._held[claim.step_id] = claim
+        if lost := self._held.get(claim.step_id):  # and claimed again, by this very process
+            lost.cancellation.cancel()
+        held = self._held[claim.step_id] = Held(claim, Cancellation())
         try:
             yield claim
         finally:
-            del self._held[claim.step_id]
+            if self._held.get(claim.step_id) is held:
+                del self._held[claim.step_id]
+
+    def cancellation(self, claim: Claim) -> Cancellation:
+        """What cuts a claim's generation off once its step is lost or cancelled."""
+        return self._held[claim.step_id].cancellation
 
     def commit(self, completion: Completion) -> None:
         """Has it recorded how a step ended, and what follows from it sent, while the caller goes on."""
@@ -169,12 +185,20 @@ class Station:
 
     def _beat(self) -> None:
         while not self.stopping.wait(self.settings.heartbeat_seconds):
-            held = [*self._held.values(), *(claim for claim, _ in list(self._recording.values()))]
+            executing, recording = list(self._held.values()), list(self._recording.values())
+            held = [*(each.claim for each in executing), *(claim for claim, _ in recording)]
             try:
                 if held:
-                    self.insist(self.ledger.beat, held)
+                    self._cut_off(executing, self.insist(self.ledger.beat, held))
             except Exception:
                 logger.exception("no sign of life was given this time")
+
+    def _cut_off(self, executing: Sequence[Held], lost: Sequence[Claim]) -> None:
+        """Ends the generations whose results can't count any more."""
+        for held in executing:
+            if any(held.claim is claim for claim in lost):
+                logger.info("step %d isn't this worker's any more", held.claim.step_id)
+                held.cancellation.cancel()
 
 
 _stations: dict[int, Station] = {}

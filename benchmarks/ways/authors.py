@@ -42,7 +42,7 @@ class WholeStream(Stream):
     """Takes all that the model writes, and notes when its first line was whole."""
 
     def __init__(self) -> None:
-        super().__init__("line", Event())
+        super().__init__("line", Event().is_set)
         self.stops = []
         self.line_at: float | None = None
 

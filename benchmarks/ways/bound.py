@@ -44,7 +44,7 @@ def measure(job: Job) -> dict[str, Any]:
 
 
 def _continued(server: Server, asked: Asked, done: Callable[[], None]) -> Stream:
-    stream = Stream(asked.until, Event())
+    stream = Stream(asked.until, Event().is_set)
     server.complete(asked.prompt.render(), stream, asked.max_tokens, Sampling())
     done()
     return stream

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from cotrail.actions import Generated, Sampling, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.prompting.prompt import Prompt
 
 Profile = Literal["fast", "deterministic"]
@@ -17,9 +18,17 @@ class Generator(Protocol):
     def identity(self) -> str:
         """The model's name and the digest of everything that decides its output, e.g. `smollm2-135m@1f0c...`."""
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """Packs the prompt into the context and continues it.
 
+        cancellation: what cuts this generation off alone, which then raises `Interrupted` soon.
         Raises PromptTooLongError, EmptyGenerationError, TransientStepError, and UnavailableError where the model is
         behind a server that can't be reached or takes no requests.
         """
@@ -36,4 +45,4 @@ class Generator(Protocol):
 
 
 class Interrupted(Exception):  # noqa: N818 - control flow, not a failure
-    """A generation was cut off because its process is shutting down; the step is given back, not failed."""
+    """A generation was cut off, which is no failure: its process is shutting down, or its result isn't wanted."""

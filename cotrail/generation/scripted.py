@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.actions import Generated, Sampling, Until
 from cotrail.errors import EmptyGenerationError, StepError, TransientStepError
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.choices import check_fits, shares
 from cotrail.generation.generator import Interrupted
 from cotrail.generation.identity import model_identity
@@ -106,9 +107,16 @@ class ScriptedGenerator:
         """See `Generator`."""
         return self._identity
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """See `Generator`."""
-        if self._interrupted.is_set():
+        if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
         packed = pack(prompt, _words, self._script.context, max_tokens)
         text = self._line(prompt, until, sampling.sample)

@@ -15,7 +15,7 @@ from cotrail.errors import CorpusChangedError, InputError
 from cotrail.prompting.prompt import AnswerForm, Prompt
 from cotrail.questions import Question
 from cotrail.systems import SYSTEMS, SystemSpec
-from models.advancing import advance_questions, lock_questions
+from models.advancing import Dispatch, advance_questions, lock_questions
 from models.control import cancel, pause, resume
 from models.database import IDLE_SECONDS, connect
 from models.ledger import Claim, Ledger
@@ -134,6 +134,22 @@ def test_a_heartbeat_keeps_the_lease_and_its_absence_loses_it(engine: Engine) ->
     long.beat([kept])
     with engine.begin() as connection:
         assert expire_leases(connection) == [lost.step_id]
+
+
+def test_a_heartbeat_tells_which_steps_are_another_workers_or_over(engine: Engine) -> None:
+    ledger, other = Ledger(engine, "w", LEASE), Ledger(engine, "other", LEASE)
+    begun = begin(engine, 4)
+    kept, expired, lost, done = (claim for claim in Ledger(engine, "w", 0).claim(begun) if claim)
+    ledger.beat([kept])
+    with engine.begin() as connection:
+        assert len(expire_leases(connection)) == 3
+    other.claim([begun[2]])
+    assert ledger.beat([kept, expired, lost, done]) == []
+    other.claim([Dispatch(lost.step_id, lost.epoch, "retrieve")])
+    ledger.commit([completed(done)])
+    assert ledger.beat([kept, expired, lost, done]) == [lost, done]
+    cancel(engine, "costless")
+    assert ledger.beat([kept, expired, lost, done]) == [kept, expired, lost, done]
 
 
 def test_a_failure_is_told_to_the_system_and_fails_the_question_that_does_not_catch_it(

@@ -16,6 +16,7 @@ from cotrail.errors import (
     StepError,
     TransientStepError,
 )
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.catalogue import find_model, identity, open_generator
 from cotrail.generation.generator import Interrupted, Profile
 from cotrail.generation.llamacpp import LlamaCppGenerator
@@ -201,9 +202,57 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
         generator.generate(prompt, "sentence", 24, Sampling())
 
 
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
+    smollm2: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    take = Stream.take
+
+    def noticed(stream: Stream, chunk: dict[str, Any]) -> bool:
+        begun.set()
+        assert go_on.wait(DEADLINE)
+        return take(stream, chunk)
+
+    generator = smollm2(profile, slots=2, context=2048)
+    before = [generator.generate(prompt, "line", 24, Sampling()).raw for prompt in PROMPTS]
+    monkeypatch.setattr(Stream, "take", noticed)
+    cancellation = Cancellation()
+    with ThreadPoolExecutor(4) as pool:
+        cut = pool.submit(generator.generate, PROMPTS[0], "line", 400, Sampling(), cancellation)
+        assert begun.wait(DEADLINE)
+        others = [pool.submit(generator.generate, prompt, "line", 24, Sampling()) for prompt in PROMPTS]
+        cancellation.cancel()
+        go_on.set()
+        assert isinstance(cut.exception(DEADLINE), Interrupted)
+        assert [other.result(DEADLINE).raw for other in others] == before
+
+
+def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    take = Stream.take
+
+    def noticed(stream: Stream, chunk: dict[str, Any]) -> bool:
+        begun.set()
+        assert go_on.wait(DEADLINE)
+        return take(stream, chunk)
+
+    monkeypatch.setattr(Stream, "take", noticed)
+    generator, cancellation = smollm2("deterministic"), Cancellation()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(generator.generate, PROMPTS[0], "line", 4, Sampling())
+        assert begun.wait(DEADLINE)
+        waiting = pool.submit(generator.generate, PROMPTS[1], "line", 4, Sampling(), cancellation)
+        cancellation.cancel()
+        assert isinstance(waiting.exception(DEADLINE), Interrupted)
+        assert not first.done()
+        go_on.set()
+        assert first.result(DEADLINE).raw
+
+
 def test_a_generation_that_breaks_off_is_no_result() -> None:
     def stream(chunk: dict[str, Any]) -> Stream:
-        begun = Stream("line", threading.Event())
+        begun = Stream("line", threading.Event().is_set)
         begun.take(chunk)
         return begun
 
@@ -216,7 +265,7 @@ def test_a_generation_that_breaks_off_is_no_result() -> None:
 
 
 def test_characters_that_no_store_takes_are_replaced() -> None:
-    stream = Stream("line", threading.Event())
+    stream = Stream("line", threading.Event().is_set)
     assert not stream.take({"choices": [{"text": "a\0b\ud800c", "finish_reason": None}]})
     assert stream.kept() == "a\ufffdb\ufffdc"
 

@@ -21,6 +21,7 @@ from cotrail.errors import (
     TransientStepError,
     UnavailableError,
 )
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.catalogue import find_model, identity, open_generator
 from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.generator import Generator, Interrupted
@@ -359,6 +360,27 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     released.set()
     with pytest.raises(Interrupted):
         write(generator)
+
+
+def test_one_generation_is_cut_off_and_the_others_go_on(
+    open_served: Make, served: Served, eventually: Eventually
+) -> None:
+    released = threading.Event()
+    served.replies = [streamed(paused(WHOLE[:1], released, rest)) for rest in ([WHOLE[1]] * 1000, WHOLE[1:])]
+    generator, cancellation = open_served(served.url), Cancellation()
+    with ThreadPoolExecutor(2) as pool:
+        cut = pool.submit(generator.generate, PROMPT, "line", 24, Sampling(), cancellation)
+        eventually(lambda: len(served.generations) == 1, "the server is asked")
+        other = pool.submit(write, generator, "line")
+        eventually(lambda: len(served.generations) == 2, "the server is asked again")
+        cancellation.cancel()
+        assert isinstance(cut.exception(DEADLINE), Interrupted)
+        assert not other.done()
+        released.set()
+        assert other.result(DEADLINE).text == "Brenn is the capital."
+    assert served.cut.wait(DEADLINE)
+    with pytest.raises(Interrupted):
+        generator.generate(PROMPT, "line", 24, Sampling(), cancellation)
 
 
 def test_a_generator_that_nobody_needs_any_more_ends_its_thread(served: Served, eventually: Eventually) -> None:

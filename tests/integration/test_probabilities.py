@@ -56,7 +56,7 @@ class Everything(Stream):
     """Takes the logarithms of the probabilities of the whole vocabulary."""
 
     def __init__(self) -> None:
-        super().__init__("line", Event())
+        super().__init__("line", Event().is_set)
         self.likely: dict[int, float] = {}
 
     @property

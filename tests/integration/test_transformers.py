@@ -27,6 +27,7 @@ from transformers.utils import logging
 
 from cotrail.actions import Sampling
 from cotrail.errors import EmptyGenerationError, InputError, PromptTooLongError, TransientStepError, UnavailableError
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Interrupted, Profile
 from cotrail.generation.identity import model_identity, weights_digest
 from cotrail.generation.llamacpp import smollm2_path
@@ -375,6 +376,32 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
     with pytest.raises(Interrupted):
         generator.generate(PROMPTS[0], "line", 24, Sampling())
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
+    make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    forward = CausalEngine._forward
+
+    def held_up(*args: Any) -> Any:
+        begun.set()
+        assert go_on.wait(DEADLINE)
+        return forward(*args)
+
+    generator, cancellation = make_generator(profile, slots=2), Cancellation()
+    before = [generator.generate(prompt, "line", 8, Sampling()).raw for prompt in PROMPTS]
+    monkeypatch.setattr(CausalEngine, "_forward", held_up)
+    with ThreadPoolExecutor(8) as pool:
+        cut = pool.submit(generator.generate, PROMPTS[0], "line", 200, Sampling(), cancellation)
+        assert begun.wait(DEADLINE)
+        others = [pool.submit(generator.generate, prompt, "line", 8, Sampling()) for prompt in PROMPTS]
+        waiting = pool.submit(generator.generate, PROMPTS[0], "line", 200, Sampling(), cancellation)
+        cancellation.cancel()
+        go_on.set()
+        assert [type(future.exception(DEADLINE)) for future in (cut, waiting)] == [Interrupted, Interrupted]
+        assert [other.result(DEADLINE).raw for other in others] == before
 
 
 def test_what_the_engine_does_not_know_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:

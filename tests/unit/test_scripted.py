@@ -6,6 +6,7 @@ import pytest
 
 from cotrail.actions import Generated, Sampling, Until
 from cotrail.errors import EmptyGenerationError, InputError, StepError, TransientStepError
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Generator, Interrupted
 from cotrail.generation.scripted import ScriptedGenerator
 from cotrail.paragraphs import Paragraph
@@ -120,6 +121,16 @@ def test_an_interrupted_generator_writes_nothing_more() -> None:
     generator.interrupt()
     with pytest.raises(Interrupted):
         write(generator, "Who?")
+
+
+def test_a_generation_that_is_cut_off_ends_alone() -> None:
+    generator, cancellation = ScriptedGenerator(SCRIPT), Cancellation()
+    cancellation.cancel()
+    with pytest.raises(Interrupted):
+        generator.generate(
+            Prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10, Sampling(), cancellation
+        )
+    assert write(generator, "Who?").text
 
 
 def test_the_identity_changes_with_the_script_only(tmp_path: Path) -> None:

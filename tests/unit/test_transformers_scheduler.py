@@ -24,6 +24,7 @@ class Waiting:
         self.name = name
         self.size = size
         self.future: Future[None] = Future()
+        self.cancelled = False
 
     def fail(self, error: Exception) -> None:
         self.future.set_exception(error)
@@ -38,6 +39,7 @@ class ByHand:
         self.steps = Semaphore(0)
         self.began = Event()
         self.broken: Exception | None = None
+        self.unending = False
         self._room = room
         self._memory = memory
         self._taken: list[Waiting] = []
@@ -62,9 +64,14 @@ class ByHand:
         self.steps.acquire(timeout=DEADLINE)
         if self.broken:
             raise self.broken
+        if self.unending:
+            return
         for request in self._taken:
             request.future.set_result(None)
         self._taken = []
+
+    def drop(self, request: Any) -> None:
+        self._taken.remove(request)
 
     def cancel(self) -> None:
         self._taken = []
@@ -166,6 +173,23 @@ def test_an_interrupt_ends_what_runs_waits_or_comes(scheduled: Make) -> None:
     assert outcome(requests[0]) is not None
     with pytest.raises(Interrupted):
         submit(scheduler, Waiting("late"))
+
+
+def test_requests_that_are_cut_off_make_room_for_others(scheduled: Make) -> None:
+    engine = ByHand(room=1)
+    engine.unending = True
+    scheduler = scheduled(engine)
+    running, waiting, other = (Waiting(name) for name in "abc")
+    submit(scheduler, running)
+    assert engine.began.wait(DEADLINE)
+    submit(scheduler, waiting, other)
+    running.cancelled = waiting.cancelled = True
+    engine.steps.release()
+    assert [type(outcome(request)) for request in (running, waiting)] == [Interrupted, Interrupted]
+    engine.unending = False
+    engine.steps.release()
+    assert outcome(other) is None
+    assert engine.admitted == [["a"], ["c"]]
 
 
 def test_halving_does_all_that_fits() -> None:

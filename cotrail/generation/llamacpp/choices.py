@@ -1,7 +1,6 @@
 """How likely llama.cpp takes some tokens to be next, however unlikely they all are."""
 
-from collections.abc import Mapping, Sequence
-from threading import Event
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cotrail.errors import StepError
@@ -20,7 +19,7 @@ class Choices(Stream):
     tokens: those in question, all different.
     """
 
-    def __init__(self, tokens: Sequence[int], interrupted: Event) -> None:
+    def __init__(self, tokens: Sequence[int], interrupted: Callable[[], bool]) -> None:
         super().__init__("line", interrupted)
         self._tokens = tokens
         self._found: dict[int, float] = {}

@@ -8,12 +8,15 @@ they may be kept, and nothing else is: not the rest of a batch, and not what the
 
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import IO, Any
 
 from msgspec import Struct
 
 from cotrail.actions import Sampling
+from cotrail.generation.generator import Interrupted
 from cotrail.generation.llamacpp.server import Server, Tokens
 from cotrail.generation.llamacpp.stream import Stream
 
@@ -23,6 +26,9 @@ tenth faster and batches of 32 a third slower."""
 
 SAVED_STATES = 8
 """How many beginnings of prompts are saved: three sets of demonstrations, each for chains and for answers, and more."""
+
+WATCH_SECONDS = 0.25
+"""How often a prompt that waits for its turn looks whether it is still wanted."""
 
 OPTIONS: dict[str, Any] = {
     "n_batch": BATCH_TOKENS,
@@ -55,7 +61,7 @@ class ExactSlot:
 
         Raises Interrupted, StepError, TransientStepError.
         """
-        with self._turn:
+        with self._taking_turns(stream):
             kept = self._recall(tokens)
             self._hold(tokens, kept, stream)
             self._server.complete(tokens, stream, max_tokens, sampling)
@@ -63,6 +69,16 @@ class ExactSlot:
             if stream.timings.cache_n < kept:
                 self._can_forget = False
             self._remember(tokens, min(shared, len(tokens) - 1) // BATCH_TOKENS * BATCH_TOKENS, stream)
+
+    @contextmanager
+    def _taking_turns(self, stream: Stream) -> Iterator[None]:
+        while not self._turn.acquire(timeout=WATCH_SECONDS):
+            if stream.interrupted():
+                raise Interrupted
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _recall(self, tokens: Tokens) -> int:
         """Restores the state that reaches farther than what the slot holds; how many tokens need no reading.

@@ -8,6 +8,7 @@ from typing import Any
 
 from cotrail.actions import Generated, Sampling, Until
 from cotrail.errors import NotInstalledError
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.choices import check_fits, first_tokens
 from cotrail.generation.counting import remembering
 from cotrail.generation.generator import Profile
@@ -77,10 +78,18 @@ class LlamaCppGenerator:
         """See `Generator`."""
         return self._identity
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """See `Generator`."""
         packed = pack(prompt, self.count_tokens, self._context, max_tokens)
-        stream = Stream(until, self._interrupted)
+        wanted = cancellation or Cancellation()
+        stream = Stream(until, lambda: self._interrupted.is_set() or wanted.cancelled)
         self._complete(packed, stream, max_tokens, sampling)
         return generated(self._identity, packed, stream.kept(), stream.text, stream.timings.tokens)
 
@@ -88,7 +97,7 @@ class LlamaCppGenerator:
         """See `Generator`."""
         tokens = self._server.tokens(text)
         check_fits(len(tokens) + 1, self._context)
-        stream = Choices(first_tokens(self._server.tokens, text, choices), self._interrupted)
+        stream = Choices(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
         if self._exact is None:
             self._server.complete(tokens, stream, 1, Sampling(temperature=1.0))
         else:

@@ -45,7 +45,7 @@ class Server:
 
         Raises Interrupted, StepError, TransientStepError.
         """
-        if stream.interrupted.is_set():
+        if stream.interrupted():
             raise Interrupted
         request = {
             "prompt": prompt,

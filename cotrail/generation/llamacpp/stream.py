@@ -1,7 +1,6 @@
 """What llama.cpp writes, while it is being written."""
 
-from collections.abc import Mapping
-from threading import Event
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -30,9 +29,12 @@ class Timings(Struct, frozen=True):
 
 
 class Stream:
-    """Takes what the server writes and says when it is enough."""
+    """Takes what the server writes and says when it is enough.
 
-    def __init__(self, until: Until, interrupted: Event) -> None:
+    interrupted: whether the generation is to be cut off by now.
+    """
+
+    def __init__(self, until: Until, interrupted: Callable[[], bool]) -> None:
         self.until = until
         self.stops = ["\n"] if until == "line" else []
         self.text = ""
@@ -58,13 +60,13 @@ class Stream:
         piece = storable(choice["text"])
         self.text += piece
         self.finished = choice["finish_reason"] is not None or (self.until == "sentence" and self._sentence.feed(piece))
-        return self.finished or self.interrupted.is_set()
+        return self.finished or self.interrupted()
 
     def check(self) -> None:
         """Raises what kept the generation from its end; xllamacpp itself raises nothing, not even what `take` does."""
         if self.finished:
             return
-        if self.interrupted.is_set():
+        if self.interrupted():
             raise Interrupted
         message = f"llama.cpp gave up: {self._error.get('message', 'no reason known')}"
         raise StepError(message) if self._error.get("code") == BAD_REQUEST else TransientStepError(message)

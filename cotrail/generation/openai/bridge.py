@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Interrupted
 
 Done = TypeVar("Done")
@@ -39,8 +40,8 @@ class Bridge:
         self._interrupted = Event()
         self._running: set[Future[Any]] = set()
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, Done]]) -> Done:
-        """What the coroutine returns or raises; Interrupted where it was cut off."""
+    def run(self, work: Callable[[], Coroutine[Any, Any, Done]], cancellation: Cancellation | None = None) -> Done:
+        """What the coroutine returns or raises; Interrupted where it was cut off, alone or with all others."""
         if self._interrupted.is_set():
             raise Interrupted
         future = asyncio.run_coroutine_threadsafe(work(), self._serving.loop)
@@ -48,7 +49,8 @@ class Bridge:
         if self._interrupted.is_set():  # perhaps since the others were cut off
             future.cancel()
         try:
-            return future.result()
+            with (cancellation or Cancellation()).calling(future.cancel):
+                return future.result()
         except CancelledError:
             raise Interrupted from None
         finally:

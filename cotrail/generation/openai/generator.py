@@ -6,6 +6,7 @@ from typing import Any
 from weakref import finalize
 
 from cotrail.actions import Generated, Sampling, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.choices import check_fits
 from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.identity import model_identity
@@ -39,13 +40,20 @@ class OpenAIGenerator:
         """See `Generator`."""
         return self._identity
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """See `Generator`; BlockedError says that a person has to see to the server's key or address."""
         endpoint = self._endpoint
         packed = pack(prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), max_tokens)
         text, stream = packed.render(), Stream(until)
         body = completion_request(endpoint, self._counter.dialect, text, until, max_tokens, sampling)
-        self._complete(body, stream)
+        self._complete(body, stream, cancellation)
         tokens = stream.counts or Tokens(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
         return generated(self._identity, packed, stream.kept(), stream.text, tokens)
 
@@ -62,8 +70,8 @@ class OpenAIGenerator:
         """See `Generator`."""
         self._bridge.interrupt()
 
-    def _complete(self, body: dict[str, Any], stream: Stream) -> None:
-        self._bridge.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream))
+    def _complete(self, body: dict[str, Any], stream: Stream, cancellation: Cancellation | None = None) -> None:
+        self._bridge.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
 
 
 def _tokenized(endpoint: Endpoint, client: Client, bridge: Bridge, text: str) -> Tokenized | None:

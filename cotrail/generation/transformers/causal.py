@@ -85,6 +85,12 @@ class CausalEngine:
             self._end(rests[0][0])
         request.foretold = self._chains.recall(request)
 
+    def drop(self, request: Request) -> None:
+        """See `Engine`."""
+        for slot in self._slots.busy:
+            if slot.request is request:
+                self._slots.free(slot)
+
     def cancel(self) -> None:
         """See `Engine`."""
         for slot in self._slots.busy:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotrail.actions import Generated, Sampling, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.choices import check_fits, first_tokens
 from cotrail.generation.counting import remembering
 from cotrail.generation.generator import Profile
@@ -41,10 +42,18 @@ class TransformersGenerator:
         """See `Generator`."""
         return self._identity
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """See `Generator`."""
         packed = pack(prompt, self.count_tokens, self._context, 0 if self._encoder_decoder else max_tokens)
         request = self._request(packed, until, max_tokens, sampling)
+        request.cancellation = cancellation
         self._scheduler.submit(request)
         request.future.result()
         tokens = Tokens(

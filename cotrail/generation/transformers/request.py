@@ -4,6 +4,7 @@ from concurrent.futures import Future
 from functools import cached_property
 
 from cotrail.actions import Sampling, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.sentences import SentenceStop, first_sentence
 from cotrail.generation.transformers.drafting import LONGEST_FORETOLD, lookup, packed
 from cotrail.generation.transformers.sampling import Draw
@@ -17,6 +18,7 @@ class Request:
     chain: the question and the sentences so far, a line each, where another sentence may be asked for; else empty.
     written: tokens so far, in `text` as a text. cached, drafted, accepted: as in `Generated`.
     foretold: what will be written as far as it can be guessed; rest_of: the request that this one goes on from.
+    cancellation: what cuts it off, if anything may.
     """
 
     def __init__(
@@ -40,10 +42,16 @@ class Request:
         self.written: list[int] = []
         self.foretold: list[int] = []
         self.rest_of: Request | None = None
+        self.cancellation: Cancellation | None = None
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
         self._written = vocabulary.written()
         self._sentence = SentenceStop()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it is to be cut off."""
+        return self.cancellation is not None and self.cancellation.cancelled
 
     @cached_property
     def packed(self) -> bytes:

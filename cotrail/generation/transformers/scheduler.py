@@ -33,6 +33,9 @@ class Engine(Protocol):
     def step(self) -> None:
         """Reads a part of the prompts, writes a token of each text, or both."""
 
+    def drop(self, request: Request) -> None:
+        """Forgets a request, whose future has been told already."""
+
     def cancel(self) -> None:
         """Forgets all requests, without a word to them."""
 
@@ -64,12 +67,24 @@ class Scheduler:
 
     def _work(self) -> None:
         while not self._interrupted:
+            self._cut_off()
             self._admit(self._take())
             self._step()
         self._engine.cancel()
         self._give_up(Interrupted())
         for request in self._waiting:
             request.fail(Interrupted())
+
+    def _cut_off(self) -> None:
+        """Ends the requests that aren't wanted any more."""
+        with self._changed:
+            waiting = [request for request in self._waiting if request.cancelled]
+            for request in waiting:
+                self._waiting.remove(request)
+        admitted = [request for request in self._admitted if request.cancelled and not request.future.done()]
+        _fail([*waiting, *admitted], Interrupted())
+        for request in admitted:
+            self._engine.drop(request)
 
     def _take(self) -> list[Request]:
         """The requests that there is room for; waits for one where there is nothing else to do."""

@@ -75,6 +75,13 @@ class Seq2SeqEngine:
         """See `Engine`."""
         self._unread += requests
 
+    def drop(self, request: Request) -> None:
+        """See `Engine`."""
+        self._unread = [each for each in self._unread if each is not request]
+        for row in self._rows:
+            row.done = row.request is request
+        self._leave()
+
     def cancel(self) -> None:
         """See `Engine`."""
         self._unread, self._rows = [], []

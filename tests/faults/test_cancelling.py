@@ -1,0 +1,100 @@
+"""`cotrail cancel` in the middle of a generation: a real stack, and a server whose streams stop for a while."""
+
+import json
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from sqlalchemy import Engine, text
+
+from tasks.settings import Settings
+from tests.conftest import Eventually
+from tests.faults.stacked import Cotrail, count, open_questions, steps_of
+from tests.integration.served import Served, paused, piece, streamed
+
+SLOTS = 2
+"""How many generations the worker has under way: one that is cancelled, and one that is not."""
+
+
+@pytest.fixture(scope="module")
+def released() -> threading.Event:
+    """What the streams wait for."""
+    return threading.Event()
+
+
+@pytest.fixture(scope="module")
+def held(released: threading.Event) -> Iterator[Served]:
+    """A server whose streams stop after the first words."""
+    server = Served()
+    rest = [piece(" it."), piece("", "stop"), "[DONE]"]
+    server.replies = [streamed(paused([piece("Brenn is")], released, rest)) for _ in range(SLOTS)]
+    yield server
+    released.set()
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def home(held: Served) -> Iterator[Path]:
+    """A home with a served and a scripted model, and questions."""
+    pytest.importorskip("httpx2", reason="httpx2 isn't installed")
+    folder = Path(tempfile.mkdtemp(prefix="cc-"))
+    (folder / "script.json").write_text('{"name": "s", "questions": {}, "default": {"answer": "x"}}')
+    scripted = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
+    served = f'[models.served]\nengine = "openai"\nurl = "{held.url}"\nmodel = "m"\ncontext = 4096\n'
+    (folder / "models.toml").write_text(scripted + served)
+    asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(5)]
+    (folder / "questions.jsonl").write_text("\n".join(asked))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COTRAIL_GENERATION_SLOTS", str(SLOTS))
+        yield folder
+    shutil.rmtree(folder)
+
+
+def submit(cotrail: Cotrail, home: Path, model: str, questions: int) -> str:
+    options = f"--system no-retrieval --dataset jsonl --questions {home}/questions.jsonl --model {model} --json"
+    return str(json.loads(cotrail("submit", *options.split(), "--limit", str(questions)).splitlines()[-1])["run"])
+
+
+def queued(home: Path) -> int:
+    """How many messages lie in the queue of the only kind of step that these runs have."""
+    with Redis(unix_socket_path=str(Settings(home=home).socket_path / "redis.sock")) as client:
+        keys = [key for key in client.keys("cotrail:read*") if client.type(key) == b"list"]
+        return sum(client.llen(key) for key in keys)
+
+
+def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
+    cotrail: Cotrail,
+    engine: Engine,
+    home: Path,
+    held: Served,
+    released: threading.Event,
+    eventually: Eventually,
+) -> None:
+    other = submit(cotrail, home, "served", 1)
+    eventually(lambda: len(held.generations) == 1, "the other run's generation is under way")
+    cancelled = submit(cotrail, home, "served", 5)
+    eventually(lambda: len(held.generations) == SLOTS, "a generation is under way")
+    eventually(lambda: queued(home) == 4, "the other messages are queued")
+
+    cotrail("cancel", cancelled)
+    left = steps_of(engine, cancelled)
+    eventually(lambda: queued(home) == 0, "the messages are taken back")
+    quick = submit(cotrail, home, "scripted", 3)
+    eventually(lambda: open_questions(engine, quick) == 0, "the worker is free for another run")
+    assert open_questions(engine, other) == 1
+
+    released.set()
+    eventually(lambda: open_questions(engine, other) == 0, "the other run's generation goes on")
+    assert steps_of(engine, cancelled) == left
+    assert len(held.generations) == SLOTS
+    states = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'cancelled' AND result IS NULL"
+    assert count(engine, cancelled, states) == 5
+    with engine.begin() as connection:
+        executions = text("SELECT outcome FROM attempts JOIN steps ON id = step_id WHERE run_id = :run")
+        assert connection.execute(executions, {"run": cancelled}).scalars().all() == ["cancelled"]
+        answered = text("SELECT answer FROM questions WHERE run_id = :run")
+        assert connection.execute(answered, {"run": other}).scalars().all() == ["Brenn is it"]

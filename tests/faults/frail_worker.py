@@ -6,6 +6,7 @@ import time
 
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
 from cotrail.actions import Generated, Sampling, Until
+from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Generator
 from cotrail.prompting.prompt import Prompt
 from models.runs import RunPlan
@@ -24,12 +25,19 @@ SECONDS = 0.1
 class FrailGenerator(CostlessGenerator):
     """Writes as the costless one does, after a while in which a deadly prompt may end it."""
 
-    def generate(self, prompt: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Generated:
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
         """The next sentence, or the answer."""
         time.sleep(SECONDS)
         if DEADLY in prompt.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().generate(prompt, until, max_tokens, sampling)
+        return super().generate(prompt, until, max_tokens, sampling, cancellation)
 
 
 _frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Station.load

@@ -14,12 +14,12 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.actions import kind
 from cotrail.audit.digests import head_of
+from cotrail.encoding import failure_of, request_of
 from cotrail.errors import BlockedError
 from cotrail.questions import GoldParagraph
 from cotrail.questions import Question as Asked
 from cotrail.replay import Failed, Finished, Next, Step, advance
 from models.contents import Contents
-from models.encoding import failure_of, request_of
 from models.histories import read_histories
 from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs

@@ -6,10 +6,10 @@ import msgspec
 from sqlalchemy import Connection
 
 from cotrail.actions import Read, Reason, Retrieved
+from cotrail.encoding import paragraphs_of
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstrations
 from cotrail.replay import Recorded, Step
-from models.encoding import paragraphs_of
 from models.runs import RunPlan
 from models.statements import NEW_DEMONSTRATIONS, NEW_PARAGRAPHS
 

@@ -11,13 +11,13 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, RowMapping
 
 from cotrail.actions import Action, Embedded, Entailed, Failure, Generated, Lookup, Reason, Retrieve, Retrieved
+from cotrail.encoding import action_of, digests_in, failure_of, result_of
 from cotrail.paragraphs import Paragraph
 from cotrail.replay import Outcome
 from models import statements
 from models.adoption import Adopted, find_twins, take_waiting
 from models.advancing import Dispatch, advance_questions, lock_questions
 from models.contents import save_paragraphs
-from models.encoding import action_of, digests_in, failure_of, result_of
 from models.rows import Rows
 from models.runs import RunPlan, Runs
 from models.tables import AttemptOutcome, StepState

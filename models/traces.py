@@ -9,12 +9,12 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, func, select
 
 from cotrail.actions import Embedded, Entailed, Failure, Generated, Read, Reason
+from cotrail.encoding import action_of, digests_in
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Prompt
 from cotrail.questions import GoldParagraph
-from models.encoding import action_of, digests_in
 from models.histories import SEARCHES, hit
 from models.runs import Runs
 from models.tables import QuestionStatus, attempts, paragraph_sets, paragraphs, questions, sentences, steps

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from celery.exceptions import Reject
 
 from cotrail.actions import Failure, Result
+from cotrail.encoding import failure_of
 from cotrail.generation.generator import Interrupted
 from cotrail.replay import Outcome
 from models.advancing import Dispatch
-from models.encoding import failure_of
 from models.ledger import Claim, Completion
 from tasks.outages import needed
 from tasks.policy import Block, Fail, Hold, Retry, verdict

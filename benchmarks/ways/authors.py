@@ -15,6 +15,7 @@ from msgspec import Struct, convert
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from cli.request import Prepared
 from cotrail.actions import Action, Read, Reason, Result, Retrieve, Retrieved, Sampling, kind
+from cotrail.encoding import failure_of
 from cotrail.errors import EmptyGenerationError
 from cotrail.generation.llamacpp.server import Server
 from cotrail.generation.llamacpp.stream import Stream
@@ -25,7 +26,6 @@ from cotrail.questions import Question
 from cotrail.replay import Failed, Finished, Outcome, Recorded, advance
 from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems import find_system
-from models.encoding import failure_of
 from tasks.settings import settings
 
 SEED = 1

@@ -22,11 +22,11 @@ from cotrail.actions import (
     kind,
 )
 from cotrail.audit.digests import digest_of_hits
+from cotrail.encoding import Json, action_of, digests_in, failure_of, paragraphs_of, request_of, result_of
 from cotrail.errors import PromptTooLongError
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 from cotrail.storable import storable
-from models.encoding import Json, action_of, digests_in, failure_of, paragraphs_of, request_of, result_of
 
 LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

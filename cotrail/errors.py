@@ -6,6 +6,7 @@ CotrailError
 │   ├── DatasetError           a question file
 │   ├── DemonstrationError     a demonstration file
 │   └── UnknownNameError       a corpus, model, system, reader, run or question that isn't there
+├── BundleError              an audit bundle is damaged or none
 ├── UnavailableError         a server or a process that's needed doesn't answer
 ├── StepError                a step can't succeed, however often it is tried
 │   ├── PromptTooLongError     even without demonstrations and paragraphs it doesn't fit
@@ -46,6 +47,10 @@ class DemonstrationError(InputError):
 
 class UnknownNameError(InputError):
     """Nothing goes by that name; the message lists what there is."""
+
+
+class BundleError(CotrailError):
+    """A file of an audit trail is damaged, or is none."""
 
 
 class UnavailableError(CotrailError):

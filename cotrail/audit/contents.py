@@ -1,0 +1,127 @@
+"""The contents that a run's steps refer to by digest, and the actions and prompts that are made of them again."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.actions import Action, Generated, Read, Reason
+from cotrail.audit.findings import Finding
+from cotrail.audit.records import Record, Row, text
+from cotrail.encoding import action_of
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.prompt import Demonstrations, Prompt
+
+UNREADABLE = (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError, AttributeError)
+"""What reading JSON raises that isn't as it was written."""
+
+
+class References(Struct, frozen=True):
+    """What a row refers to, by digest."""
+
+    paragraphs: tuple[str, ...] = ()
+    demonstrations: tuple[str, ...] = ()
+
+
+class Contents:
+    """Paragraphs and demonstrations by digest, as they come."""
+
+    def __init__(self) -> None:
+        self._paragraphs: dict[str, Paragraph] = {}
+        self._demonstrations: dict[str, Demonstrations] = {}
+        self._broken: set[str] = set()
+        self._missed: set[str] = set()
+        self._unused: dict[str, str] = {}
+
+    def take(self, record: Record) -> Iterator[Finding]:
+        """Keeps a row of `paragraphs` or `demonstrations`."""
+        digest = text(record.row, "digest")
+        if digest in self._paragraphs or digest in self._demonstrations:
+            yield Finding(table=record.table, what="added", digest=digest, detail="it is there twice")
+            return
+        self._unused[digest] = record.table
+        known = self._paragraph(record.row) if record.table == "paragraphs" else self._shots(record.row)
+        if known != digest:
+            self._broken.add(digest)
+            yield Finding(table=record.table, what="changed", digest=digest, detail="its content has another digest")
+
+    def use(self, references: References) -> None:
+        """Something refers to these, which need not be there: a system may collect what no step was given."""
+        for digest in (*references.paragraphs, *references.demonstrations):
+            self._unused.pop(digest, None)
+
+    def missing(self, references: References) -> Iterator[Finding]:
+        """What a row refers to and isn't there; each is named once."""
+        self.use(references)
+        for table, digests, known in (
+            ("paragraphs", references.paragraphs, self._paragraphs.keys()),
+            ("demonstrations", references.demonstrations, self._demonstrations.keys()),
+        ):
+            for digest in digests:
+                if digest not in known and digest not in self._missed:
+                    self._missed.add(digest)
+                    yield Finding(table=table, what="removed", digest=digest, detail="something refers to it")
+
+    def unused(self) -> Iterator[Finding]:
+        """What nothing referred to."""
+        for digest, table in self._unused.items():
+            yield Finding(table=table, what="added", digest=digest, detail="nothing refers to it")
+
+    def sound(self, references: References) -> bool:
+        """Whether all of this is there as it was recorded."""
+        digests = {*references.paragraphs, *references.demonstrations}
+        return not digests & (self._broken | self._missed)
+
+    def action(self, step: Row) -> Action:
+        """What a step asks for; raises one of UNREADABLE."""
+        request = msgspec.json.decode(text(step, "request"))
+        return action_of(text(step, "kind"), request, self._paragraphs, self._demonstrations.__getitem__)
+
+    def prompt(self, step: Row) -> Prompt | None:
+        """A step's prompt as the model saw it; without a result as it was asked for. None where it has none."""
+        action = self.action(step)
+        if not isinstance(action, Reason | Read):
+            return None
+        if step["result"] is None:
+            return action.prompt
+        seen = msgspec.json.decode(step["result"], type=Generated)
+        return action.prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
+
+    def _paragraph(self, row: Row) -> str:
+        digest = text(row, "digest")
+        self._paragraphs[digest] = Paragraph(id=digest, title=text(row, "title"), text=text(row, "text"))
+        return self._paragraphs[digest].digest
+
+    def _shots(self, row: Row) -> str:
+        try:
+            shots = msgspec.json.decode(text(row, "body"), type=Demonstrations)
+        except msgspec.MsgspecError:
+            shots = Demonstrations()
+        self._demonstrations[text(row, "digest")] = shots
+        return shots.digest
+
+
+def references_of_request(step: Row) -> References:
+    """What a step's request refers to; raises one of UNREADABLE."""
+    request = msgspec.json.decode(text(step, "request"))
+    shots = request.get("demonstrations")
+    return References(_digests(request.get("paragraphs", ())), () if shots is None else (shots,))
+
+
+def references_of_collected(question: Row) -> References:
+    """What a question collected."""
+    return References(_digests(_json(question["collected"]) or ()))
+
+
+def references_of_run(run: Row) -> References:
+    """The demonstrations that a run was submitted with."""
+    return References(demonstrations=_digests((_json(run["demonstrations"]) or {}).values()))
+
+
+def _digests(given: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(digest for digest in given if isinstance(digest, str))
+
+
+def _json(value: str | None) -> Any:
+    return None if value is None else msgspec.json.decode(value)

@@ -90,7 +90,7 @@ def unblock(connection: Connection, run_id: str) -> int:
     unblocked = (
         update(questions)
         .where(questions.c.run_id == run_id, questions.c.status == QuestionStatus.BLOCKED)
-        .values(status=QuestionStatus.OPEN, reason=None, finished_at=None)
+        .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
         .returning(questions.c.id)
     )
     ids = connection.execute(unblocked).scalars().all()

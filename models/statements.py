@@ -100,7 +100,7 @@ _open = (
 FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).add_cte(
     update(attempts)
     .where(attempts.c.step_id == _finished.c.id, attempts.c.epoch == _finished.c.epoch)
-    .values(outcome=_finished.c.state, ended_at=func.now(), error=None)
+    .values(outcome=_finished.c.state, ended_at=func.now(), error=null())
     .cte("logged")
 )
 """Ends and seals steps under the epoch of their claim; a lease that ran out matters only once another has claimed.

@@ -39,7 +39,8 @@ _digests = func.any(bindparam("digests", type_=ARRAY(Text)))
 def _texts(table: Table, *where: ColumnElement[bool]) -> Select[Any]:
     names = table.columns.keys()
     columns = [column.label(name) for name, column in zip(names, texts(table, names), strict=True)]
-    return select(*columns).where(*where)
+    query: Select[Any] = select(*columns)
+    return query.where(*where)
 
 
 def _belonging(table: Table) -> Select[Any]:

@@ -118,6 +118,7 @@ def _add_columns() -> None:
 
 def _seal_what_is_there() -> None:
     _digest_hits()
+    op.execute("UPDATE attempts SET error = NULL WHERE error = 'null'")
     op.execute("UPDATE runs SET size = (SELECT count(*) FROM questions WHERE run_id = runs.id)")
     plan = f"(SELECT {_array('experiments', EXPERIMENT)}::text FROM experiments WHERE id = runs.experiment_id)"
     op.execute(f"UPDATE runs SET opened = {_sha256(_array('runs', RUN_OPENED, before=plan) + '::text')}")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from cli import (
     annotating,
+    auditing,
     control,
     corpora,
     data,
@@ -98,6 +99,7 @@ app.command(rich_help_panel=_RESULTS)(showing.runs)
 app.command(rich_help_panel=_RESULTS)(showing.show)
 app.command(rich_help_panel=_RESULTS)(tracing.trace)
 app.command(rich_help_panel=_RESULTS)(replaying.replay)
+app.add_typer(auditing.audit, name="audit", rich_help_panel=_RESULTS)
 app.command(rich_help_panel=_RESULTS)(scoring.score)
 app.command(rich_help_panel=_RESULTS)(rethinking.rethink)
 app.command(rich_help_panel=_RESULTS)(rethinking_report.rethinking)

@@ -100,6 +100,8 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     if git := record.provenance.get("git"):
         software.append(f"git {git[:12]}{'+changes' if git.endswith('+changes') else ''}")
     yield "software", ", ".join(software)
+    if record.digest:
+        yield "digest", record.digest
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -105,7 +105,7 @@ def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuesti
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
     """One question by the dataset's id or, where that is no question's, by its number in the run, from 1."""
-    return next(_read(connection, [_question_id(connection, run_id, key)]))
+    return next(_read(connection, [find_question(connection, run_id, key)]))
 
 
 def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
@@ -114,7 +114,7 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
     InputError where there is no such step or it has no prompt; CotrailError where the store doesn't hold what the
     model saw.
     """
-    chosen = steps.c.question_id == _question_id(connection, run_id, key)
+    chosen = steps.c.question_id == find_question(connection, run_id, key)
     query = select(steps.c.kind, steps.c.request, steps.c.result).where(chosen, steps.c.sequence == sequence)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -133,17 +133,17 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
     return prompt.render()
 
 
-def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
-    wanted = select(paragraphs).where(paragraphs.c.digest.in_(request.get("paragraphs", ())))
-    known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
-    known_runs = Runs()
-    action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))
-    if not isinstance(action, Reason | Read):
-        raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")
-    return action.prompt
+def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
+    """The run, the question and the sequence of the step with that id; raises UnknownNameError."""
+    of_step = select(questions.c.run_id, questions.c.key, steps.c.sequence).where(steps.c.id == step_id)
+    row = connection.execute(of_step.join_from(steps, questions, steps.c.question_id == questions.c.id)).one_or_none()
+    if row is None:
+        raise UnknownNameError(f"there is no step with the id {step_id}; name one by RUN QUESTION STEP instead")
+    return row.run_id, row.key, row.sequence
 
 
-def _question_id(connection: Connection, run_id: str, key: str) -> int:
+def find_question(connection: Connection, run_id: str, key: str) -> int:
+    """The id of a question, by its key or its number in the run, from 1; raises UnknownNameError."""
     of_run = select(questions.c.id).where(questions.c.run_id == run_id)
     found = connection.execute(of_run.where(questions.c.key == key)).scalar()
     if found is None and key.isascii() and key.isdigit() and len(key) < 10:
@@ -156,6 +156,16 @@ def _question_id(connection: Connection, run_id: str, key: str) -> int:
             f"run {run_id} has no question {key!r}; give its id (such as {', '.join(first)}) or its number from 1"
         )
     return int(found)
+
+
+def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
+    wanted = select(paragraphs).where(paragraphs.c.digest.in_(request.get("paragraphs", ())))
+    known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
+    known_runs = Runs()
+    action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))
+    if not isinstance(action, Reason | Read):
+        raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")
+    return action.prompt
 
 
 def _read(connection: Connection, ids: Sequence[int]) -> Iterator[TracedQuestion]:

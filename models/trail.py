@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -28,8 +28,8 @@ from models.tables import (
     steps,
 )
 
-CHUNK = 100
-"""How many questions are read at once."""
+CHUNK = 20
+"""How many questions are read at once: so few that the transaction isn't idle for long while they are checked."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
 _steps = func.any(bindparam("steps", type_=ARRAY(BigInteger)))
@@ -39,8 +39,7 @@ _digests = func.any(bindparam("digests", type_=ARRAY(Text)))
 def _texts(table: Table, *where: ColumnElement[bool]) -> Select[Any]:
     names = table.columns.keys()
     columns = [column.label(name) for name, column in zip(names, texts(table, names), strict=True)]
-    query: Select[Any] = select(*columns)
-    return query.where(*where)
+    return cast("Select[Any]", select(*columns).where(*where))
 
 
 def _belonging(table: Table) -> Select[Any]:

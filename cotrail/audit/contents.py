@@ -41,8 +41,8 @@ class Contents:
             yield Finding(table=record.table, what="added", digest=digest, detail="it is there twice")
             return
         self._unused[digest] = record.table
-        known = self._paragraph(record.row) if record.table == "paragraphs" else self._shots(record.row)
-        if known != digest:
+        found = self._paragraph(record.row) if record.table == "paragraphs" else self._shots(record.row)
+        if found != digest:
             self._broken.add(digest)
             yield Finding(table=record.table, what="changed", digest=digest, detail="its content has another digest")
 
@@ -59,7 +59,7 @@ class Contents:
             ("demonstrations", references.demonstrations, self._demonstrations.keys()),
         ):
             for digest in digests:
-                if digest not in known and digest not in self._missed:
+                if digest not in known and digest not in self._broken | self._missed:
                     self._missed.add(digest)
                     yield Finding(table=table, what="removed", digest=digest, detail="something refers to it")
 
@@ -95,11 +95,12 @@ class Contents:
 
     def _shots(self, row: Row) -> str:
         try:
-            shots = msgspec.json.decode(text(row, "body"), type=Demonstrations)
+            body = msgspec.json.decode(text(row, "body"))
+            shots = msgspec.convert(body, Demonstrations)
         except msgspec.MsgspecError:
-            shots = Demonstrations()
+            return ""
         self._demonstrations[text(row, "digest")] = shots
-        return shots.digest
+        return shots.digest if _within(body, msgspec.to_builtins(shots)) else ""
 
 
 def references_of_request(step: Row) -> References:
@@ -121,6 +122,15 @@ def references_of_run(run: Row) -> References:
 
 def _digests(given: Iterable[Any]) -> tuple[str, ...]:
     return tuple(digest for digest in given if isinstance(digest, str))
+
+
+def _within(said: Any, known: Any) -> bool:
+    """Whether JSON holds nothing but what is known of it."""
+    if isinstance(said, dict):
+        return all(name in known and _within(value, known[name]) for name, value in said.items())
+    if isinstance(said, list):
+        return len(said) == len(known) and all(map(_within, said, known))
+    return bool(said == known)
 
 
 def _json(value: str | None) -> Any:

@@ -68,10 +68,11 @@ class _RunCheck:
             yield self._of_experiment("removed", "its run refers to it")
         elif run_opened(self.run, self.experiment) != self.run["opened"]:
             yield self._reconfigured()
-        elif self.run["digest"] is not None and not self.asked.ended:
-            yield self._found("it has a digest, and questions of it haven't ended", column="digest")
-        elif self.run["digest"] is not None and not self.sealed and self.asked.sound:
-            yield self._unsealed()
+        elif self.run["digest"] is not None and self.asked.sound:
+            if not self.asked.ended:
+                yield self._found("it has a digest, and questions of it haven't ended", column="digest")
+            elif not self.sealed:
+                yield self._unsealed()
 
     def _reconfigured(self) -> Finding:
         if self.sealed:

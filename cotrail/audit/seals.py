@@ -21,7 +21,7 @@ def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
     return [
         attempt
         for attempt in attempts
-        if number(attempt, "epoch") < epoch
+        if 0 < number(attempt, "epoch") < epoch
         or (number(attempt, "epoch") == epoch and attempt["outcome"] != step["state"])
     ]
 

@@ -122,15 +122,18 @@ class _StepCheck:
             return self._found("steps", "reordered", f"it was step {changed[1]}", column="sequence")
         if changed is not None:
             return self._found("steps", "changed", f"it held {changed[1]!r}", column=changed[0])
-        before = [each for each in self.rows.attempts if number(each, "epoch") < number(self.step, "epoch")]
-        ending = self._ending()
+        ending, last = self._ending(), number(self.step, "epoch")
+        before = [each for each in self.rows.attempts if number(each, "epoch") < last]
         if ending is not None and step_digest(self.step, before) == recorded:
             return self._attempt(ending, "outcome", self.step["state"])
+        # Of a step that was cancelled the last attempt may have ended before, and is covered then.
+        cancelled = self.step["state"] == "cancelled"
         missing = self._missing_epoch()
-        if missing is not None and missing < number(self.step, "epoch"):
+        if self.rows.attempts and missing is not None and (missing < last or cancelled):
             return self._found("attempts", "removed", f"there were {self.step['epoch']}", epoch=missing)
-        detail = "its digest is another one" + (", which covers its earlier attempts too" if before else "")
-        perhaps = ("attempts",) if before or (missing is not None and len(self.rows.attempts) == 0) else ()
+        covered = missing is not None or bool(before) or (cancelled and ending is not None)
+        detail = "its digest is another one" + (", which covers its earlier attempts too" if covered else "")
+        perhaps = ("attempts",) if covered else ()
         return self._found("steps", "changed", detail, perhaps=perhaps)
 
     def _values(self) -> dict[str, Iterable[str | None]]:
@@ -148,7 +151,7 @@ class _StepCheck:
             "kind": ACTIONS,
             "fingerprint": self._fingerprint(),
             "state": ENDED,
-            "epoch": (ending.get("epoch"),),
+            "epoch": (ending["epoch"],) if ending else (),
             "worker": (ending.get("worker"), None),
             "started_at": (ending.get("started_at"), None),
             "finished_at": (ending.get("ended_at"),),

@@ -1,0 +1,158 @@
+"""A question's audit trail as W3C PROV-JSON (https://www.w3.org/submissions/prov-json/).
+
+Entities: the question, paragraphs, what each search found, prompts by their digest, what each step wrote or judged, the
+answer. Activities: steps with their times. Agents: the models, the corpus, cotrail itself.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from cotrail.audit.contents import Contents, references_of_collected, references_of_request
+from cotrail.audit.records import Record, Row, text
+from cotrail.audit.steps import SEARCHES
+
+_AGENTS = {
+    "retrieve": "corpus_revision",
+    "lookup": "knowledge",
+    "reason": "model",
+    "read": "model",
+    "embed": "embedder",
+    "entail": "entailer",
+}
+"""What carries out each kind of step, by the column of its run that says which."""
+
+
+def provenance(records: Iterable[Record]) -> dict[str, Any]:
+    """The PROV-JSON document of the one question among these records, which are a store's."""
+    document = _Document()
+    for record in records:
+        document.take(record)
+    return document.end()
+
+
+class _Document:
+    """The document so far: PROV's elements and relations, each by its name."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, dict[str, dict[str, Any]]] = {}
+        self._contents = Contents()
+        self._run: Row = {}
+        self._question: Row = {}
+        self._texts: dict[str, str] = {}
+        self._last = ""
+
+    def take(self, record: Record) -> None:
+        """Takes in the next record."""
+        row = record.row
+        match record.table:
+            case "runs":
+                self._take_run(row)
+            case "paragraphs":
+                list(self._contents.take(record))
+                self._element(
+                    "entity", f"paragraph/{row['digest']}", "Paragraph", label=row["title"], value=row["text"]
+                )
+            case "demonstrations":
+                list(self._contents.take(record))
+                self._element("entity", f"demonstrations/{row['digest']}", "Demonstrations")
+            case "questions":
+                self._question = row
+                self._element("entity", self._asked, "Question", label=row["key"], value=row["text"])
+            case "steps":
+                self._take_step(row)
+            case "paragraph_sets":
+                self._relate("hadMember", collection=f"found/{row['step_id']}", entity=f"paragraph/{row['digest']}")
+
+    def end(self) -> dict[str, Any]:
+        """The document, with the answer that the steps led to."""
+        answer = self._question["answer"]
+        if answer is not None:
+            name = f"answer/{self._question['id']}"
+            self._element("entity", name, "Answer", value=answer, digest=self._question["digest"])
+            used = [f"paragraph/{digest}" for digest in references_of_collected(self._question).paragraphs]
+            self._derive(name, [self._asked, *([self._last] if self._last else []), *used])
+        return {"prefix": {"cotrail": "urn:cotrail:"}, **self._parts}
+
+    @property
+    def _asked(self) -> str:
+        return f"question/{self._question['id']}"
+
+    def _take_run(self, run: Row) -> None:
+        self._run = run
+        settings = {name: run[name] for name in ("system", "system_version", "settings", "profile", "seed")}
+        self._element("entity", f"run/{run['id']}", "prov:Plan", label=run["id"], digest=run["opened"], **settings)
+        software = msgspec.json.decode(text(run, "provenance")).get("cotrail")
+        self._element("agent", "agent/cotrail", "prov:SoftwareAgent", label=f"cotrail {software}")
+
+    def _take_step(self, step: Row) -> None:
+        """The activity, who carried it out, what it used and what it made."""
+        name = f"step/{step['id']}"
+        said = {
+            key: step[key] for key in ("sequence", "kind", "state", "fingerprint", "digest", "worker", "adopted_from")
+        }
+        self._element("activity", name, "Step", **said)
+        times = {"prov:startTime": step["started_at"], "prov:endTime": step["finished_at"]}
+        self._parts["activity"][_name(name)] |= {key: value for key, value in times.items() if value is not None}
+        carried_out_by = _AGENTS[text(step, "kind")]
+        self._element("agent", f"agent/{carried_out_by}", "prov:SoftwareAgent", label=self._run[carried_out_by])
+        for agent in (carried_out_by, "cotrail"):
+            self._relate("wasAssociatedWith", activity=name, agent=f"agent/{agent}", plan=f"run/{self._run['id']}")
+        used = self._used(step)
+        for entity in used:
+            self._relate("used", activity=name, entity=entity)
+        if step["result"] is not None:
+            self._take_result(step, name, used)
+
+    def _take_result(self, step: Row, activity: str, used: list[str]) -> None:
+        result = msgspec.json.decode(text(step, "result"))
+        if step["kind"] in SEARCHES:
+            made = f"found/{step['id']}"
+            self._element("entity", made, "prov:Collection", digest=result["digest"])
+        else:
+            made = f"result/{step['id']}"
+            self._element("entity", made, "Result", value=result.get("text", text(step, "result")))
+        self._relate("wasGeneratedBy", entity=made, activity=activity)
+        self._derive(made, used)
+        self._last = made
+        if "text" in result:
+            self._texts[result["text"]] = made
+
+    def _used(self, step: Row) -> list[str]:
+        """What a step was given: of a prompt, that is the prompt, which was made of the rest."""
+        request, referred = msgspec.json.decode(text(step, "request")), references_of_request(step)
+        sentences = [self._texts[said] for said in request.get("sentences", ()) if said in self._texts]
+        prompt = self._contents.prompt(step)
+        if prompt is not None:
+            name = f"prompt/{prompt.digest}"
+            self._element("entity", name, "Prompt", value=prompt.render())
+            parts = [f"paragraph/{digest}" for digest in referred.paragraphs[: len(prompt.paragraphs)]]
+            shots = [f"demonstrations/{digest}" for digest in referred.demonstrations]
+            self._derive(name, [self._asked, *shots, *parts, *sentences])
+            return [name]
+        searched = request.get("query") or request.get("text") or request.get("hypothesis")
+        asked = self._texts.get(searched, self._asked)
+        return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
+
+    def _derive(self, made: str, used: Iterable[str]) -> None:
+        for entity in used:
+            self._relate("wasDerivedFrom", generatedEntity=made, usedEntity=entity)
+
+    def _element(self, part: str, name: str, kind: str, **attributes: str | None) -> None:
+        known = {
+            f"prov:{key}" if key in ("label", "value") else f"cotrail:{key}": value
+            for key, value in attributes.items()
+            if value is not None
+        }
+        kind = kind if ":" in kind else f"cotrail:{kind}"
+        element = {"prov:type": {"$": kind, "type": "prov:QUALIFIED_NAME"}, **known}
+        self._parts.setdefault(part, {})[_name(name)] = element
+
+    def _relate(self, relation: str, **ends: str) -> None:
+        relations = self._parts.setdefault(relation, {})
+        relations[f"_:{relation}{len(relations) + 1}"] = {f"prov:{end}": _name(name) for end, name in ends.items()}
+
+
+def _name(local: str) -> str:
+    return f"cotrail:{local}"

@@ -128,6 +128,9 @@ class _StepCheck:
             return self._attempt(ending, "outcome", self.step["state"])
         # Of a step that was cancelled the last attempt may have ended before, and is covered then.
         cancelled = self.step["state"] == "cancelled"
+        added = next((finding for finding in self._epochs() if finding.what == "added"), None)
+        if added is not None:
+            return added
         missing = self._missing_epoch()
         if self.rows.attempts and missing is not None and (missing < last or cancelled):
             return self._found("attempts", "removed", f"there were {self.step['epoch']}", epoch=missing)

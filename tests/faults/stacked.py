@@ -12,6 +12,8 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, text
 
+from cotrail.audit.verifying import verify
+from models.trail import read_trail
 from tasks.settings import Settings
 from tests.conftest import remove
 from workers.stack import Stack
@@ -74,7 +76,7 @@ def process(cotrail: Cotrail, name: str) -> psutil.Process:
 
 
 def is_as_undisturbed(engine: Engine, run: str, undisturbed: list[Any]) -> None:
-    """The very steps of the undisturbed run; each has one execution that counts, and none is there twice."""
+    """The very steps of the undisturbed run: each has one execution that counts, none is there twice, all are sealed."""
     assert steps_of(engine, run) == undisturbed
     counting = """
         SELECT count(*) FROM steps LEFT JOIN attempts ON step_id = id AND outcome = 'finished'
@@ -88,3 +90,5 @@ def is_as_undisturbed(engine: Engine, run: str, undisturbed: list[Any]) -> None:
         ) AS doubled
     """
     assert count(engine, run, twice) == 0
+    with engine.connect() as connection:
+        assert verify(read_trail(connection, run)).findings == ()

@@ -73,12 +73,30 @@ def smollm2() -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="session")
 def database(servers: Settings) -> str:
     """The URL of a database that nothing else uses."""
+    return _made(servers, "by_hand")
+
+
+@pytest.fixture(scope="session")
+def store(servers: Settings) -> Iterator[Engine]:
+    """A database with the runs of `recorded`; tests change it only in transactions that they roll back."""
+    from tests.integration.recorded import record
+
+    engine = connect(_made(servers, "recorded"))
+    try:
+        record(engine)
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _made(servers: Settings, name: str) -> str:
+    """The URL of a new database."""
     url = make_url(servers.database)
     server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with server.connect() as connection:
-        connection.execute(text("CREATE DATABASE by_hand"))
+        connection.execute(text(f"CREATE DATABASE {name}"))
     server.dispose()
-    own = url.set(database="by_hand").render_as_string(hide_password=False)
+    own = url.set(database=name).render_as_string(hide_password=False)
     migrate(own)
     return own
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, create_engine, select, text, update
+from sqlalchemy import Connection, Engine, select, text, update
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
 from cotrail.actions import ACTIONS
@@ -22,31 +21,11 @@ from cotrail.audit.records import Record, read_record, write_record
 from cotrail.audit.seals import earlier_attempts, step_digest
 from cotrail.audit.verifying import verify
 from cotrail.errors import BundleError, InputError
-from models.database import connect, migrate
 from models.seals import step_digest as sealing
 from models.seals import texts
 from models.tables import AttemptOutcome, Base, QuestionStatus, RunState, StepState, attempts, steps
 from models.trail import read_trail
-from tasks.settings import Settings
-from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND, record
-
-
-@pytest.fixture(scope="module")
-def store(servers: Settings) -> Iterator[Engine]:
-    """A database of its own with the runs of `recorded`; tests change it in transactions that they roll back."""
-    url = make_url(servers.database)
-    server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.execute(text("CREATE DATABASE trail"))
-    server.dispose()
-    own = url.set(database="trail").render_as_string(hide_password=False)
-    migrate(own)
-    engine = connect(own)
-    try:
-        record(engine)
-        yield engine
-    finally:
-        engine.dispose()
+from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND
 
 
 def verified(connection: Connection, run: str) -> Verification:

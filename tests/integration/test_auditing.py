@@ -1,0 +1,145 @@
+"""`cotrail audit` as a person uses it, and the worked example of its page as an outsider does."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prov.model import ProvDocument
+from sqlalchemy import Engine, text
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from cotrail.audit.bundles import zstd
+from models.seals import amending
+from tasks.settings import settings
+from tests.integration.recorded import FIRST, OPEN, PARALLEL, PLAIN, SECOND
+
+Cotrail = Callable[..., Result]
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+
+
+@pytest.fixture
+def cotrail(store: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cotrail:
+    """The command line in this process, on the store and in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", store.url.render_as_string(hide_password=False))
+    settings.cache_clear()
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def digest_of(store: Engine, run: str) -> str:
+    with store.connect() as connection:
+        return str(connection.execute(text("SELECT digest FROM runs WHERE id = :run"), {"run": run}).scalar_one())
+
+
+def test_verifying_says_what_was_checked_and_the_digest(store: Engine, cotrail: Cotrail) -> None:
+    said = cotrail("audit", "verify", SECOND)
+    assert said.exit_code == 0
+    assert "2 questions, 14 steps" in said.stdout
+    assert "All of it is as it was recorded." in said.stdout
+    assert f"digest {digest_of(store, SECOND)}" in said.stdout
+    shown = " ".join(cotrail("show", SECOND).stdout.split())
+    assert digest_of(store, SECOND) in shown
+
+
+def test_what_is_not_sealed_yet_is_said(cotrail: Cotrail) -> None:
+    said = cotrail("audit", "verify", OPEN).stdout
+    assert "Not sealed yet, as they haven't ended: 3 questions and 3 steps." in said
+    assert "digest" not in said
+
+
+def test_a_digest_that_was_noted_down_is_held_against_the_run(store: Engine, cotrail: Cotrail) -> None:
+    noted = digest_of(store, FIRST)
+    assert cotrail("audit", "verify", FIRST, "--digest", noted).exit_code == 0
+    other = cotrail("audit", "verify", SECOND, "--digest", noted)
+    assert other.exit_code == 1
+    assert f"{noted} was noted down" in other.stdout
+
+
+def test_a_change_is_named_and_the_exit_code_says_so(store: Engine, cotrail: Cotrail) -> None:
+    change = (
+        "UPDATE paragraph_sets SET query = 'x' WHERE rank = 2 AND step_id = (SELECT min(step_id) FROM paragraph_sets)"
+    )
+    with store.begin() as connection:
+        [query] = connection.execute(
+            text(change.replace("UPDATE paragraph_sets SET query = 'x'", "SELECT query FROM paragraph_sets"))
+        ).scalars()
+        amending(connection)
+        connection.execute(text(change))
+    try:
+        said = cotrail("audit", "verify", PLAIN)
+        found = json.loads(cotrail("audit", "verify", PLAIN, "--json").stdout)["findings"]
+    finally:
+        with store.begin() as connection:
+            amending(connection)
+            connection.execute(text(change.replace("'x'", ":query")), {"query": query})
+    assert said.exit_code == 1
+    assert f"paragraph_sets: question q0, step 0, rank 2, column query: changed: its step says {query!r}" in said.stdout
+    assert [(each["table"], each["rank"]) for each in found] == [("paragraph_sets", 2)]
+
+
+def test_a_bundle_needs_no_database(cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cotrail("audit", "export", PLAIN).exit_code == 0
+    again = cotrail("audit", "export", PLAIN)
+    assert again.exit_code != 0
+    assert "never overwritten" in str(again.exception)
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    settings.cache_clear()
+    said = cotrail("audit", "verify", f"{PLAIN}.audit.jsonl.zst")
+    assert said.exit_code == 0
+    assert "All of it is as it was recorded." in said.stdout
+
+
+def test_a_prompt_is_named_by_its_question_or_by_its_id(store: Engine, cotrail: Cotrail) -> None:
+    with store.connect() as connection:
+        query = (
+            "SELECT steps.id, result->>'prompt_digest' FROM steps JOIN questions ON questions.id = question_id "
+            "WHERE steps.run_id = :run AND key = 'q1' AND sequence = 3"
+        )
+        step, digest = connection.execute(text(query), {"run": FIRST}).one()
+    by_question = cotrail("audit", "prompt", FIRST, "q1", 3).stdout_bytes
+    assert hashlib.sha256(by_question).hexdigest() == digest
+    assert cotrail("audit", "prompt", step).stdout_bytes == by_question
+    assert "RUN QUESTION STEP" in str(cotrail("audit", "prompt", FIRST, "q1").exception)
+
+
+@pytest.mark.parametrize("run", [PLAIN, PARALLEL, SECOND])
+def test_a_question_as_prov_json_is_what_another_library_reads(cotrail: Cotrail, run: str) -> None:
+    written = cotrail("audit", "export", run, "--question", "q1", "--format", "prov").stdout
+    document: Any = ProvDocument.deserialize(content=written, format="json")
+    read = json.loads(document.serialize(format="json"))
+    said = json.loads(written)
+    assert {part: len(members) for part, members in read.items()} == {part: len(m) for part, m in said.items()}
+    assert all(step["prov:startTime"] < step["prov:endTime"] for step in said["activity"].values())
+    steps = {each["prov:activity"] for each in said["wasGeneratedBy"].values()}
+    assert steps == said["activity"].keys()
+    named = {
+        end
+        for part, each in said.items()
+        if part not in ("prefix", "entity", "activity", "agent")
+        for ends in each.values()
+        for end in ends.values()
+    }
+    assert named <= said["entity"].keys() | said["activity"].keys() | said["agent"].keys()
+
+
+def test_the_worked_example_of_the_page_computes_the_digest_of_the_run(
+    store: Engine, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    [script] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "digests.py").write_text(script)
+    for run in (PLAIN, PARALLEL, SECOND):
+        cotrail("audit", "export", run, "--output", "bundle")
+        lines = zstd.decompress((tmp_path / "bundle").read_bytes())
+        (tmp_path / "bundle").unlink()
+        done = subprocess.run([sys.executable, "digests.py"], input=lines, capture_output=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout.decode().split()[-1] == digest_of(store, run)

@@ -139,7 +139,7 @@ class _Document:
         for entity in used:
             self._relate("wasDerivedFrom", generatedEntity=made, usedEntity=entity)
 
-    def _element(self, part: str, name: str, kind: str, **attributes: str | None) -> None:
+    def _element(self, part: str, name: str, kind: str, /, **attributes: str | None) -> None:
         known = {
             f"prov:{key}" if key in ("label", "value") else f"cotrail:{key}": value
             for key, value in attributes.items()
@@ -150,8 +150,11 @@ class _Document:
         self._parts.setdefault(part, {})[_name(name)] = element
 
     def _relate(self, relation: str, **ends: str) -> None:
+        """Adds a relation, unless it is there: two steps may have had the same prompt."""
         relations = self._parts.setdefault(relation, {})
-        relations[f"_:{relation}{len(relations) + 1}"] = {f"prov:{end}": _name(name) for end, name in ends.items()}
+        said = {f"prov:{end}": _name(name) for end, name in ends.items()}
+        if said not in relations.values():
+            relations[f"_:{relation}{len(relations) + 1}"] = said
 
 
 def _name(local: str) -> str:

@@ -113,7 +113,9 @@ def test_a_prompt_is_named_by_its_question_or_by_its_id(store: Engine, cotrail: 
 
 @pytest.mark.parametrize("run", [PLAIN, PARALLEL, SECOND])
 def test_a_question_as_prov_json_is_what_another_library_reads(cotrail: Cotrail, run: str) -> None:
-    written = cotrail("audit", "export", run, "--question", "q1", "--format", "prov").stdout
+    exported = cotrail("audit", "export", run, "--question", "q1", "--format", "prov")
+    assert exported.exit_code == 0, exported.exception
+    written = exported.stdout
     document: Any = ProvDocument.deserialize(content=written, format="json")
     read = json.loads(document.serialize(format="json"))
     said = json.loads(written)

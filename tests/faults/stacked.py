@@ -76,7 +76,7 @@ def process(cotrail: Cotrail, name: str) -> psutil.Process:
 
 
 def is_as_undisturbed(engine: Engine, run: str, undisturbed: list[Any]) -> None:
-    """The very steps of the undisturbed run: each has one execution that counts, none is there twice, all are sealed."""
+    """The very steps of the undisturbed run: each has one execution that counts, none is there twice, all verify."""
     assert steps_of(engine, run) == undisturbed
     counting = """
         SELECT count(*) FROM steps LEFT JOIN attempts ON step_id = id AND outcome = 'finished'

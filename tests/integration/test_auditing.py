@@ -15,7 +15,8 @@ from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from cotrail.audit.bundles import zstd
+from cotrail.audit.bundles import read_bundle
+from cotrail.audit.records import write_record
 from models.seals import amending
 from tasks.settings import settings
 from tests.integration.recorded import FIRST, OPEN, PARALLEL, PLAIN, SECOND
@@ -140,7 +141,7 @@ def test_the_worked_example_of_the_page_computes_the_digest_of_the_run(
     (tmp_path / "digests.py").write_text(script)
     for run in (PLAIN, PARALLEL, SECOND):
         cotrail("audit", "export", run, "--output", "bundle")
-        lines = zstd.decompress((tmp_path / "bundle").read_bytes())
+        lines = b"".join(map(write_record, read_bundle(tmp_path / "bundle")))
         (tmp_path / "bundle").unlink()
         done = subprocess.run([sys.executable, "digests.py"], input=lines, capture_output=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr.decode()

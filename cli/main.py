@@ -19,6 +19,7 @@ from cli import (
     demonstrating,
     experiment,
     exporting,
+    forking,
     knowledge,
     replaying,
     reporting,
@@ -88,6 +89,7 @@ app.add_typer(data.data, rich_help_panel=_WORK)
 app.add_typer(demonstrating.demonstrations, rich_help_panel=_WORK)
 app.add_typer(knowledge.knowledge, rich_help_panel=_WORK)
 app.command(rich_help_panel=_WORK)(submitting.submit)
+app.command(rich_help_panel=_WORK)(forking.fork)
 app.add_typer(experiment.experiment, rich_help_panel=_WORK)
 app.command(rich_help_panel=_WORK)(running.watch)
 app.command(rich_help_panel=_WORK)(control.pause)

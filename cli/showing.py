@@ -79,6 +79,11 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     """What was run, as names and values for a reader."""
     yield "submitted", local(record.created_at)
     yield "priority", str(record.priority)
+    if record.origin:
+        yield (
+            "origin",
+            f"{record.origin}, forked {f'at {record.forked_at}' if record.forked_at else 'where it differs'}",
+        )
     yield "system", f"{record.system}, version {record.system_version}"
     for name, value in flat(record.settings):
         yield f"  {name}", value

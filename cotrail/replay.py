@@ -32,12 +32,14 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """A step that was recorded; `outcome` is None while nobody has finished it.
 
     A step whose stored result can't be read any more is recorded with `unreadable` saying why.
+    given: whether it was taken over from another run whatever the code would have asked for: only its kind must agree.
     """
 
     kind: str
     fingerprint: str
     outcome: Outcome | None = None
     unreadable: str | None = None
+    given: bool = False
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -88,6 +90,15 @@ def advance(system: Callable[[], System], history: Sequence[Recorded], binding: 
     except Exception as error:
         raise _broken(error) from error
     return following
+
+
+def agreement(system: Callable[[], System], history: Sequence[Recorded], binding: Binding) -> int:
+    """How many of these steps, from the first one on, the code still asks for as they are recorded."""
+    try:
+        advance(system, history, binding)
+    except ReplayMismatchError as error:
+        return error.sequence
+    return len(history)
 
 
 def _replay(running: System, history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
@@ -159,7 +170,7 @@ def _compare(step: Step, record: Recorded) -> None:
     yielded = f"{kind(step.action)} {step.fingerprint[:12]}"
     if kind(step.action) != record.kind:
         raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {yielded}")
-    if step.fingerprint != record.fingerprint:
+    if step.fingerprint != record.fingerprint and not record.given:
         raise ReplayMismatchError(step.sequence, _describe(record), f"the same kind with another input, {yielded}")
     if record.unreadable is not None:
         raise ReplayMismatchError(step.sequence, f"a result that can't be read ({record.unreadable})", yielded)

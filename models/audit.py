@@ -77,7 +77,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 class StepCounts(Struct, frozen=True, kw_only=True):
     """The steps of one kind in a run.
 
-    adopted: those of the finished whose result another run of the experiment computed, tokens and time included.
+    adopted: those of them whose result another run computed, tokens and time included.
     due: those of open questions that a worker could take now; busy: some worker holds a step, of any kind and run.
     """
 

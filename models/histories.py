@@ -13,6 +13,10 @@ from cotrail.paragraphs import Hit, Paragraph
 from cotrail.replay import Recorded
 from models.tables import StepState, paragraph_sets, paragraphs, questions, steps
 
+FORK, GIVEN = "fork", "fork, as given"
+"""Who counts as the worker of a step that a fork took over: one that the fork's settings would have asked for just so,
+and one that was taken over whatever they would have asked for."""
+
 SEARCHES = ("retrieve", "lookup")
 """The kinds of steps that find paragraphs."""
 
@@ -46,6 +50,7 @@ RECORD = (
     steps.c.state,
     steps.c.result,
     steps.c.failure,
+    steps.c.worker,
     case((steps.c.kind.in_(SEARCHES), _HITS)).label("hits"),
 )
 """What `recorded` reads of a step."""
@@ -82,7 +87,7 @@ def _history(rows: Sequence[RowMapping]) -> History:
 
 def recorded(row: RowMapping) -> Recorded:
     """A row of the columns `RECORD` as the replay driver takes it."""
-    common = {"kind": row["kind"], "fingerprint": row["fingerprint"]}
+    common = {"kind": row["kind"], "fingerprint": row["fingerprint"], "given": row["worker"] == GIVEN}
     try:
         match row["state"]:
             case StepState.FINISHED:

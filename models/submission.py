@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, Text, bindparam, func, select, update
+from sqlalchemy import Connection, Engine, Row, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.actions import Binding
@@ -14,7 +14,7 @@ from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from models.advancing import advance_questions, lock_questions
 from models.contents import CHUNK, save_demonstrations, save_paragraphs
-from models.rows import insert_computed, recordset
+from models.rows import Rows, insert_computed, recordset
 from models.runs import Runs
 from models.seals import question_opened, run_opened
 from models.tables import StepState, questions, runs
@@ -30,6 +30,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     experiment, cell: the experiment that the run is part of, which must be open, and what names the run in it.
     reuse: whether the run's steps and those of the experiment's other runs that reuse are adopted from one another.
     priority: runs with a higher one have their questions admitted first.
+    origin, forked_at: the run that it is forked from, and the point that was named.
     """
 
     id: str
@@ -48,13 +49,17 @@ class Submission(Struct, frozen=True, kw_only=True):
     cell: str | None = None
     reuse: bool = False
     priority: int = 0
+    origin: str | None = None
+    forked_at: str | None = None
 
 
 _NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
 _OPEN_RUN = update(runs).where(runs.c.id == bindparam("run")).values(opened=run_opened()).returning(runs.c.opened)
 _asked = recordset(*(questions.c[name] for name in QUESTION_OPENED))
 _opened = bindparam("opened", type_=Text)
-_NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_asked, _opened)).returning(questions.c.id)
+_NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_asked, _opened)).returning(
+    questions.c.id, questions.c.position, questions.c.opened
+)
 
 
 def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) -> str:
@@ -65,23 +70,35 @@ def submit(engine: Engine, submission: Submission, asked: Sequence[Question]) ->
     known = Runs()
     with engine.begin() as connection:
         # First of all: who submits the same cell at once waits here, and then finds this run.
-        row = _run_row(submission) | {"size": len(asked), "opened": ""}
-        if connection.execute(_NEW_RUN, row).scalar() is None:
+        opened = record_run(connection, submission, len(asked))
+        if opened is None:
             of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
             return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
-        opened = connection.execute(_OPEN_RUN, {"run": submission.id}).scalar_one()
-        save_demonstrations(connection, {shots.digest: shots for shots in submission.shots.values()})
         _save_pinned(connection, asked)
         for start in range(0, len(asked), CHUNK):
             rows = [
                 _question_row(submission.id, position, question)
                 for position, question in enumerate(asked[start : start + CHUNK], start=start)
             ]
-            ids = connection.execute(_NEW_QUESTIONS, {"rows": rows, "opened": opened}).scalars().all()
-            locked = lock_questions(connection, ids)
+            recorded = record_questions(connection, rows, opened)
+            locked = lock_questions(connection, [each.id for each in recorded])
             advance_questions(connection, known, locked, send=False, state=StepState.WAITING)
         connection.execute(select(func.pg_notify(WAKE, submission.id)))
     return submission.id
+
+
+def record_run(connection: Connection, submission: Submission, size: int) -> str | None:
+    """Records a run without its questions; returns the digest of its configuration, None where its cell has a run."""
+    row = _run_row(submission) | {"size": size, "opened": ""}
+    if connection.execute(_NEW_RUN, row).scalar() is None:
+        return None
+    save_demonstrations(connection, {shots.digest: shots for shots in submission.shots.values()})
+    return str(connection.execute(_OPEN_RUN, {"run": submission.id}).scalar_one())
+
+
+def record_questions(connection: Connection, rows: Rows, opened: str) -> Sequence[Row[tuple[int, int, str]]]:
+    """Records questions of a run that was opened so; returns each one's id, its position and its digest."""
+    return connection.execute(_NEW_QUESTIONS, {"rows": rows, "opened": opened}).all()
 
 
 def _save_pinned(connection: Connection, asked: Sequence[Question]) -> None:
@@ -98,6 +115,8 @@ def _run_row(submission: Submission) -> dict[str, Any]:
         "cell": submission.cell,
         "reuse": submission.reuse,
         "priority": submission.priority,
+        "origin": submission.origin,
+        "forked_at": submission.forked_at,
         "system": submission.system,
         "system_version": submission.system_version,
         "settings": submission.settings,

@@ -46,8 +46,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
         several chains it is.
     compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
         they were compared with; embedded, entailed: what was found.
-    attempts: how many executions there were, this one included; adopted: whether another run of the experiment computed
-        the result.
+    attempts: how many executions there were, this one included; adopted: whether another run computed the result.
     """
 
     sequence: int

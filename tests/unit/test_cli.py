@@ -35,7 +35,7 @@ from tests.conftest import wait_until
 ROOT = Path(__file__).parents[2]
 DEMONSTRATION = '# METADATA: {"qid": "d"}\nWikipedia Title: T\nText.\n\nQ: Who?\nA: X did. So the answer is: X.\n'
 COMMANDS = (  # noqa: SIM905
-    "up down stack demo index data knowledge demonstrations submit experiment watch pause resume retry "
+    "up down stack demo index data knowledge demonstrations submit fork experiment watch pause resume retry "
     "prioritize cancel runs show trace replay score rethink rethinking annotate export report"
 ).split()
 

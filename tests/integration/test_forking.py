@@ -13,7 +13,7 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from cli.fork_request import read_changes
-from cotrail.actions import Failure
+from cotrail.actions import ACTIONS, Embed, Embedded, Entail, Entailed, Failure, Reason
 from cotrail.audit.digests import head_of
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.forking import Point
@@ -23,15 +23,15 @@ from models.advancing import Dispatch
 from models.audit import read_run
 from models.control import cancel
 from models.forking import Forked, fork
-from models.ledger import Ledger
+from models.ledger import Claim, Completion, Ledger
 from models.replaying import replay_run
 from models.retrying import retry
 from models.seals import step_digest
-from models.submission import Submission
+from models.submission import Submission, submit
 from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
 from tasks.settings import settings
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
+from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 
 ORIGIN, FORK = "costless", "fork"
 KINDS = ["retrieve", "reason", "retrieve", "reason", "retrieve", "reason", "read"]
@@ -302,6 +302,65 @@ def test_of_steps_under_way_together_only_those_before_the_first_open_one_are_ta
     cancel(engine, ORIGIN)
     assert carry_out(engine, ledger) == 2
     is_whole(query, FORK)
+
+
+def rethinking(**changes: Any) -> Submission:
+    """Rethinking of three chains over a corpus."""
+    spec = find_system("rethinking")
+    usual = sampling(3)
+    return replace(
+        usual,
+        system=spec.name,
+        system_version=spec.version,
+        settings=msgspec.to_builtins(spec.settings(**{"chains": 3, "retrieval_count": 2, "function": 2} | changes)),
+        corpus="costless",
+        binding=replace(usual.binding, embedder="e", entailer="n"),
+        embedder_name="e",
+        entailer_name="n",
+    )
+
+
+def weighed(claim: Claim) -> Completion:
+    """How a step of rethinking ends."""
+    match claim.action:
+        case Embed(sentences=written, paragraphs=shown):
+            return completed(claim, Embedded(similarities=((0.9,) * (len(shown) or len(written)),) * len(written)))
+        case Entail():
+            sure = 0.98 if "Town 0" in claim.action.hypothesis else 0.7
+            return completed(claim, Entailed(entailment=sure, neutral=1 - sure, contradiction=0.0))
+        case Reason(sample=int(number)):
+            text = f"Town {number} has a bridge. So the answer is {'yes' if number else 'no'}."
+            return completed(claim, replace(executed(claim), text=text, raw=text))
+    return completed(claim)
+
+
+def rethink(engine: Engine, ledger: Ledger) -> int:
+    """Carries out what is open; returns how many steps that were."""
+    done = 0
+    messages = [message for kind in ACTIONS for message in unsent(engine, kind)]
+    while messages:
+        claims = [claim for claim in ledger.claim(messages) if claim is not None]
+        done += len(claims)
+        messages = [m for following in ledger.commit([weighed(claim) for claim in claims]) for m in following]
+    return done
+
+
+def test_a_run_of_chains_and_evidence_is_weighed_anew_and_goes_on_with_a_variant(
+    engine: Engine, ledger: Ledger, query: Query
+) -> None:
+    submit(engine, rethinking(), ask(1))
+    steps_taken = rethink(engine, ledger)
+    assert {row["kind"] for row in query(select(steps.c.kind))} == {"reason", "retrieve", "embed", "entail"}
+    alone = replace(rethinking(voting=False), id=FORK, origin=ORIGIN)
+    assert fork(engine, alone, None).adopted == steps_taken
+    answers = query(select(questions.c.run_id, questions.c.answer).order_by(questions.c.id))
+    assert [row["answer"] for row in answers] == ["yes", "no"]
+    further = replace(rethinking(variant="selection"), id="further", origin=ORIGIN)
+    assert fork(engine, further, None).adopted == steps_taken
+    assert rethink(engine, ledger) > 0
+    for run in (FORK, "further"):
+        is_whole(query, run)
+        assert agrees(engine, run)
 
 
 @pytest.fixture

@@ -11,13 +11,15 @@ from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.actions import Failure
-from cotrail.errors import CorpusChangedError, TransientStepError
+from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
 from models.admission import admit
 from models.advancing import Dispatch
 from models.control import cancel, pause, resume
+from models.forking import fork
 from models.ledger import Claim, Ledger
 from models.retrying import retry
 from models.submission import submit
+from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState
 from models.upkeep import expire_leases
 from tests.integration.stepping import LEASE, ask, completed, run_to_end
 
@@ -123,6 +125,7 @@ def fail_and_retry(world: World) -> None:
 def give_back(world: World) -> None:
     world.ledger.release([world.claim()])
     world.ledger.retry(world.claim(), TransientStepError("later"), 0)
+    world.ledger.hold(world.claim(), UnavailableError("away"), 0)
 
 
 def block_and_resume(world: World) -> None:
@@ -160,6 +163,14 @@ def pause_and_cancel(world: World) -> None:
     cancel(world.engine, world.run)
 
 
+def take_over(world: World) -> None:
+    [reason] = world.ledger.commit([completed(world.claim())])[0]
+    [claim] = world.ledger.claim([reason])
+    [following] = world.ledger.commit([completed(claim, Failure(type="EmptyGenerationError", message="nothing"))])
+    run_to_end(world.ledger, following)
+    fork(world.engine, replace(submission(), id="fork", origin=world.run), 3)
+
+
 SCENARIOS = (
     finish,
     fail_and_retry,
@@ -169,6 +180,7 @@ SCENARIOS = (
     give_up,
     wait_for_a_twin,
     pause_and_cancel,
+    take_over,
 )
 
 
@@ -180,3 +192,11 @@ def test_every_change_of_state_is_in_the_diagrams_and_every_arrow_is_seen(
         scenario(world)
         assert seen() <= drawn(), f"an arrow is missing that {scenario.__name__} takes"
     assert drawn() - seen() == set()
+
+
+def test_every_state_that_there_is_is_in_its_diagram() -> None:
+    states = (RunState, QuestionStatus, StepState, [*AttemptOutcome, NULL])
+    reached = {(column, after) for column, _, after in drawn()}
+    assert reached == {
+        (column, state) for column, of_column in zip(COLUMNS, states, strict=True) for state in of_column
+    }

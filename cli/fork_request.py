@@ -43,6 +43,7 @@ def prepare_fork(record: RunRecord, shots: Shots, changes: Mapping[str, Any], at
     needs = needs_of(spec, configured)
     if needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
+    kept = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
     submission = compose(
         request,
         spec=spec,
@@ -50,7 +51,7 @@ def prepare_fork(record: RunRecord, shots: Shots, changes: Mapping[str, Any], at
         needs=needs,
         retriever=None,
         shots=make_shots(needs, _source(record, shots, needs), shots.get(AnswerForm.TITLES, Demonstrations())),
-        provenance={**record.provenance, "set": dict(changes)},
+        provenance={**kept, "set": dict(changes)},
         today=date.today(),
     )
     return replace(

@@ -1,6 +1,7 @@
 """`cotrail fork` on a real store: what is taken over, what is computed, and that the record is whole."""
 
 import json
+import platform
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -313,6 +314,7 @@ def rethinking(**changes: Any) -> Submission:
         system=spec.name,
         system_version=spec.version,
         settings=msgspec.to_builtins(spec.settings(**{"chains": 3, "retrieval_count": 2, "function": 2} | changes)),
+        shots=submission().shots,
         corpus="costless",
         binding=replace(usual.binding, embedder="e", entailer="n"),
         embedder_name="e",
@@ -400,6 +402,7 @@ def test_the_command_says_what_is_taken_over_and_show_names_the_origin(
     record, before = changed(query, said["run"]), changed(query, ORIGIN)
     same = {"system", "dataset", "corpus", "corpus_revision", "profile", "temperature"}
     assert {name: record[name] for name in same} == {name: before[name] for name in same}
+    assert record["provenance"]["python"] == platform.python_version()
     assert (record["model"] == before["model"]) == ("model=other" not in options)
     assert record["settings"]["retrieval"]["retrieval_count"] == (6 if "--at" in options else 4)
     at = "at 3" if "--at" in options else "where it differs"

@@ -43,7 +43,7 @@ def prepare_fork(record: RunRecord, shots: Shots, changes: Mapping[str, Any], at
     needs = needs_of(spec, configured)
     if needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
-    kept = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
+    kept: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
     submission = compose(
         request,
         spec=spec,

@@ -80,10 +80,7 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "submitted", local(record.created_at)
     yield "priority", str(record.priority)
     if record.origin:
-        yield (
-            "origin",
-            f"{record.origin}, forked {f'at {record.forked_at}' if record.forked_at else 'where it differs'}",
-        )
+        yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
     yield "system", f"{record.system}, version {record.system_version}"
     for name, value in flat(record.settings):
         yield f"  {name}", value
@@ -101,12 +98,15 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
             yield name, identity
     for note in record.provenance.get(INSTEAD, ()):
         yield "instead", note
-    software = [f"cotrail {record.provenance.get('cotrail')}", f"Python {record.provenance.get('python')}"]
-    if git := record.provenance.get("git"):
-        software.append(f"git {git[:12]}{'+changes' if git.endswith('+changes') else ''}")
-    yield "software", ", ".join(software)
-    if record.digest:
-        yield "digest", record.digest
+    yield "software", _software(record.provenance)
+    yield "digest", record.digest or "none until all questions have ended"
+
+
+def _software(provenance: dict[str, Any]) -> str:
+    versions = [f"cotrail {provenance.get('cotrail')}", f"Python {provenance.get('python')}"]
+    if git := provenance.get("git"):
+        versions.append(f"git {git[:12]}{'+changes' if git.endswith('+changes') else ''}")
+    return ", ".join(versions)
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

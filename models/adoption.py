@@ -40,7 +40,7 @@ from cotrail.actions import Result
 from models.advancing import Dispatch
 from models.histories import RECORD, recorded
 from models.rows import recordset
-from models.statements import after
+from models.statements import UNCLAIMED
 from models.tables import StepState, attempts, steps
 
 WAIT_SECONDS = 1.0
@@ -109,15 +109,7 @@ _undone = recordset(steps.c.id, steps.c.epoch)
 _returned = (
     update(steps)
     .where(steps.c.id == _undone.c.id, steps.c.epoch == _undone.c.epoch)
-    .values(
-        state=StepState.READY,
-        epoch=steps.c.epoch - 1,
-        sent_at=None,
-        not_before=after("delay_seconds"),
-        worker=None,
-        lease_until=None,
-        started_at=None,
-    )
+    .values(UNCLAIMED)
     .returning(steps.c.id, steps.c.epoch)
     .cte("returned")
 )

@@ -32,12 +32,12 @@ from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from cotrail.audit.digests import QUESTION_OPENED, head_of
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
-from cotrail.forking import Point, steps_before
+from cotrail.forking import FORK, GIVEN, Point, steps_before
 from cotrail.replay import Failed, Recorded, advance, agreement
 from models.advancing import advance_questions, asked, lock_questions
 from models.contents import CHUNK
 from models.control import wake
-from models.histories import FORK, GIVEN, RECORD, recorded
+from models.histories import RECORD, recorded
 from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs
 from models.seals import step_digest

@@ -9,13 +9,10 @@ from sqlalchemy import Connection, RowMapping, bindparam, case, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.forking import GIVEN
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.replay import Recorded
 from models.tables import StepState, paragraph_sets, paragraphs, questions, steps
-
-FORK, GIVEN = "fork", "fork, as given"
-"""Who counts as the worker of a step that a fork took over: one that the fork's settings would have asked for just so,
-and one that was taken over whatever they would have asked for."""
 
 SEARCHES = ("retrieve", "lookup")
 """The kinds of steps that find paragraphs."""

@@ -158,10 +158,37 @@ UNHELD = select(*_CLAIMED).where(
     steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY
 )
 
-DEFER = delete(attempts).where(
-    attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch, attempts.c.outcome.is_(None)
+
+def _of_attempt_before(name: str) -> ColumnElement[Any]:
+    before = attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch - 1
+    return select(attempts.c[name]).where(*before).scalar_subquery()
+
+
+UNCLAIMED: dict[str, Any] = {
+    "state": StepState.READY,
+    "epoch": steps.c.epoch - 1,
+    "worker": _of_attempt_before("worker"),
+    "started_at": _of_attempt_before("started_at"),
+    "lease_until": None,
+    "sent_at": None,
+    "not_before": after("delay_seconds"),
+}
+"""A claimed step as it was before: nothing was done for it, and no execution is to be left on record."""
+
+_deferred = (
+    update(steps)
+    .where(
+        steps.c.id == _wanted.c.id,
+        steps.c.epoch == _wanted.c.epoch,
+        steps.c.state == StepState.RUNNING,
+        steps.c.worker == bindparam("holder", type_=String),
+    )
+    .values(UNCLAIMED)
+    .returning(steps.c.id, steps.c.epoch)
+    .cte("deferred")
 )
-"""As `GIVE_BACK`, for steps that nothing was done for: no execution is left on record."""
+DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch + 1)
+"""Undoes claims of steps whose time hasn't come; maintenance sends them when `delay_seconds` are over."""
 
 _failed = attempts.alias("failed")
 

@@ -13,6 +13,7 @@ from cotrail.audit.digests import digest_of, head_of
 from cotrail.audit.findings import Finding
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.seals import changed_column, earlier_attempts, step_digest
+from cotrail.forking import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
 """The states that steps end in."""
@@ -167,7 +168,8 @@ class _StepCheck:
             yield from rows
 
     def _fingerprint(self) -> tuple[str, ...]:
-        if self.around.binding is None:
+        """That of its request under the run's configuration; a step that a fork took over as given has its origin's."""
+        if self.around.binding is None or self.step["worker"] == GIVEN:
             return ()
         try:
             return (fingerprint(self.around.contents.action(self.step), self.around.binding),)

@@ -16,6 +16,7 @@ from benchmarks.contenders.cotrail import submission
 from cli.fork_request import read_changes
 from cotrail.actions import ACTIONS, Embed, Embedded, Entail, Entailed, Failure, Reason
 from cotrail.audit.digests import head_of
+from cotrail.audit.verifying import verify
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.forking import Point
 from cotrail.prompting.prompt import AnswerForm
@@ -30,6 +31,7 @@ from models.retrying import retry
 from models.seals import step_digest
 from models.submission import Submission, submit
 from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from models.trail import read_trail
 from tasks.settings import settings
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
@@ -100,8 +102,10 @@ def is_whole(query: Query, run: str) -> None:
 
 
 def agrees(engine: Engine, run: str) -> bool:
+    """Whether the code still does what the run's record says, and the record is as it was written."""
     with engine.connect() as connection:
-        return not any(each.divergence for each in replay_run(connection, run))
+        diverged = [each for each in replay_run(connection, run) if each.divergence]
+        return (diverged, verify(read_trail(connection, run)).findings) == ([], ())
 
 
 def contents(query: Query, run: str, table: Any) -> list[dict[str, Any]]:

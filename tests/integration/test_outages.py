@@ -63,14 +63,22 @@ def test_a_step_that_found_its_server_away_is_back_later_and_no_try_is_counted(e
     assert len(unsent(engine)) == 1
 
 
-def test_a_deferred_step_leaves_no_execution_behind_and_its_message_is_stale(engine: Engine, query: Query) -> None:
+def test_a_deferred_step_is_as_it_was_before_it_was_claimed(engine: Engine, query: Query) -> None:
     ledger = Ledger(engine, "w", LEASE)
-    claim = claim_one(engine, ledger)
-    ledger.defer(claim, 0)
-    assert query(select(attempts)) == []
-    [message] = unsent(engine)
-    assert message.epoch == claim.epoch
-    assert ledger.claim([Dispatch(claim.step_id, claim.epoch - 1, "retrieve")]) == [None]
+    [message] = begin(engine)
+    for tries in range(2):
+        columns = [column for column in steps.c if column.name not in ("sent_at", "not_before")]
+        before = query(select(*columns)), query(select(attempts))
+        [claim] = ledger.claim([message])
+        assert claim is not None
+        ledger.defer(claim, 0)
+        assert (query(select(*columns)), query(select(attempts))) == before
+        assert unsent(engine) == [message]
+        [claim] = ledger.claim([message])
+        assert claim is not None
+        ledger.retry(claim, TransientStepError("no"), 0)
+        [message] = unsent(engine)
+        assert message.epoch == tries + 1
     assert run_to_end(ledger, [message]) == 7
 
 

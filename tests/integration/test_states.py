@@ -195,7 +195,7 @@ def test_every_change_of_state_is_in_the_diagrams_and_every_arrow_is_seen(
 
 
 def test_every_state_that_there_is_is_in_its_diagram() -> None:
-    states = (RunState, QuestionStatus, StepState, [*AttemptOutcome, NULL])
+    states: tuple[list[str], ...] = (list(RunState), list(QuestionStatus), list(StepState), [*AttemptOutcome, NULL])
     reached = {(column, after) for column, _, after in drawn()}
     assert reached == {
         (column, state) for column, of_column in zip(COLUMNS, states, strict=True) for state in of_column

@@ -409,7 +409,7 @@ def test_the_command_says_what_is_taken_over_and_show_names_the_origin(
     assert record["provenance"]["python"] == platform.python_version()
     assert (record["model"] == before["model"]) == ("model=other" not in options)
     assert record["settings"]["retrieval"]["retrieval_count"] == (6 if "--at" in options else 4)
-    at = "at 3" if "--at" in options else "where it differs"
+    at = "at 3" if "--at" in options else "at the first step that differs"
     assert f"costless, forked {at}" in cotrail("show", said["run"]).stdout
 
 

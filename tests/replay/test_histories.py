@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.actions import (
     Action,
@@ -31,6 +32,14 @@ from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from cotrail.replay import Failed, Finished, Next, Outcome, Recorded, advance
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
+
+DIVERGING = {
+    "another kind": "another kind",
+    "another input": "the same kind with another input",
+    "a result that can't be read": "a result that can't be read (it is cut off)",
+    "a step too many": "no step: it is finished",
+}
+"""The sorts of records that the code departs from, and what is said of them."""
 
 FILES = {path.stem: path for path in sorted((Path(__file__).parent / "histories").glob("*.json"))}
 
@@ -138,6 +147,22 @@ def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
 def test_every_version_of_a_system_has_a_record_of_an_answer_and_a_bad_one(spec: SystemSpec) -> None:
     ends = {next(iter(history(name).expected)) for name in FILES if name.startswith(f"{spec.name}_v{spec.version}_")}
     assert ends >= {"answer", "mismatch"}
+
+
+@pytest.mark.parametrize(("sort", "said"), DIVERGING.items())
+@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
+def test_every_version_of_a_system_notices_each_sort_of_divergence(spec: SystemSpec, sort: str, said: str) -> None:
+    recorded = history(f"{spec.name}_v{spec.version}_answered")
+    *earlier, last = recorded.history
+    spoiled = {
+        "another kind": [*earlier, replace(last, kind="embed", outcome=None)],
+        "another input": [*earlier, replace(last, fingerprint="0" * 64)],
+        "a result that can't be read": [*earlier, replace(last, outcome=None, unreadable="it is cut off")],
+        "a step too many": [*recorded.history, last],
+    }[sort]
+    mismatch = replace(recorded, history=spoiled).follow()["mismatch"]
+    assert mismatch["sequence"] == len(spoiled) - 1
+    assert said in f"{mismatch['recorded']}: {mismatch['yielded']}"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,0 +1,60 @@
+"""Workers by hand: steps are claimed, carried out and committed in one process, without Celery."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from cotrail.actions import ACTIONS, Action
+from cotrail.replay import Outcome
+from models.advancing import Dispatch
+from models.database import connect, migrate
+from models.ledger import Completion, Ledger
+from models.upkeep import take_unsent
+from tasks.settings import Settings
+from workers.stack import Stack
+
+LEASE_SECONDS = 600.0
+AT_ONCE = 64
+"""How many steps are claimed and committed together."""
+
+
+@contextmanager
+def own_store() -> Iterator[Engine]:
+    """An empty store in a PostgreSQL of its own, which leaves nothing behind."""
+    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
+        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
+        stack = Stack(settings)
+        try:
+            stack.start_servers()
+            migrate(settings.database)
+            engine = connect(settings.database, by_index=True)
+            yield engine
+            engine.dispose()
+        finally:
+            stack.down()
+            # Root's PostgreSQL keeps its data outside of the home.
+            shutil.rmtree((settings.home / "postgres").resolve(), ignore_errors=True)
+
+
+def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:
+    """Carries out all steps of the store until none is left; returns how many."""
+    ledger = Ledger(engine, "by hand", LEASE_SECONDS)
+    done = 0
+    while waiting := _begun(engine):
+        while waiting:
+            now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
+            claims = [claim for claim in ledger.claim(now) if claim is not None]
+            ended = [Completion(claim=claim, outcome=execute(claim.action), milliseconds=1.0) for claim in claims]
+            waiting = [message for following in ledger.commit(ended) for message in following] + waiting
+            done += len(ended)
+    return done
+
+
+def _begun(engine: Engine) -> list[Dispatch]:
+    """The first steps of questions that may begin."""
+    with engine.begin() as connection:
+        return [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]

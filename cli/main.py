@@ -21,6 +21,7 @@ from cli import (
     exporting,
     forking,
     knowledge,
+    pruning,
     replaying,
     reporting,
     rethinking,
@@ -97,6 +98,7 @@ app.command(rich_help_panel=_WORK)(control.resume)
 app.command(rich_help_panel=_WORK)(control.retry)
 app.command(rich_help_panel=_WORK, context_settings={"ignore_unknown_options": True})(control.prioritize)
 app.command(rich_help_panel=_WORK)(control.cancel)
+app.command(name="prune", rich_help_panel=_WORK)(pruning.prune_runs)
 app.command(rich_help_panel=_RESULTS)(showing.runs)
 app.command(rich_help_panel=_RESULTS)(showing.show)
 app.command(rich_help_panel=_RESULTS)(tracing.trace)

@@ -100,7 +100,7 @@ def advance_questions(
             continue
         if isinstance(outcome, Next):
             following += (Unsaved(run=plan, question_id=row["id"], step=step, previous=head) for step in outcome.steps)
-            contents.add(outcome.steps, history.records, plan)
+            contents.add(row["id"], outcome.steps, history.records, plan)
         else:
             ended.append(ending(row["id"], outcome) | {"head": head})
     if ended:

@@ -150,9 +150,9 @@ class Reason(Struct, frozen=True, kw_only=True):
 
 
 def standing(state: str, counts: dict[str, int]) -> str:
-    """One word for a run: running, paused, blocked, finished or cancelled."""
-    if state == RunState.CANCELLED:
-        return "cancelled"
+    """One word for a run: running, paused, blocked, finished, cancelled or pruned."""
+    if state in (RunState.CANCELLED, RunState.PRUNED):
+        return str(state)
     if counts[QuestionStatus.OPEN]:
         return "paused" if state == RunState.PAUSED else "running"
     return "blocked" if counts[QuestionStatus.BLOCKED] else "finished"

@@ -3,15 +3,23 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select
+from sqlalchemy.dialects.postgresql import Insert
 
 from cotrail.actions import Read, Reason, Retrieved
 from cotrail.encoding import paragraphs_of
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstrations
 from cotrail.replay import Recorded, Step
+from models.rows import Rows
 from models.runs import RunPlan
-from models.statements import NEW_DEMONSTRATIONS, NEW_PARAGRAPHS
+from models.statements import (
+    LOCKED_DEMONSTRATIONS,
+    LOCKED_PARAGRAPHS,
+    NEW_DEMONSTRATIONS,
+    NEW_PARAGRAPHS,
+    NEW_REFERENCES,
+)
 
 CHUNK = 500
 """How many rows a statement takes at most."""
@@ -23,30 +31,42 @@ class Contents:
     def __init__(self) -> None:
         self._paragraphs: dict[str, Paragraph] = {}
         self._demonstrations: dict[str, Demonstrations] = {}
+        self._references: Rows = []
 
-    def add(self, following: Sequence[Step], history: Sequence[Recorded], plan: RunPlan) -> None:
+    def add(self, question_id: int, following: Sequence[Step], history: Sequence[Recorded], plan: RunPlan) -> None:
         """What the steps of a question refer to, whose history and run these are."""
-        self._paragraphs |= _made(following, history)
+        made = _made(following, history)
+        self._references += ({"question_id": question_id, "digest": digest} for digest in made)
+        self._paragraphs |= made
         self._demonstrations |= _brought(following, plan)
 
     def save(self, connection: Connection) -> None:
         """Stores what isn't there yet."""
         save_paragraphs(connection, self._paragraphs)
         save_demonstrations(connection, self._demonstrations)
+        if self._references:
+            connection.execute(NEW_REFERENCES, {"rows": self._references})
 
 
 def save_paragraphs(connection: Connection, made: Mapping[str, Paragraph]) -> None:
-    """Stores paragraphs by digest; always in one order, as two who store the same ones wait for each other."""
+    """Stores paragraphs by digest, in one order always, as two who store the same ones wait for each other."""
     rows = [{"digest": digest, "title": made[digest].title, "text": made[digest].text} for digest in sorted(made)]
     for start in range(0, len(rows), CHUNK):
-        connection.execute(NEW_PARAGRAPHS, {"rows": rows[start : start + CHUNK]})
+        _keep(connection, NEW_PARAGRAPHS, LOCKED_PARAGRAPHS, rows[start : start + CHUNK])
 
 
 def save_demonstrations(connection: Connection, shots: Mapping[str, Demonstrations]) -> None:
     """Stores demonstrations by digest."""
     rows = [{"digest": digest, "body": msgspec.to_builtins(shots[digest])} for digest in sorted(shots)]
-    if rows:
-        connection.execute(NEW_DEMONSTRATIONS, {"rows": rows})
+    _keep(connection, NEW_DEMONSTRATIONS, LOCKED_DEMONSTRATIONS, rows)
+
+
+def _keep(connection: Connection, store: Insert, lock: Select[str], rows: Rows) -> None:
+    """Stores what isn't there, and keeps all of it from being pruned before this transaction has referred to it."""
+    while rows:
+        connection.execute(store, {"rows": rows})
+        kept = set(connection.execute(lock, {"digests": [row["digest"] for row in rows]}).scalars())
+        rows = [row for row in rows if row["digest"] not in kept]
 
 
 def _brought(following: Sequence[Step], plan: RunPlan) -> dict[str, Demonstrations]:

@@ -104,8 +104,8 @@ def lock_run(connection: Connection, run_id: str) -> None:
     state = connection.execute(query).scalar()
     if state is None:
         raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")
-    if state == RunState.CANCELLED:
-        raise InputError(f"run {run_id} is cancelled, which is final; submit it again")
+    if state in (RunState.CANCELLED, RunState.PRUNED):
+        raise InputError(f"run {run_id} is {state}, which is final; submit it again")
 
 
 def wake(connection: Connection, run_id: str) -> None:

@@ -5,10 +5,11 @@ together. The statements are in `models.statements`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, RowMapping
+from sqlalchemy.exc import IntegrityError
 
 from cotrail.actions import Action, Embedded, Entailed, Failure, Generated, Lookup, Reason, Retrieve, Retrieved
 from cotrail.encoding import action_of, digests_in, failure_of, result_of
@@ -83,10 +84,17 @@ class Ledger:
         A completion whose claim was lost meanwhile changes nothing: another's result counts. Among the messages are
         those of steps that waited for these to end.
         """
+        try:
+            return self._commit(completions, self._known)
+        except IntegrityError:
+            # A paragraph that this process knows was pruned, as nothing referred to it: all are stored again.
+            return self._commit(completions, {})
+
+    def _commit(self, completions: Sequence[Completion], stored: Mapping[str, Paragraph]) -> list[list[Dispatch]]:
         with self.engine.begin() as connection:
             locked = lock_questions(connection, (done.claim.question_id for done in completions))
             counting, waiting_questions = self._finish(connection, completions)
-            self._save_paragraph_sets(connection, counting)
+            self._save_paragraph_sets(connection, counting, stored)
             self._save_sentences(connection, counting)
             waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
             touched = {done.claim.question_id for done in counting} - waiting_questions
@@ -175,7 +183,9 @@ class Ledger:
         waiting = {row.question_id for row in finished if row.open > ended[row.question_id]}
         return [done for done in completions if done.claim.step_id in ids], waiting
 
-    def _save_paragraph_sets(self, connection: Connection, completions: Sequence[Completion]) -> None:
+    def _save_paragraph_sets(
+        self, connection: Connection, completions: Sequence[Completion], stored: Mapping[str, Paragraph]
+    ) -> None:
         found = [
             (done.claim, _query(done.claim.action), hit)
             for done in completions
@@ -184,7 +194,7 @@ class Ledger:
         ]
         if not found:
             return
-        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in self._known}
+        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in stored}
         save_paragraphs(connection, new)
         sets: Rows = [
             {

@@ -17,6 +17,7 @@ from models.tables import (
     StepState,
     attempts,
     demonstrations,
+    made_paragraphs,
     paragraph_sets,
     paragraphs,
     questions,
@@ -211,7 +212,15 @@ NEW_SENTENCES = insert_rows(sentences, "step_id", "question_id", "position", "te
 NEW_SETS = insert_rows(paragraph_sets, "step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score")
 NEW_PARAGRAPHS = insert_rows(paragraphs, "digest", "title", "text").on_conflict_do_nothing()
 NEW_DEMONSTRATIONS = insert_rows(demonstrations, "digest", "body").on_conflict_do_nothing()
-PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
+_digests = bindparam("digests", type_=ARRAY(TEXT))
+LOCKED_PARAGRAPHS, LOCKED_DEMONSTRATIONS = (
+    select(table.c.digest).where(table.c.digest == func.any(_digests)).with_for_update(read=True, key_share=True)
+    for table in (paragraphs, demonstrations)
+)
+"""Those of these that are there, and nobody can remove before this transaction ends."""
+
+NEW_REFERENCES = insert_rows(made_paragraphs, "question_id", "digest").on_conflict_do_nothing()
+PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(_digests))
 
 _STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)

@@ -33,6 +33,8 @@ class RunState(StrEnum):
     """No step is claimed; those under way are recorded."""
     CANCELLED = "cancelled"
     """For ever; its open questions and their steps are cancelled."""
+    PRUNED = "pruned"
+    """It is being removed for good: some of its rows may be gone already."""
 
 
 class QuestionStatus(StrEnum):
@@ -319,7 +321,10 @@ class ParagraphSet(Base):
     """A row for each paragraph that a step found: which, with what rank and score, by what query."""
 
     __tablename__ = "paragraph_sets"
-    __table_args__ = (Index("paragraph_sets_question_id_idx", "question_id"),)
+    __table_args__ = (
+        Index("paragraph_sets_question_id_idx", "question_id"),
+        Index("paragraph_sets_digest_idx", "digest"),
+    )
 
     step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
     rank: Mapped[int] = mapped_column(primary_key=True)
@@ -329,6 +334,16 @@ class ParagraphSet(Base):
     paragraph_id: Mapped[str]
     """The paragraph's id in its corpus."""
     score: Mapped[float]
+
+
+class MadeParagraph(Base):
+    """A paragraph that steps of a question refer to and no search of it found: pinned, or made by its system."""
+
+    __tablename__ = "made_paragraphs"
+    __table_args__ = (Index("made_paragraphs_digest_idx", "digest"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
+    digest: Mapped[str] = mapped_column(ForeignKey("paragraphs.digest"), primary_key=True)
 
 
 class DemonstrationSet(Base):
@@ -372,3 +387,4 @@ experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_
     )
 )
 """The same as SQLAlchemy Core tables, for statements over many rows."""
+made_paragraphs = cast(Table, MadeParagraph.__table__)

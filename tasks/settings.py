@@ -73,6 +73,9 @@ class Settings(BaseSettings):
     max_attempts: int = Field(default=5, ge=1)
     """How many executions of one step may fail, or end their worker, before it counts as failed."""
 
+    retention_days: float | None = Field(default=None, gt=0)
+    """How many days after its end a run is removed for good; never where unset."""
+
     @property
     def corpora_path(self) -> Path:
         """The folder of the indexes."""

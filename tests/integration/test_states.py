@@ -17,6 +17,7 @@ from models.advancing import Dispatch
 from models.control import cancel, pause, resume
 from models.forking import fork
 from models.ledger import Claim, Ledger
+from models.pruning import prune
 from models.retrying import retry
 from models.submission import submit
 from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState
@@ -171,6 +172,18 @@ def take_over(world: World) -> None:
     fork(world.engine, replace(submission(), id="fork", origin=world.run), 3)
 
 
+def prune_runs(world: World) -> None:
+    finish(world)
+    ended = [world.run]
+    claim = world.claim()
+    pause(world.engine, world.run)
+    world.ledger.commit([completed(claim, FAILURE)])
+    ended.append(world.run)
+    world.submit()
+    cancel(world.engine, world.run)
+    assert sum(removed.runs for removed in prune(world.engine, [*ended, world.run])) == 3
+
+
 SCENARIOS = (
     finish,
     fail_and_retry,
@@ -181,6 +194,7 @@ SCENARIOS = (
     wait_for_a_twin,
     pause_and_cancel,
     take_over,
+    prune_runs,
 )
 
 

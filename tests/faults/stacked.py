@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,13 @@ STEPS = """
 
 
 @contextmanager
-def stacked(home: Path) -> Iterator[Cotrail]:
-    """The command line as processes of their own; all that it starts in the home is gone in the end."""
+def stacked(home: Path, variables: Mapping[str, str] = {}) -> Iterator[Cotrail]:
+    """The command line as processes of their own; all that it starts in the home is gone in the end.
+
+    variables: what else the processes find in their environment.
+    """
     own = Settings(home=home, database_url=None, broker_url=None)
-    environment = {**os.environ, **QUICK, "COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted"}
+    environment = {**os.environ, **QUICK, "COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted", **variables}
 
     def cotrail(*arguments: str) -> str:
         command = [sys.executable, "-m", "cli.main", *arguments]

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.conftest import Eventually
+from tests.faults.scripts import MODELS, RUN, sample, scripts
 from tests.faults.stacked import (
     SAMPLE,
     Cotrail,
@@ -29,72 +30,7 @@ from tests.faults.stacked import (
 ROUNDS = 2
 """How often the sample's questions are asked."""
 
-RUN = """
-system = "rethinking"
-dataset = "jsonl"
-questions = "questions.jsonl"
-corpus = "sample"
-model = "scripted"
-embedder = "scripted"
-entailer = "scripted"
-chains = 3
-task = "temporal"
-variant = "selection"
-
-[settings]
-knowledge = ["corpus"]
-reading = {reader = "none"}
-"""
-
-MODELS = """
-[models.scripted]
-engine = "scripted"
-path = "script.json"
-
-[embedders.scripted]
-engine = "scripted"
-path = "similarities.json"
-
-[entailers.scripted]
-engine = "scripted"
-path = "judgements.json"
-"""
-
 Undisturbed = tuple[list[Any], list[Any]]
-
-
-def sample() -> list[dict[str, Any]]:
-    """The sample's questions, but for one with a sentence that ends as an initial does ("... King Benedict I.")."""
-    read = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
-    return [question for question in read if question["id"] != "sample-25"]
-
-
-def chains(question: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """The true chain, one that begins truly and goes wrong, and one that only guesses."""
-    wrong = [question["chain"][0], f"{other['answers'][0]} is what it was.", other["chain"][-1]]
-    return [" ".join(question["chain"]), " ".join(wrong), other["chain"][-1]]
-
-
-def scripts() -> dict[str, object]:
-    """The scripted models: facts are like their gold paragraphs and follow from them, and from nothing else."""
-    questions = sample()
-    others = [*questions[1:], questions[0]]
-    titles = {p["id"]: p["title"] for p in map(json.loads, (SAMPLE / "corpus.jsonl").read_text().splitlines())}
-    similarities: dict[str, dict[str, float]] = {}
-    judgements: dict[str, dict[str, dict[str, float]]] = {}
-    for question in questions:
-        for fact, gold in zip(question["chain"], question["gold"], strict=False):
-            similarities.setdefault(fact, {})[titles[gold]] = 0.9
-            judgements.setdefault(titles[gold], {})[fact] = {"entailment": 0.95}
-    written = {
-        question["question"]: {"answer": question["answers"][0], "samples": chains(question, other)}
-        for question, other in zip(questions, others, strict=True)
-    }
-    return {
-        "script.json": {"name": "sample", "questions": written},
-        "similarities.json": {"similarities": similarities, "default": 0.2},
-        "judgements.json": {"judgements": judgements, "default": {"contradiction": 0.3}},
-    }
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ class Served:
         self.asked: list[Asked] = []
         self.cut = threading.Event()
         self.closed = False
-        self._server = _Server(("127.0.0.1", port), _handler(self))
+        self._server = QuietServer(("127.0.0.1", port), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
@@ -124,7 +124,7 @@ def paused(before: Iterable[object], until: threading.Event, after: Iterable[obj
     yield from after
 
 
-class _Server(ThreadingHTTPServer):
+class QuietServer(ThreadingHTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: object, client_address: object) -> None:

@@ -1,0 +1,61 @@
+"""A disk of the store's own that can be made full in a moment: a file system in memory whose size is changed."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tasks.settings import Settings
+from workers.stack.place import find_place
+
+SIZE = "4g"
+"""As large as no run becomes; only what is written takes memory."""
+
+SPARE = 16 * 1024
+"""Bytes that are left where nothing is to be left: what is being written at that very moment."""
+
+
+class Disk:
+    """The folder that it is mounted on; None where this account may not mount, and then it is never full."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def fill(self) -> None:
+        """Leaves no room, as of now."""
+        if self.path is not None:
+            self._resize(str(shutil.disk_usage(self.path).used + SPARE))
+
+    def empty(self) -> None:
+        """Gives back the room."""
+        if self.path is not None:
+            self._resize(SIZE)
+
+    def _resize(self, size: str) -> None:
+        _run("mount", "-o", f"remount,size={size}", str(self.path))
+
+
+@contextmanager
+def own_disk(settings: Settings) -> Iterator[Disk]:
+    """Mounts a disk where the home's PostgreSQL will have its data; it must not have been started yet."""
+    place = find_place(settings.home, settings.socket_path)
+    folder = place.data.parent
+    if place.user is None or re.fullmatch("[0-9a-f]+", folder.name) is None:
+        yield Disk(None)
+        return
+    folder.mkdir(parents=True)
+    try:
+        _run("mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=700", "tmpfs", str(folder))
+    except subprocess.CalledProcessError:
+        yield Disk(None)
+        return
+    try:
+        yield Disk(folder)
+    finally:
+        _run("umount", "--lazy", str(folder))
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)

@@ -1,0 +1,83 @@
+"""A home with all that runs under chaos need, and the runs themselves.
+
+Two kinds of run: IRCoT, whose model is behind a server that may have moods and die; and Rethinking with Retrieval,
+whose models are scripted, with joins and all kinds of steps.
+"""
+
+import json
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from tests.faults.scripts import MODELS, RUN, sample, scripts
+from tests.faults.stacked import SAMPLE, Cotrail
+
+SERVED = """
+[models.served]
+engine = "openai"
+url = "http://127.0.0.1:{port}/v1"
+model = "script"
+context = 100000
+timeout_seconds = 10
+in_flight = 16
+"""
+RETHINKING = RUN.replace('"questions.jsonl"', '"{questions}"')
+
+
+class Home(Struct, frozen=True, kw_only=True):
+    """A folder, and the port of the model server that belongs to it."""
+
+    path: Path
+    port: int
+
+    @property
+    def script(self) -> Path:
+        return self.path / "served.json"
+
+    @property
+    def mood(self) -> Path:
+        return self.path / "mood"
+
+    def questions(self, rounds: int) -> Path:
+        """A file that asks the sample's questions so often; each has a key of its own, behind its own the round's."""
+        path = self.path / f"questions-{rounds}.jsonl"
+        asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(rounds) for q in sample()]
+        path.write_text("\n".join(json.dumps(question) for question in asked))
+        return path
+
+    def submit(self, cotrail: Cotrail, system: str, rounds: int, *, model: str = "served") -> str:
+        """Submits a run of that system; returns its id."""
+        questions, demonstrations = self.questions(rounds), str(SAMPLE / "demonstrations.txt")
+        if system == "rethinking":
+            file = self.path / f"rethinking-{rounds}.toml"
+            file.write_text(RETHINKING.replace("{questions}", str(questions)))
+            options = [str(file)]
+        else:
+            options = f"--system {system} --dataset jsonl --corpus sample --model {model}".split()
+            options += ["--questions", str(questions)]
+        output = cotrail("submit", *options, "--demonstrations", demonstrations, "--json")
+        return str(json.loads(output.splitlines()[-1])["run"])
+
+
+def make_home(prefix: str) -> Home:
+    """A new folder with scripts and a list of models, and a port that nothing listens on."""
+    home = Home(path=Path(tempfile.mkdtemp(prefix=prefix)), port=_free_port())
+    for name, content in scripts().items():
+        (home.path / name).write_text(json.dumps(content))
+    home.script.write_text(json.dumps({"name": "served", "questions": _chains()}))
+    home.mood.write_text("ok")
+    (home.path / "models.toml").write_text(MODELS + SERVED.format(port=home.port))
+    return home
+
+
+def _chains() -> dict[str, Any]:
+    return {q["question"]: {"sentences": q["chain"], "answer": q["answers"][0]} for q in sample()}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,122 @@
+"""A language model behind HTTP that writes what a script says, in whatever mood it is (`python -m tests.chaos.model`).
+
+It is asked for continuations of whole prompts, as any server is, and finds in the end of a prompt which question it is
+and which sentences are there already.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cotrail.generation.scripted import Script, ScriptedQuestion
+from tests.integration.served import QuietServer, Reply, answer, piece, streamed
+
+SLOW_SECONDS = 1.5
+"""How long a slow model takes for each piece, of which a sentence has a few."""
+
+PIECE_SECONDS = 0.005
+"""How long a model takes that is in a good mood."""
+
+PIECES = 3
+"""In how many pieces a text comes."""
+
+
+class Mood(StrEnum):
+    """How the model answers. None of these is an answer: a model that writes nothing, say, has answered."""
+
+    OK = "ok"
+    SLOW = "slow"
+    FAILING = "failing"
+    BUSY = "busy"
+    GARBAGE = "garbage"
+    HALF = "half"
+    """The stream breaks off in the middle of a sentence."""
+
+    GONE = "gone"
+    """The connection is closed without a word."""
+
+
+def main() -> None:
+    """Serves until it is killed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--script", type=Path, required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--mood", type=Path, required=True)
+    arguments = parser.parse_args()
+    script = msgspec.json.decode(arguments.script.read_bytes(), type=Script)
+    QuietServer(("127.0.0.1", arguments.port), _handler(script, arguments.mood)).serve_forever()
+
+
+def continuation(script: Script, prompt: str, *, line: bool) -> str:
+    """What the script has for a prompt: the answer where a line is asked for, else the next sentence."""
+    asked = prompt[prompt.rindex("\nQ: ") + len("\nQ: ") :]
+    question, _, written = asked.partition("\nA:")
+    said = script.questions[question]
+    return said.answer if line else _next_sentence(said, written.strip())
+
+
+def _next_sentence(said: ScriptedQuestion, written: str) -> str:
+    begun = [" ".join(said.sentences[:count]) for count in range(len(said.sentences))]
+    return said.sentences[begun.index(written)] if written in begun else said.conclusion
+
+
+def _reply(mood: Mood, text: str) -> Reply:
+    match mood:
+        case Mood.FAILING:
+            return answer(500, {"error": {"message": "out of memory"}})
+        case Mood.BUSY:
+            return answer(503, {"error": {"message": "loading"}}, {"Retry-After": "0.2"})
+        case Mood.GARBAGE:
+            return streamed(['{"choices": [{"text": ', "<html>"])
+        case Mood.HALF:
+            return streamed([*list(_events(text, 0))[:2], None])
+        case Mood.GONE:
+            return _close
+    return streamed(_events(text, SLOW_SECONDS if mood is Mood.SLOW else PIECE_SECONDS))
+
+
+def _events(text: str, seconds: float) -> Iterator[object]:
+    size = len(text) // PIECES + 1
+    for start in range(0, len(text), size):
+        time.sleep(seconds)
+        yield piece(text[start : start + size])
+    yield piece("", "stop")
+    yield {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": PIECES}}
+    yield "[DONE]"
+
+
+def _close(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+
+
+def _handler(script: Script, mood: Path) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            try:
+                self.reply(body)(self)
+            except ConnectionError:
+                self.close_connection = True
+
+        def reply(self, body: dict[str, Any]) -> Reply:
+            if not self.path.endswith("/completions"):
+                return answer(404, {"detail": "Not Found"})
+            return _reply(Mood(mood.read_text()), continuation(script, body["prompt"], line="stop" in body))
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the library
+            pass
+
+    return Handler
+
+
+if __name__ == "__main__":
+    main()

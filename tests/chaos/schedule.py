@@ -1,0 +1,116 @@
+"""Which faults strike when: a list that follows from a seed and from nothing else."""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from random import Random
+from typing import TypeVar
+
+from msgspec import Struct
+
+from tests.chaos.model import Mood
+
+WORKERS = ("generation", "retrieval", "evidence", "maintenance")
+SERVERS = ("redis", "postgres")
+MODEL = "model"
+PROCESSES = (*WORKERS, *SERVERS, MODEL)
+
+Card = TypeVar("Card")
+
+
+class Kind(StrEnum):
+    """What happens."""
+
+    KILL = "kill"
+    """`kill -9` of one process, of PostgreSQL's the first."""
+
+    STOP = "stop"
+    """SIGSTOP of a process and its children, SIGCONT later."""
+
+    RESTART = "restart"
+    """A process is asked to end, and started again later."""
+
+    CUT = "power cut"
+    """`kill -9` of everything at once, PostgreSQL's and Redis's processes included."""
+
+    FLUSH = "flush"
+    """Redis is emptied."""
+
+    DROP = "drop"
+    """All connections to PostgreSQL are ended."""
+
+    FILL = "fill"
+    """The disk of the store has no room."""
+
+    MOOD = "mood"
+    """The model is slow, fails, or answers with garbage."""
+
+    CLOCK = "clock"
+    """A process's wall clock is wrong."""
+
+
+ROUND = (*Kind, Kind.KILL, Kind.STOP)
+"""What is dealt out before anything comes again."""
+
+TARGETS: dict[Kind, Sequence[str]] = {
+    Kind.KILL: PROCESSES,
+    Kind.STOP: PROCESSES,
+    Kind.RESTART: PROCESSES,
+    Kind.CUT: ("everything",),
+    Kind.FLUSH: ("redis",),
+    Kind.DROP: ("postgres",),
+    Kind.FILL: ("tables", "log"),
+    Kind.MOOD: [mood for mood in Mood if mood is not Mood.OK],
+    Kind.CLOCK: WORKERS,
+}
+
+AFTER = (0.3, 4.5)
+"""How many seconds pass between the beginnings of two faults: from and to."""
+
+LASTS = (0.2, 5.0)
+"""How many seconds a fault lasts, which may be longer than a lease."""
+
+HOURS = 48.0
+"""How wrong a clock is at most, either way."""
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """What happens to what.
+
+    after: seconds since the fault before it began; lasts: how long until it is mended.
+    amount: of a clock, how many seconds it is ahead.
+    """
+
+    kind: Kind
+    target: str
+    after: float
+    lasts: float
+    amount: float = 0
+
+    def __str__(self) -> str:
+        amount = f" by {self.amount / 3600:+.1f} h" if self.amount else ""
+        return f"{self.kind} {self.target}{amount} for {self.lasts:.1f} s"
+
+
+def schedule(seed: int, count: int) -> list[Fault]:
+    """The faults of a seed; of another count they begin alike."""
+    random = Random(seed)
+    kinds = _dealt(random, ROUND)
+    targets = {kind: _dealt(random, names) for kind, names in TARGETS.items()}
+    return [_fault(random, kind := next(kinds), next(targets[kind])) for _ in range(count)]
+
+
+def _fault(random: Random, kind: Kind, target: str) -> Fault:
+    after, lasts, hours = random.uniform(*AFTER), random.uniform(*LASTS), random.uniform(-HOURS, HOURS)
+    return Fault(
+        kind=kind,
+        target=target,
+        after=round(after, 2),
+        lasts=round(lasts, 2),
+        amount=round(hours * 3600) if kind is Kind.CLOCK else 0,
+    )
+
+
+def _dealt(random: Random, cards: Sequence[Card]) -> Iterator[Card]:
+    """All cards in any order, again and again."""
+    while True:
+        yield from random.sample(cards, len(cards))

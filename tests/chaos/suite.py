@@ -1,0 +1,227 @@
+"""The suite: runs, faults, and what is left when all is over."""
+
+import heapq
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count, cycle
+
+from msgspec import Struct, field
+from sqlalchemy import Engine, text
+
+from models.database import connect
+from tasks.settings import Settings
+from tests.chaos import checks
+from tests.chaos.disk import own_disk
+from tests.chaos.faults import Mend, NotNow, begin
+from tests.chaos.home import make_home
+from tests.chaos.schedule import Fault
+from tests.chaos.watch import OPEN, Watch
+from tests.chaos.world import World
+from tests.conftest import wait_until
+from tests.faults import inner
+from tests.faults.inner import executions
+from tests.faults.scripts import sample
+from tests.faults.stacked import SAMPLE, open_questions, stacked, steps_of
+
+SYSTEMS = ("ircot", "rethinking")
+ROUNDS = {"ircot": 6, "rethinking": 1}
+"""How often a run asks the sample."""
+
+SIZES = {len(sample()) * rounds for rounds in (1, *ROUNDS.values())}
+"""How many questions a run may have."""
+
+ENOUGH = 60
+"""With fewer open questions a further run is submitted."""
+
+LATER_SECONDS = 0.5
+"""When a fault is tried again whose victim doesn't run."""
+
+FINISH_SECONDS = 240
+"""How long all that was submitted may take once nothing is amiss any more."""
+
+SETTLE_SECONDS = 30
+"""How long a late message or a late result may be under way then."""
+
+UNENDED = "SELECT count(*) FROM attempts WHERE outcome IS NULL"
+
+VARIABLES = {
+    "COTRAIL_MODEL": "served",
+    "COTRAIL_GENERATION_SLOTS": "8",
+    # Whatever is killed so often is no poison.
+    "COTRAIL_MAX_ATTEMPTS": "1000",
+    # A stopped worker loses its steps.
+    "COTRAIL_LEASE_SECONDS": "3",
+    "COTRAIL_HEARTBEAT_SECONDS": "0.5",
+    "COTRAIL_RESEND_SECONDS": "1",
+}
+
+Say = Callable[[str], None]
+Due = list[tuple[float, int, Callable[[], None]]]
+"""What is to be done when; the number only tells apart what is due at once."""
+
+
+class Struck(Struct, kw_only=True):
+    """A fault and what came of it; recovery: seconds from its mending to the next step that was finished."""
+
+    fault: Fault
+    began: float
+    mended: float | None = None
+    recovery: float | None = None
+
+
+class Report(Struct, kw_only=True):
+    """What happened, and what is wrong in the end: nothing, it is hoped."""
+
+    struck: list[Struck] = field(default_factory=list)
+    runs: int = 0
+    questions: int = 0
+    steps: int = 0
+    executions: int = 0
+    attempts: dict[str, int] = field(default_factory=dict)
+    failed_submissions: int = 0
+    failed_ups: list[str] = field(default_factory=list)
+    seconds: float = 0
+    finishing_seconds: float = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def suite(faults: list[Fault], say: Say) -> Report:
+    """Brings a stack up, has the faults strike it, and tells what is left; `say` is told what goes on."""
+    with world() as there:
+        if there.disk.path is None:
+            say("this account may not mount a disk for the store: it is never full")
+        return Suite(there, say).carry_out(faults)
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """A stack that is up, with a disk of its own and the sample indexed; nothing is left of it."""
+    home = make_home("cc-")
+    settings = Settings(home=home.path, database_url=None, broker_url=None)
+    with stacked(home.path, VARIABLES | inner.environment()) as cotrail, own_disk(settings) as disk:
+        there = World(home, cotrail, disk)
+        cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
+        there.start()
+        try:
+            yield there
+        finally:
+            there.end()
+            cotrail("down")
+    shutil.rmtree(home.path)
+
+
+class Suite:
+    """One schedule, carried out."""
+
+    def __init__(self, world: World, say: Say) -> None:
+        self.world = world
+        self.say = say
+        self.report = Report()
+        self._numbers = count()
+        self.engine: Engine = connect(world.settings.database)
+        self.submitted: dict[str, str] = {}
+        self._systems = cycle(SYSTEMS)
+
+    def carry_out(self, faults: list[Fault]) -> Report:
+        """Runs undisturbed, then under the faults, then to the end; says what is wrong with what is left."""
+        began = time.monotonic()
+        undisturbed = {system: self._undisturbed(system) for system in SYSTEMS}
+        watch = Watch(self.world, self._feed, ENOUGH)
+        watch.start()
+        self._strike(faults)
+        watch.stop_feeding()
+        self._finish()
+        watch.end()
+        for struck in self.report.struck:
+            struck.recovery = watch.recovery(struck.mended or struck.began)
+        self.report.failed_submissions = watch.failed_submissions
+        self.report.failed_ups = self.world.failed_ups
+        self.engine.dispose()
+        self._check(undisturbed)
+        self.engine.dispose()
+        self.report.seconds = time.monotonic() - began
+        return self.report
+
+    def _undisturbed(self, system: str) -> checks.Steps:
+        """The steps of a run that nothing happens to, which asks each question once."""
+        run = self._submit(system, 1)
+        wait_until(lambda: open_questions(self.engine, run) == 0, f"the undisturbed {system} run is finished", 120)
+        return checks.by_question(steps_of(self.engine, run))
+
+    def _feed(self) -> None:
+        system = next(self._systems)
+        self._submit(system, ROUNDS[system])
+
+    def _submit(self, system: str, rounds: int) -> str:
+        return self.world.home.submit(self.world.cotrail, system, rounds)
+
+    def _strike(self, faults: list[Fault]) -> None:
+        """Begins each fault when it is time and mends it when that is; all are mended in the end."""
+        due: Due = []
+        when = time.monotonic()
+        for fault in faults:
+            when += fault.after
+            self._at(due, when, partial(self._begin, fault, due))
+        while due:
+            when, _, do = heapq.heappop(due)
+            time.sleep(max(0.0, when - time.monotonic()))
+            do()
+
+    def _at(self, due: Due, when: float, do: Callable[[], None]) -> None:
+        heapq.heappush(due, (when, next(self._numbers), do))
+
+    def _begin(self, fault: Fault, due: Due) -> None:
+        now = time.monotonic()
+        try:
+            mend = begin(self.world, fault)
+        except NotNow:
+            self._at(due, now + LATER_SECONDS, partial(self._begin, fault, due))
+            return
+        self.say(f"{len(self.report.struck) + 1:4} {fault}")
+        struck = Struck(fault=fault, began=now)
+        self.report.struck.append(struck)
+        self._at(due, now + fault.lasts, partial(self._mend, struck, mend))
+
+    def _mend(self, struck: Struck, mend: Mend) -> None:
+        mend()
+        struck.mended = time.monotonic()
+
+    def _finish(self) -> None:
+        """Waits until nothing is open any more, or for as long as that may take."""
+        began = time.monotonic()
+        self.say("all is mended; what is open is finished")
+        wait_until(lambda: not self.world.dead(), "the supervisor has brought everything back", 120)
+        self._within(FINISH_SECONDS, lambda: self.world.count(OPEN) == 0)
+        self._within(SETTLE_SECONDS, lambda: self.world.count(UNENDED) == 0)
+        with self.world.redis() as redis:
+            self._within(SETTLE_SECONDS, lambda: not checks.no_message_left(redis))
+        self.report.finishing_seconds = time.monotonic() - began
+
+    def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
+        """Waits for a condition; what doesn't come true is told by the checks."""
+        deadline = time.monotonic() + seconds
+        while not condition() and time.monotonic() < deadline:
+            time.sleep(0.2)
+
+    def _check(self, undisturbed: dict[str, checks.Steps]) -> None:
+        report, executed = self.report, executions.read(inner.folder(self.world.home.path) / "executions")
+        with self.engine.begin() as connection, self.world.redis() as redis:
+            runs: dict[str, str] = dict(connection.execute(text("SELECT id, system FROM runs")).tuples().all())
+            outcomes = text("SELECT coalesce(outcome, 'none'), count(*) FROM attempts GROUP BY 1")
+            report.attempts = dict(connection.execute(outcomes).tuples().all())
+            found = [
+                checks.every_question_finished(connection),
+                checks.every_run_is_whole(connection, SIZES),
+                checks.each_step_in_effect_once(connection),
+                checks.every_attempt_ended(connection),
+                checks.attempts_account_for_executions(connection, executed),
+                checks.no_message_left(redis),
+            ]
+        found += [checks.steps_as_undisturbed(self.engine, run, undisturbed[system]) for run, system in runs.items()]
+        report.wrong = [line for wrong in found for line in checks.shown(wrong)]
+        report.runs, report.executions = len(runs), len(executed)
+        report.questions = self.world.count("SELECT count(*) FROM questions") or 0
+        report.steps = self.world.count("SELECT count(*) FROM steps") or 0

@@ -1,0 +1,127 @@
+"""What faults strike: the processes of one home, and who brings them back."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+
+import psutil
+import psycopg
+from redis import Redis
+
+from tasks.settings import Settings
+from tests.chaos.disk import Disk
+from tests.chaos.home import Home
+from tests.chaos.model import Mood
+from tests.chaos.schedule import MODEL, PROCESSES
+from tests.faults import inner
+from tests.faults.stacked import ROOT, Cotrail
+from workers.stack.process import Processes, alive
+
+LOOK_SECONDS = 0.3
+"""How often the supervisor looks for what has died."""
+
+
+class World:
+    """A home, its stack and its model server.
+
+    held: what a fault keeps down for now; everything else that has died is brought back by `supervise`.
+    """
+
+    def __init__(self, home: Home, cotrail: Cotrail, disk: Disk) -> None:
+        self.home = home
+        self.cotrail = cotrail
+        self.disk = disk
+        self.settings = Settings(home=home.path, database_url=None, broker_url=None)
+        self.held: Counter[str] = Counter()
+        self.failed_ups: list[str] = []
+        self._model: subprocess.Popen[bytes] | None = None
+        self._over = threading.Event()
+        self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Brings everything up, and keeps it up from now on."""
+        self._start_model()
+        self.cotrail("up")
+        self._supervisor.start()
+
+    def end(self) -> None:
+        """Ends what the stack doesn't."""
+        self._over.set()
+        self._supervisor.join()
+        if self._model is not None:
+            self._model.kill()
+            self._model.wait()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """A process and its children, the first of them first; none where it isn't alive."""
+        if name == MODEL:
+            first = psutil.Process(self._model.pid) if self._model and self._model.poll() is None else None
+        else:
+            first = Processes(self.home.path).find(name)
+        with suppress(psutil.NoSuchProcess):
+            return [first, *first.children(recursive=True)] if first and alive(first) else []
+        return []
+
+    def dead(self) -> list[str]:
+        """What doesn't run and should."""
+        return [name for name in PROCESSES if self.held[name] <= 0 and not self.processes(name)]
+
+    def be(self, mood: Mood) -> None:
+        """Puts the model into a mood."""
+        written = self.home.mood.with_suffix(".new")
+        written.write_text(mood)
+        written.replace(self.home.mood)
+
+    def clock(self, name: str, seconds: float) -> None:
+        """Puts a process's clock wrong by so much."""
+        (inner.folder(self.home.path) / f"clock.{name}").write_text(str(seconds))
+
+    def query(self, statement: str) -> list[tuple[object, ...]]:
+        """Rows of the store, read on a connection that isn't cotrail's; psycopg.Error where it doesn't answer."""
+        options = f"host={self.settings.socket_path} user=postgres dbname=cotrail connect_timeout=2"
+        with psycopg.connect(options, application_name="chaos", autocommit=True) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    def count(self, statement: str) -> int | None:
+        """The number that a query asks for; None where the store doesn't answer."""
+        try:
+            ((found,),) = self.query(statement)
+        except psycopg.Error:
+            return None
+        assert isinstance(found, int)
+        return found
+
+    def redis(self) -> "Redis":
+        """A connection to Redis that doesn't wait for long."""
+        return Redis(unix_socket_path=str(self.settings.socket_path / "redis.sock"), socket_timeout=2)
+
+    def _supervise(self) -> None:
+        """As systemd would: what has died is started again, over and over."""
+        while not self._over.wait(LOOK_SECONDS):
+            dead = self.dead()
+            if MODEL in dead:
+                self._start_model()
+            if set(dead) - {MODEL}:
+                try:
+                    self.cotrail("up")
+                except AssertionError as error:  # PostgreSQL may be frozen, or its disk full
+                    self.failed_ups.append(str(error))
+
+    def _start_model(self) -> None:
+        if self._model is not None:
+            self._model.wait()
+        arguments = ["--script", self.home.script, "--port", self.home.port, "--mood", self.home.mood]
+        command = [sys.executable, "-m", "tests.chaos.model", *map(str, arguments)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self._model = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL)
+
+
+def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
+    """Sends a signal to those that are still there."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)

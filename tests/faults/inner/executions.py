@@ -1,0 +1,48 @@
+"""The record of executions: a line each, written before the search or the generation begins."""
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.actions import Result
+from models.advancing import Dispatch
+from models.ledger import Claim
+from tasks import step
+from tasks.station import Station
+
+
+class Execution(Struct, frozen=True, order=True):
+    """Which step was executed in which epoch."""
+
+    step_id: int
+    epoch: int
+
+
+def install(path: Path) -> None:
+    """Has all that this process executes written down."""
+    perform = step.perform
+
+    def noting(message: Dispatch, execute: step.Execute) -> None:
+        def noted(here: Station, claim: Claim) -> Result:
+            _append(path, f"{claim.step_id} {claim.epoch}\n")
+            return execute(here, claim)
+
+        perform(message, noted)
+
+    step.perform = noting
+
+
+def read(path: Path) -> list[Execution]:
+    """All executions so far, of all processes."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [Execution(*map(int, line.split())) for line in lines]
+
+
+def _append(path: Path, line: str) -> None:
+    """In one write, which no other process's comes between and no `kill -9` takes back."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)

@@ -1,0 +1,276 @@
+"""Named points in the product's code: at the one that a test has armed, the process that gets there kills itself.
+
+With SIGKILL, so that nothing is put in order. Who arms a point says which process is meant and at which passage it is
+to die; the process notes down which steps it was about, and the point is no longer armed.
+"""
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+from redis.connection import AbstractConnection
+from sqlalchemy import Engine, event
+
+from cotrail.actions import Result
+from cotrail.generation.openai import stream
+from cotrail.retrieval import tantivy
+from models import control, submission, upkeep
+from models.advancing import Dispatch
+from models.ledger import Claim, Completion, Ledger
+from tasks import routing, step
+from tasks.station import Station
+
+
+class Point(StrEnum):
+    """Where a process may be killed."""
+
+    TAKEN = "message taken, not claimed yet"
+    CLAIMING = "in the claim's transaction, before its COMMIT"
+    CLAIMED = "claimed, not executed yet"
+    SEARCHING = "in mid-search"
+    GENERATING = "in mid-generation"
+    EXECUTED = "executed, the result not handed in yet"
+    COMMITTING = "in the commit's transaction, before its COMMIT"
+    COMMITTED = "committed, what follows not sent yet"
+    SENDING = "in mid-send"
+    SENT = "sent, the message not acknowledged yet"
+    RETRYING = "in a retry's transaction, before its COMMIT"
+    RETRIED = "a retry's step given back"
+    BEATING = "in a heartbeat's transaction, before its COMMIT"
+    MARKED = "marked as sent, not sent yet"
+    EXPIRING = "in the transaction that takes steps back, before its COMMIT"
+    EXPIRED = "steps taken back, nothing sent yet"
+    SUBMITTING = "in a submission's transaction, before its COMMIT"
+    CANCELLING = "in a cancellation's transaction, before its COMMIT"
+    RESUMING = "in a resumption's transaction, before its COMMIT"
+
+
+class Armed(Struct, frozen=True, kw_only=True):
+    """Where which process is to die; passage: the how-manieth time it gets there, from 1."""
+
+    point: Point
+    process: str
+    passage: int = 1
+
+
+class Reached(Struct, frozen=True, kw_only=True):
+    """Who died, and the steps that this was about."""
+
+    pid: int
+    steps: tuple[int, ...] = ()
+
+
+class Points:
+    """The points as a test sees them: arms one, and reads who died there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._armed, self._reached = folder / "armed", folder / "reached"
+
+    def arm(self, point: Point, process: str, passage: int = 1) -> None:
+        self._reached.unlink(missing_ok=True)
+        _write(self._armed, Armed(point=point, process=process, passage=passage))
+
+    def disarm(self) -> None:
+        self._armed.unlink(missing_ok=True)
+
+    def reached(self) -> Reached | None:
+        with suppress(FileNotFoundError):
+            return msgspec.json.decode(self._reached.read_bytes(), type=Reached)
+        return None
+
+    def pass_(self, point: Point, process: str, passages: Counter[Point], steps: Iterable[int]) -> None:
+        """Dies here if that is what is armed."""
+        try:
+            armed = msgspec.json.decode(self._armed.read_bytes(), type=Armed)
+        except FileNotFoundError:
+            passages.clear()
+            return
+        if armed.point is not point or armed.process != process:
+            return
+        passages[point] += 1
+        if passages[point] == armed.passage:
+            self.disarm()
+            _write(self._reached, Reached(pid=os.getpid(), steps=tuple(steps)))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def install(folder: Path, process: str) -> None:
+    """Makes all points known in this process."""
+    points, passages, lock = Points(folder), Counter[Point](), threading.Lock()
+
+    def at(point: Point, steps: Iterable[int] = ()) -> None:
+        with lock:
+            points.pass_(point, process, passages, steps)
+
+    _in_transactions(at)
+    _in_steps(at)
+    _around_sending(at)
+    _around_upkeep(at)
+
+
+At = Callable[..., None]
+
+_here = threading.local()
+"""What this thread is doing: `point` for its transaction's COMMIT, `sending` while messages are written to Redis."""
+
+
+def _in_transactions(at: At) -> None:
+    """Points before the COMMIT of what a function does, and behind it."""
+    for owner, name, point in (
+        (Ledger, "claim", Point.CLAIMING),
+        (Ledger, "commit", Point.COMMITTING),
+        (Ledger, "retry", Point.RETRYING),
+        (Ledger, "beat", Point.BEATING),
+        (submission, "submit", Point.SUBMITTING),
+        (control, "cancel", Point.CANCELLING),
+        (control, "resume", Point.RESUMING),
+    ):
+        setattr(owner, name, _before_commit(getattr(owner, name), point))
+    _after(Ledger, "commit", at, Point.COMMITTED)
+    _after(Ledger, "retry", at, Point.RETRIED)
+    expire = upkeep.expire_leases
+
+    def expiring(*arguments: Any) -> list[int]:
+        """Its transaction is another's, which goes on."""
+        expired = expire(*arguments)
+        _here.expired = expired
+        if expired:
+            _here.point, _here.steps = Point.EXPIRING, expired
+        return expired
+
+    upkeep.expire_leases = expiring  # type: ignore[assignment]
+
+    @event.listens_for(Engine, "commit")
+    def before_commit(_: object) -> None:
+        if point := getattr(_here, "point", None):
+            _here.point = None
+            at(point, _here.steps)
+
+
+def _before_commit(function: Callable[..., Any], point: Point) -> Callable[..., Any]:
+    @wraps(function)
+    def known(*arguments: Any, **named: Any) -> Any:
+        _here.point, _here.steps = point, _steps_in(arguments)
+        try:
+            return function(*arguments, **named)
+        finally:
+            _here.point = None
+
+    return known
+
+
+def _after(owner: Any, name: str, at: At, point: Point) -> None:
+    function = getattr(owner, name)
+
+    def then(*arguments: Any) -> Any:
+        result = function(*arguments)
+        at(point, _steps_in(arguments))
+        return result
+
+    setattr(owner, name, then)
+
+
+def _in_steps(at: At) -> None:
+    """Points between a message and its result."""
+    perform, take, search = step.perform, stream.Stream.take, tantivy.TantivyRetriever.search
+
+    def performing(message: Dispatch, execute: step.Execute) -> None:
+        def executing(here: Station, claim: Claim) -> Result:
+            _here.executing = claim.step_id
+            at(Point.CLAIMED, [claim.step_id])
+            result = execute(here, claim)
+            at(Point.EXECUTED, [claim.step_id])
+            return result
+
+        at(Point.TAKEN, [message.step_id])
+        perform(message, executing)
+
+    def taking(self: stream.Stream, data: str) -> bool:
+        enough = take(self, data)
+        if self.text and not enough:
+            at(Point.GENERATING)
+        return enough
+
+    def searching(*arguments: Any, **named: Any) -> Any:
+        found = search(*arguments, **named)
+        at(Point.SEARCHING, [_here.executing])
+        return found
+
+    step.perform = performing
+    stream.Stream.take = taking  # type: ignore[method-assign]
+    tantivy.TantivyRetriever.search = searching  # type: ignore[method-assign]
+
+
+def _around_sending(at: At) -> None:
+    """Points before, within and behind the one write that sends messages."""
+    send, write = routing.send, cast(Callable[..., None], AbstractConnection.send_packed_command)
+
+    def sending(messages: Sequence[Dispatch]) -> int:
+        steps = [message.step_id for message in messages]
+        if not steps:
+            return send(messages)
+        at(Point.MARKED, steps)
+        with _doing_sending(steps):
+            sent = send(messages)
+        at(Point.SENT, steps)
+        return sent
+
+    def writing(self: AbstractConnection, command: Any, *arguments: Any, **named: Any) -> None:
+        steps = getattr(_here, "sending", None)
+        packed = command if isinstance(command, bytes) else b"".join(command)
+        if not steps or len(packed) < LARGE * len(steps):
+            write(self, command, *arguments, **named)
+            return
+        write(self, [packed[: len(packed) // 2]])
+        at(Point.SENDING, steps)
+        write(self, [packed[len(packed) // 2 :]], check_health=False)
+
+    routing.send = sending
+    AbstractConnection.send_packed_command = writing  # type: ignore[method-assign]
+
+
+LARGE = 200
+"""A message's bytes at least, which tell the write that holds the messages from a connection's greetings."""
+
+
+@contextmanager
+def _doing_sending(steps: Sequence[int]) -> Iterator[None]:
+    _here.sending = steps
+    try:
+        yield
+    finally:
+        _here.sending = None
+
+
+def _around_upkeep(at: At) -> None:
+    take = upkeep.take_lost
+
+    def taking(*arguments: Any) -> list[Dispatch]:
+        if expired := getattr(_here, "expired", None):
+            _here.expired = None
+            at(Point.EXPIRED, expired)
+        return take(*arguments)
+
+    upkeep.take_lost = taking  # type: ignore[assignment]
+
+
+def _steps_in(arguments: Sequence[Any]) -> list[int]:
+    """The steps that a call is about, which its arguments name in one way or another."""
+    flat = [each for argument in arguments for each in (argument if isinstance(argument, list | tuple) else [argument])]
+    claims = [each.claim if isinstance(each, Completion) else each for each in flat]
+    return [each.step_id for each in claims if isinstance(each, Claim | Dispatch)]
+
+
+def _write(path: Path, content: Struct) -> None:
+    written = path.with_name(f"{path.name}.{os.getpid()}")
+    written.write_bytes(msgspec.json.encode(content))
+    written.replace(path)

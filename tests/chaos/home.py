@@ -41,18 +41,21 @@ class Home(Struct, frozen=True, kw_only=True):
     def mood(self) -> Path:
         return self.path / "mood"
 
-    def questions(self, rounds: int) -> Path:
-        """A file that asks the sample's questions so often; each has a key of its own, behind its own the round's."""
-        path = self.path / f"questions-{rounds}.jsonl"
-        asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(rounds) for q in sample()]
+    def questions(self, rounds: int, count: int | None = None) -> Path:
+        """A file that asks the sample's questions so often, the first `count` of all these.
+
+        A question's key is the sample's with the number of the round behind it.
+        """
+        path = self.path / f"questions-{rounds}-{count}.jsonl"
+        asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(rounds) for q in sample()][:count]
         path.write_text("\n".join(json.dumps(question) for question in asked))
         return path
 
-    def submit(self, cotrail: Cotrail, system: str, rounds: int, *, model: str = "served") -> str:
+    def submit(self, cotrail: Cotrail, system: str, questions: Path, *, model: str = "served") -> str:
         """Submits a run of that system; returns its id."""
-        questions, demonstrations = self.questions(rounds), str(SAMPLE / "demonstrations.txt")
+        demonstrations = str(SAMPLE / "demonstrations.txt")
         if system == "rethinking":
-            file = self.path / f"rethinking-{rounds}.toml"
+            file = questions.with_suffix(".toml")
             file.write_text(RETHINKING.replace("{questions}", str(questions)))
             options = [str(file)]
         else:

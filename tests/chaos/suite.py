@@ -156,7 +156,7 @@ class Suite:
         self._submit(system, ROUNDS[system])
 
     def _submit(self, system: str, rounds: int) -> str:
-        return self.world.home.submit(self.world.cotrail, system, rounds)
+        return self.world.home.submit(self.world.cotrail, system, self.world.home.questions(rounds))
 
     def _strike(self, faults: list[Fault]) -> None:
         """Begins each fault when it is time and mends it when that is; all are mended in the end."""

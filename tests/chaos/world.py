@@ -44,14 +44,15 @@ class World:
 
     def start(self) -> None:
         """Brings everything up, and keeps it up from now on."""
-        self._start_model()
+        self.start_model()
         self.cotrail("up")
         self._supervisor.start()
 
     def end(self) -> None:
         """Ends what the stack doesn't."""
         self._over.set()
-        self._supervisor.join()
+        if self._supervisor.is_alive():
+            self._supervisor.join()
         if self._model is not None:
             self._model.kill()
             self._model.wait()
@@ -104,14 +105,15 @@ class World:
         while not self._over.wait(LOOK_SECONDS):
             dead = self.dead()
             if MODEL in dead:
-                self._start_model()
+                self.start_model()
             if set(dead) - {MODEL}:
                 try:
                     self.cotrail("up")
                 except AssertionError as error:  # PostgreSQL may be frozen, or its disk full
                     self.failed_ups.append(str(error))
 
-    def _start_model(self) -> None:
+    def start_model(self) -> None:
+        """Starts the model server, which isn't the stack's."""
         if self._model is not None:
             self._model.wait()
         arguments = ["--script", self.home.script, "--port", self.home.port, "--mood", self.home.mood]

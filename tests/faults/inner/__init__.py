@@ -43,5 +43,5 @@ def install() -> None:
 
         where, name = folder(Path(home)), process_name()
         clock.install(where / f"clock.{name}")
-        executions.install(where / "executions")
         points.install(where, name)
+        executions.install(where / "executions")

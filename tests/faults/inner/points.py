@@ -26,7 +26,7 @@ from cotrail.retrieval import tantivy
 from models import control, submission, upkeep
 from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
-from tasks import routing, step
+from tasks import routing, station, step
 from tasks.station import Station
 
 
@@ -122,6 +122,9 @@ At = Callable[..., None]
 _here = threading.local()
 """What this thread is doing: `point` for its transaction's COMMIT, `sending` while messages are written to Redis."""
 
+_executing: set[int] = set()
+"""The steps that this process executes, in whatever threads."""
+
 
 def _in_transactions(at: At) -> None:
     """Points before the COMMIT of what a function does, and behind it."""
@@ -185,9 +188,10 @@ def _in_steps(at: At) -> None:
 
     def performing(message: Dispatch, execute: step.Execute) -> None:
         def executing(here: Station, claim: Claim) -> Result:
-            _here.executing = claim.step_id
             at(Point.CLAIMED, [claim.step_id])
+            _executing.add(claim.step_id)
             result = execute(here, claim)
+            _executing.remove(claim.step_id)
             at(Point.EXECUTED, [claim.step_id])
             return result
 
@@ -197,12 +201,12 @@ def _in_steps(at: At) -> None:
     def taking(self: stream.Stream, data: str) -> bool:
         enough = take(self, data)
         if self.text and not enough:
-            at(Point.GENERATING)
+            at(Point.GENERATING, list(_executing))
         return enough
 
     def searching(*arguments: Any, **named: Any) -> Any:
         found = search(*arguments, **named)
-        at(Point.SEARCHING, [_here.executing])
+        at(Point.SEARCHING, list(_executing))
         return found
 
     step.perform = performing
@@ -234,7 +238,7 @@ def _around_sending(at: At) -> None:
         at(Point.SENDING, steps)
         write(self, [packed[len(packed) // 2 :]], check_health=False)
 
-    routing.send = sending
+    routing.send = station.send = sending  # type: ignore[attr-defined]
     AbstractConnection.send_packed_command = writing  # type: ignore[method-assign]
 
 

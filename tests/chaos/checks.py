@@ -102,6 +102,12 @@ def every_attempt_ended(connection: Connection) -> Wrong:
     )
 
 
+def everything_sealed(connection: Connection) -> Wrong:
+    """All has ended and has its digest: each step, each question, each run."""
+    unsealed = "SELECT '{0} ' || id || ' has no digest' FROM {0}s WHERE digest IS NULL"
+    return [line for table in ("step", "question", "run") for line in _told(connection, unsealed.format(table))]
+
+
 def attempts_account_for_executions(connection: Connection, executions: Sequence[Execution]) -> Wrong:
     """Nothing was executed twice under one claim, or under none; what counts was executed or adopted."""
     query = """

@@ -46,6 +46,7 @@ SETTLE_SECONDS = 30
 """How long a late message or a late result may be under way then."""
 
 UNENDED = "SELECT count(*) FROM attempts WHERE outcome IS NULL"
+UNSEALED = "SELECT count(*) FROM runs WHERE digest IS NULL"
 
 VARIABLES = {
     "COTRAIL_MODEL": "served",
@@ -196,6 +197,7 @@ class Suite:
         wait_until(lambda: not self.world.dead(), "the supervisor has brought everything back", 120)
         self._within(FINISH_SECONDS, lambda: self.world.count(OPEN) == 0)
         self._within(SETTLE_SECONDS, lambda: self.world.count(UNENDED) == 0)
+        self._within(SETTLE_SECONDS, lambda: self.world.count(UNSEALED) == 0)
         with self.world.redis() as redis:
             self._within(SETTLE_SECONDS, lambda: not checks.no_message_left(redis))
         self.report.finishing_seconds = time.monotonic() - began
@@ -217,6 +219,7 @@ class Suite:
                 checks.every_run_is_whole(connection, SIZES),
                 checks.each_step_in_effect_once(connection),
                 checks.every_attempt_ended(connection),
+                checks.everything_sealed(connection),
                 checks.attempts_account_for_executions(connection, executed),
                 checks.no_message_left(redis),
             ]

@@ -167,6 +167,7 @@ def losers(engine: Engine, run: str) -> set[int]:
         (Point.COMMITTED, "generation", ONCE, 1),
         (Point.SENDING, "generation", ONCE, 1),
         (Point.SENT, "generation", ONCE, 1),
+        (Point.ADMITTING, "maintenance", ONCE, 1),
         (Point.MARKED, "maintenance", ONCE, 1),
         (Point.SENDING, "maintenance", ONCE, 1),
         (Point.SENT, "maintenance", ONCE, 1),

@@ -18,12 +18,12 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 from redis.connection import AbstractConnection
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
 from cotrail.actions import Result
 from cotrail.generation.openai import stream
 from cotrail.retrieval import tantivy
-from models import control, submission, upkeep
+from models import admission, control, submission, upkeep
 from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
 from tasks import routing, station, step
@@ -46,6 +46,7 @@ class Point(StrEnum):
     RETRYING = "in a retry's transaction, before its COMMIT"
     RETRIED = "a retry's step given back"
     BEATING = "in a heartbeat's transaction, before its COMMIT"
+    ADMITTING = "in the admission's transaction, before its COMMIT"
     MARKED = "marked as sent, not sent yet"
     EXPIRING = "in the transaction that takes steps back, before its COMMIT"
     EXPIRED = "steps taken back, nothing sent yet"
@@ -140,17 +141,6 @@ def _in_transactions(at: At) -> None:
         setattr(owner, name, _before_commit(getattr(owner, name), point))
     _after(Ledger, "commit", at, Point.COMMITTED)
     _after(Ledger, "retry", at, Point.RETRIED)
-    expire = upkeep.expire_leases
-
-    def expiring(*arguments: Any) -> list[int]:
-        """Its transaction is another's, which goes on."""
-        expired = expire(*arguments)
-        _here.expired = expired
-        if expired:
-            _here.point, _here.steps = Point.EXPIRING, expired
-        return expired
-
-    upkeep.expire_leases = expiring  # type: ignore[assignment]
 
     @event.listens_for(Engine, "commit")
     def before_commit(_: object) -> None:
@@ -256,7 +246,14 @@ def _doing_sending(steps: Sequence[int]) -> Iterator[None]:
 
 
 def _around_upkeep(at: At) -> None:
-    take = upkeep.take_lost
+    """Points within and behind the transactions of a sweep, which belong to who calls these."""
+    expire, take, admit = upkeep.expire_leases, upkeep.take_lost, admission.admit
+
+    def expiring(connection: Connection) -> list[int]:
+        expired = _here.expired = expire(connection)
+        if expired:
+            _here.point, _here.steps = Point.EXPIRING, expired
+        return expired
 
     def taking(*arguments: Any) -> list[Dispatch]:
         if expired := getattr(_here, "expired", None):
@@ -264,6 +261,13 @@ def _around_upkeep(at: At) -> None:
             at(Point.EXPIRED, expired)
         return take(*arguments)
 
+    def admitting(connection: Connection) -> list[Dispatch]:
+        admitted = admit(connection)
+        if admitted:
+            _here.point, _here.steps = Point.ADMITTING, _steps_in([admitted])
+        return admitted
+
+    upkeep.expire_leases, admission.admit = expiring, admitting
     upkeep.take_lost = taking  # type: ignore[assignment]
 
 

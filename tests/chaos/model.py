@@ -8,6 +8,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -101,11 +102,12 @@ def _handler(script: Script, mood: Path) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            try:
-                self.reply(body)(self)
-            except ConnectionError:
-                self.close_connection = True
+            length = int(self.headers["Content-Length"])
+            asked = self.rfile.read(length)
+            self.close_connection = len(asked) < length  # who asked was killed
+            if not self.close_connection:
+                with suppress(ConnectionError):
+                    self.reply(json.loads(asked))(self)
 
         def reply(self, body: dict[str, Any]) -> Reply:
             if not self.path.endswith("/completions"):

@@ -63,8 +63,11 @@ TARGETS: dict[Kind, Sequence[str]] = {
     Kind.CLOCK: WORKERS,
 }
 
-AFTER = (0.3, 4.5)
-"""How many seconds pass between the beginnings of two faults: from and to."""
+AFTER = (0.1, 3.0)
+"""How many seconds pass between the beginnings of two faults at least: from and to."""
+
+AT_WORK = 0.5
+"""Which part of the faults waits until the stack works again; the others strike whatever state it is in."""
 
 LASTS = (0.2, 5.0)
 """How many seconds a fault lasts, which may be longer than a lease."""
@@ -77,6 +80,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     """What happens to what.
 
     after: seconds since the fault before it began; lasts: how long until it is mended.
+    at_work: whether it strikes only once a step has been finished since the fault before it.
     amount: of a clock, how many seconds it is ahead.
     """
 
@@ -84,6 +88,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     target: str
     after: float
     lasts: float
+    at_work: bool = False
     amount: float = 0
 
     def __str__(self) -> str:
@@ -106,6 +111,7 @@ def _fault(random: Random, kind: Kind, target: str) -> Fault:
         target=target,
         after=round(after, 2),
         lasts=round(lasts, 2),
+        at_work=random.random() < AT_WORK,
         amount=round(hours * 3600) if kind is Kind.CLOCK else 0,
     )
 

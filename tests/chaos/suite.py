@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count, cycle
+from itertools import cycle
 
 from msgspec import Struct, field
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from models.database import connect
 from tasks.settings import Settings
@@ -24,7 +24,7 @@ from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.inner import executions
 from tests.faults.scripts import sample
-from tests.faults.stacked import SAMPLE, open_questions, stacked, steps_of
+from tests.faults.stacked import SAMPLE, stacked, steps_of
 
 SYSTEMS = ("ircot", "rethinking")
 ROUNDS = {"ircot": 6, "rethinking": 1}
@@ -38,6 +38,11 @@ ENOUGH = 60
 
 LATER_SECONDS = 0.5
 """When a fault is tried again whose victim doesn't run."""
+
+POLL_SECONDS = 0.02
+
+STALL_SECONDS = 120
+"""How long no step may be finished at all, whatever strikes."""
 
 FINISH_SECONDS = 240
 """How long all that was submitted may take once nothing is amiss any more."""
@@ -102,8 +107,9 @@ def world() -> Iterator[World]:
     """A stack that is up, with a disk of its own and the sample indexed; nothing is left of it."""
     home = make_home("cc-")
     settings = Settings(home=home.path, database_url=None, broker_url=None)
-    with stacked(home.path, VARIABLES | inner.environment()) as cotrail, own_disk(settings) as disk:
-        there = World(home, cotrail, disk)
+    variables = VARIABLES | inner.environment()
+    with stacked(home.path, variables) as cotrail, own_disk(settings) as disk:
+        there = World(home, cotrail, disk, variables)
         cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
         there.start()
         try:
@@ -121,18 +127,17 @@ class Suite:
         self.world = world
         self.say = say
         self.report = Report()
-        self._numbers = count()
+        self._due: Due = []
         self.engine: Engine = connect(world.settings.database)
-        self.submitted: dict[str, str] = {}
         self._systems = cycle(SYSTEMS)
 
     def carry_out(self, faults: list[Fault]) -> Report:
         """Runs undisturbed, then under the faults, then to the end; says what is wrong with what is left."""
         began = time.monotonic()
-        undisturbed = {system: self._undisturbed(system) for system in SYSTEMS}
+        undisturbed = self._undisturbed()
         watch = Watch(self.world, self._feed, ENOUGH)
         watch.start()
-        self._strike(faults)
+        self._strike(faults, watch)
         watch.stop_feeding()
         self._finish()
         watch.end()
@@ -146,11 +151,11 @@ class Suite:
         self.report.seconds = time.monotonic() - began
         return self.report
 
-    def _undisturbed(self, system: str) -> checks.Steps:
-        """The steps of a run that nothing happens to, which asks each question once."""
-        run = self._submit(system, 1)
-        wait_until(lambda: open_questions(self.engine, run) == 0, f"the undisturbed {system} run is finished", 120)
-        return checks.by_question(steps_of(self.engine, run))
+    def _undisturbed(self) -> dict[str, checks.Steps]:
+        """The steps of runs that nothing happens to, one of each system, which ask each question once."""
+        runs = {system: self._submit(system, 1) for system in SYSTEMS}
+        wait_until(lambda: self.world.count(OPEN) == 0, "the undisturbed runs are finished", 120)
+        return {system: checks.by_question(steps_of(self.engine, run)) for system, run in runs.items()}
 
     def _feed(self) -> None:
         system = next(self._systems)
@@ -159,32 +164,45 @@ class Suite:
     def _submit(self, system: str, rounds: int) -> str:
         return self.world.home.submit(self.world.cotrail, system, self.world.home.questions(rounds))
 
-    def _strike(self, faults: list[Fault]) -> None:
-        """Begins each fault when it is time and mends it when that is; all are mended in the end."""
-        due: Due = []
-        when = time.monotonic()
-        for fault in faults:
-            when += fault.after
-            self._at(due, when, partial(self._begin, fault, due))
-        while due:
-            when, _, do = heapq.heappop(due)
-            time.sleep(max(0.0, when - time.monotonic()))
-            do()
+    def _strike(self, faults: list[Fault], watch: Watch) -> None:
+        """Begins one fault after another, mends each when it is time, and all in the end."""
+        last = time.monotonic()
+        for number, fault in enumerate(faults, start=1):
+            earliest = last + fault.after
+            self._mend_until(lambda: time.monotonic() >= earliest)  # noqa: B023 - called at once
+            began = last
+            if fault.at_work and not self._mend_until(lambda: watch.recovery(began) is not None, STALL_SECONDS):  # noqa: B023
+                self.report.wrong.append(f"before fault {number} no step was finished for {STALL_SECONDS} s")
+            last = self._begin(fault)
+            self.say(f"{number:4} {fault}")
+        self._mend_until(lambda: not self._due)
 
-    def _at(self, due: Due, when: float, do: Callable[[], None]) -> None:
-        heapq.heappush(due, (when, next(self._numbers), do))
+    def _begin(self, fault: Fault) -> float:
+        """Has the fault strike as soon as it can; returns when that was."""
+        while True:
+            now = time.monotonic()
+            try:
+                mend = begin(self.world, fault)
+            except NotNow:
+                self._mend_until(lambda: time.monotonic() > now + LATER_SECONDS)  # noqa: B023 - called at once
+                continue
+            struck = Struck(fault=fault, began=now)
+            self.report.struck.append(struck)
+            mending: Callable[[], None] = partial(self._mend, struck, mend)
+            heapq.heappush(self._due, (now + fault.lasts, len(self.report.struck), mending))
+            return now
 
-    def _begin(self, fault: Fault, due: Due) -> None:
-        now = time.monotonic()
-        try:
-            mend = begin(self.world, fault)
-        except NotNow:
-            self._at(due, now + LATER_SECONDS, partial(self._begin, fault, due))
-            return
-        self.say(f"{len(self.report.struck) + 1:4} {fault}")
-        struck = Struck(fault=fault, began=now)
-        self.report.struck.append(struck)
-        self._at(due, now + fault.lasts, partial(self._mend, struck, mend))
+    def _mend_until(self, condition: Callable[[], bool], seconds: float = float("inf")) -> bool:
+        """Mends what is due until a condition holds; whether it does in time."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self._due and self._due[0][0] <= time.monotonic():
+                heapq.heappop(self._due)[-1]()
+            elif time.monotonic() > deadline:
+                return False
+            else:
+                time.sleep(POLL_SECONDS)
+        return True
 
     def _mend(self, struck: Struck, mend: Mend) -> None:
         mend()
@@ -210,10 +228,9 @@ class Suite:
 
     def _check(self, undisturbed: dict[str, checks.Steps]) -> None:
         report, executed = self.report, executions.read(inner.folder(self.world.home.path) / "executions")
+        runs = self.world.table("SELECT id, system FROM runs")
+        report.attempts = self.world.table("SELECT coalesce(outcome, 'none'), count(*) FROM attempts GROUP BY 1")
         with self.engine.begin() as connection, self.world.redis() as redis:
-            runs: dict[str, str] = dict(connection.execute(text("SELECT id, system FROM runs")).tuples().all())
-            outcomes = text("SELECT coalesce(outcome, 'none'), count(*) FROM attempts GROUP BY 1")
-            report.attempts = dict(connection.execute(outcomes).tuples().all())
             found = [
                 checks.every_question_finished(connection),
                 checks.every_run_is_whole(connection, SIZES),
@@ -224,7 +241,7 @@ class Suite:
                 checks.no_message_left(redis),
             ]
         found += [checks.steps_as_undisturbed(self.engine, run, undisturbed[system]) for run, system in runs.items()]
-        report.wrong = [line for wrong in found for line in checks.shown(wrong)]
+        report.wrong += [line for wrong in found for line in checks.shown(wrong)]
         report.runs, report.executions = len(runs), len(executed)
         report.questions = self.world.count("SELECT count(*) FROM questions") or 0
         report.steps = self.world.count("SELECT count(*) FROM steps") or 0

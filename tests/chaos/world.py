@@ -6,7 +6,10 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
+from subprocess import DEVNULL
+from typing import Any
 
 import psutil
 import psycopg
@@ -16,9 +19,9 @@ from tasks.settings import Settings
 from tests.chaos.disk import Disk
 from tests.chaos.home import Home
 from tests.chaos.model import Mood
-from tests.chaos.schedule import MODEL, PROCESSES
+from tests.chaos.schedule import MODEL, PROCESSES, SERVERS
 from tests.faults import inner
-from tests.faults.stacked import ROOT, Cotrail
+from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of
 from workers.stack.process import Processes, alive
 
 LOOK_SECONDS = 0.3
@@ -28,10 +31,11 @@ LOOK_SECONDS = 0.3
 class World:
     """A home, its stack and its model server.
 
+    variables: what the stack finds in its environment besides.
     held: what a fault keeps down for now; everything else that has died is brought back by `supervise`.
     """
 
-    def __init__(self, home: Home, cotrail: Cotrail, disk: Disk) -> None:
+    def __init__(self, home: Home, cotrail: Cotrail, disk: Disk, variables: Mapping[str, str] = {}) -> None:
         self.home = home
         self.cotrail = cotrail
         self.disk = disk
@@ -39,6 +43,7 @@ class World:
         self.held: Counter[str] = Counter()
         self.failed_ups: list[str] = []
         self._model: subprocess.Popen[bytes] | None = None
+        self._environment = environment_of(home.path, variables)
         self._over = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
 
@@ -81,7 +86,7 @@ class World:
         """Puts a process's clock wrong by so much."""
         (inner.folder(self.home.path) / f"clock.{name}").write_text(str(seconds))
 
-    def query(self, statement: str) -> list[tuple[object, ...]]:
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Rows of the store, read on a connection that isn't cotrail's; psycopg.Error where it doesn't answer."""
         options = f"host={self.settings.socket_path} user=postgres dbname=cotrail connect_timeout=2"
         with psycopg.connect(options, application_name="chaos", autocommit=True) as connection:
@@ -93,8 +98,11 @@ class World:
             ((found,),) = self.query(statement)
         except psycopg.Error:
             return None
-        assert isinstance(found, int)
-        return found
+        return int(found)
+
+    def table(self, statement: str) -> dict[str, Any]:
+        """A query's first column and the second one for each."""
+        return dict(self.query(statement))
 
     def redis(self) -> "Redis":
         """A connection to Redis that doesn't wait for long."""
@@ -107,10 +115,21 @@ class World:
             if MODEL in dead:
                 self.start_model()
             if set(dead) - {MODEL}:
-                try:
-                    self.cotrail("up")
-                except AssertionError as error:  # PostgreSQL may be frozen, or its disk full
-                    self.failed_ups.append(str(error))
+                self._up()
+
+    def _up(self) -> None:
+        """`cotrail up`, given up where a server dies that its workers wait for: the next one starts that as well."""
+        up = subprocess.Popen([*COTRAIL, "up"], env=self._environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=DEVNULL)
+        ran: set[str] = set()
+        while up.poll() is None:
+            running = {name for name in SERVERS if self.processes(name)}
+            if ran - running:
+                up.kill()
+            ran |= running
+            self._over.wait(LOOK_SECONDS)
+        _, said = up.communicate()
+        if up.returncode:  # PostgreSQL may be frozen, or its disk full
+            self.failed_ups.append(said.decode(errors="replace"))
 
     def start_model(self) -> None:
         """Starts the model server, which isn't the stack's."""

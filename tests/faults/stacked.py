@@ -20,6 +20,7 @@ from workers.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
+COTRAIL = (sys.executable, "-m", "cli.main")
 QUICK = {"COTRAIL_LEASE_SECONDS": "3", "COTRAIL_HEARTBEAT_SECONDS": "0.5", "COTRAIL_RESEND_SECONDS": "1"}
 
 Cotrail = Callable[..., str]
@@ -32,6 +33,11 @@ STEPS = """
 """
 
 
+def environment_of(home: Path, variables: Mapping[str, str] = {}) -> dict[str, str]:
+    """What the command line finds in its environment, and with it all that it starts."""
+    return {**os.environ, **QUICK, "COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted", **variables}
+
+
 @contextmanager
 def stacked(home: Path, variables: Mapping[str, str] = {}) -> Iterator[Cotrail]:
     """The command line as processes of their own; all that it starts in the home is gone in the end.
@@ -39,11 +45,10 @@ def stacked(home: Path, variables: Mapping[str, str] = {}) -> Iterator[Cotrail]:
     variables: what else the processes find in their environment.
     """
     own = Settings(home=home, database_url=None, broker_url=None)
-    environment = {**os.environ, **QUICK, "COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted", **variables}
+    environment = environment_of(home, variables)
 
     def cotrail(*arguments: str) -> str:
-        command = [sys.executable, "-m", "cli.main", *arguments]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run([*COTRAIL, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 

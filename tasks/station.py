@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from functools import partial
 from typing import TypeVar, cast
 
 from msgspec import Struct
@@ -65,7 +64,8 @@ class Station:
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
         self._held: dict[int, Held] = {}
-        self._recording: dict[int, tuple[Claim, Future[None]]] = {}
+        # By what comes of them: a step that was lost and claimed again here may be there twice.
+        self._recording: dict[Future[None], Claim] = {}
         self._claims: Batcher[Dispatch, Claim | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
         self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
         self._generators: dict[tuple[str, str], Generator] = {}
@@ -102,8 +102,8 @@ class Station:
         """Has it recorded how a step ended, and what follows from it sent, while the caller goes on."""
         claim = completion.claim
         future = self._commits.hand_in(completion)
-        self._recording[claim.step_id] = claim, future
-        future.add_done_callback(partial(self._recorded, claim))
+        self._recording[future] = claim
+        future.add_done_callback(self._recorded)
 
     def generator(self, run: RunPlan) -> Generator:
         """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
@@ -150,7 +150,7 @@ class Station:
 
         One whose threads outlive the interpreter can crash the process as it exits.
         """
-        wait(future for _, future in list(self._recording.values()))
+        wait(list(self._recording))
         self._generators.clear()
         self.evidence.close()
 
@@ -160,7 +160,7 @@ class Station:
         def claim() -> list[Claim | None]:
             nonlocal in_doubt
             if in_doubt:
-                held = self._held.keys() | self._recording.keys()
+                held = self._held.keys() | {claim.step_id for claim in list(self._recording.values())}
                 self.ledger.disclaim(message for message in messages if message.step_id not in held)
             in_doubt = True
             return self.ledger.claim(messages)
@@ -172,8 +172,8 @@ class Station:
         send([message for messages in following for message in messages])
         return [None] * len(completions)
 
-    def _recorded(self, claim: Claim, future: Future[None]) -> None:
-        del self._recording[claim.step_id]
+    def _recorded(self, future: Future[None]) -> None:
+        claim = self._recording.pop(future)
         if error := future.exception():
             logger.error("step %d isn't recorded and will be done again: %s", claim.step_id, error)
 
@@ -186,7 +186,7 @@ class Station:
     def _beat(self) -> None:
         while not self.stopping.wait(self.settings.heartbeat_seconds):
             executing, recording = list(self._held.values()), list(self._recording.values())
-            held = [*(each.claim for each in executing), *(claim for claim, _ in recording)]
+            held = [*(each.claim for each in executing), *recording]
             try:
                 if held:
                     self._cut_off(executing, self.insist(self.ledger.beat, held))

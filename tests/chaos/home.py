@@ -5,8 +5,11 @@ whose models are scripted, with joins and all kinds of steps.
 """
 
 import json
+import shutil
 import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +68,19 @@ class Home(Struct, frozen=True, kw_only=True):
         return str(json.loads(output.splitlines()[-1])["run"])
 
 
-def make_home(prefix: str) -> Home:
-    """A new folder with scripts and a list of models, and a port that nothing listens on."""
+@contextmanager
+def made_home(prefix: str) -> Iterator[Home]:
+    """A new folder with scripts and a list of models, and a port that nothing listens on; it is gone in the end."""
     home = Home(path=Path(tempfile.mkdtemp(prefix=prefix)), port=_free_port())
     for name, content in scripts().items():
         (home.path / name).write_text(json.dumps(content))
     home.script.write_text(json.dumps({"name": "served", "questions": _chains()}))
     home.mood.write_text("ok")
     (home.path / "models.toml").write_text(MODELS + SERVED.format(port=home.port))
-    return home
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home.path)
 
 
 def _chains() -> dict[str, Any]:

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import shutil
 import signal
 import sys
 import time
@@ -21,7 +20,7 @@ from sqlalchemy import Engine, text
 from models.database import connect
 from tasks.settings import Settings
 from tests.chaos import checks
-from tests.chaos.home import Home, make_home
+from tests.chaos.home import Home, made_home
 from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.inner import executions
@@ -60,15 +59,14 @@ class Cut(Struct, kw_only=True):
 
 def power_cut(questions: int) -> Cut:
     """Runs so many questions with the scripted model and cuts the power once."""
-    home = make_home("cq-")
-    with stacked(home.path, VARIABLES | inner.environment()) as cotrail:
+    with made_home("cq-") as home, stacked(home.path, VARIABLES | inner.environment()) as cotrail:
         cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
         cotrail("up")
         engine = connect(Settings(home=home.path, database_url=None).database)
-        cut = _cut(home, cotrail, engine, questions)
-        engine.dispose()
-    shutil.rmtree(home.path)
-    return cut
+        try:
+            return _cut(home, cotrail, engine, questions)
+        finally:
+            engine.dispose()
 
 
 def _cut(home: Home, cotrail: Cotrail, engine: Engine, asked: int) -> Cut:

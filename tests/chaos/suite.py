@@ -1,7 +1,6 @@
 """The suite: runs, faults, and what is left when all is over."""
 
 import heapq
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from tasks.settings import Settings
 from tests.chaos import checks
 from tests.chaos.disk import own_disk
 from tests.chaos.faults import Mend, NotNow, begin
-from tests.chaos.home import make_home
+from tests.chaos.home import made_home
 from tests.chaos.schedule import Fault
 from tests.chaos.watch import OPEN, Watch
 from tests.chaos.world import World
@@ -105,19 +104,18 @@ def suite(faults: list[Fault], say: Say) -> Report:
 @contextmanager
 def world() -> Iterator[World]:
     """A stack that is up, with a disk of its own and the sample indexed; nothing is left of it."""
-    home = make_home("cc-")
-    settings = Settings(home=home.path, database_url=None, broker_url=None)
-    variables = VARIABLES | inner.environment()
-    with stacked(home.path, variables) as cotrail, own_disk(settings) as disk:
-        there = World(home, cotrail, disk, variables)
-        cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
-        there.start()
-        try:
-            yield there
-        finally:
-            there.end()
-            cotrail("down")
-    shutil.rmtree(home.path)
+    with made_home("cc-") as home:
+        settings = Settings(home=home.path, database_url=None, broker_url=None)
+        variables = VARIABLES | inner.environment()
+        with stacked(home.path, variables) as cotrail, own_disk(settings) as disk:
+            there = World(home, cotrail, disk, variables)
+            cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
+            there.start()
+            try:
+                yield there
+            finally:
+                there.end()
+                cotrail("down")
 
 
 class Suite:

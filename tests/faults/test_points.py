@@ -5,7 +5,6 @@ One test a point, on one real stack. The process that is meant kills itself when
 that the point allows. docs/faults.md has the points as a table.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sqlalchemy import Engine, text
 
 from tests.chaos import checks
 from tests.chaos.disk import Disk
-from tests.chaos.home import Home, make_home
+from tests.chaos.home import Home, made_home
 from tests.chaos.model import Mood
 from tests.chaos.world import World
 from tests.conftest import Eventually
@@ -44,9 +43,8 @@ Submit = Callable[[], str]
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Home]:
-    made = make_home("cp-")
-    yield made
-    shutil.rmtree(made.path)
+    with made_home("cp-") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

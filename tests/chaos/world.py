@@ -14,6 +14,8 @@ from typing import Any
 import psutil
 import psycopg
 from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tasks.settings import Settings
 from tests.chaos.disk import Disk
@@ -105,8 +107,9 @@ class World:
         return dict(self.query(statement))
 
     def redis(self) -> "Redis":
-        """A connection to Redis that doesn't wait for long."""
-        return Redis(unix_socket_path=str(self.settings.socket_path / "redis.sock"), socket_timeout=2)
+        """A connection to Redis that doesn't wait for long, nor tries again."""
+        socket = str(self.settings.socket_path / "redis.sock")
+        return Redis(unix_socket_path=socket, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
     def _supervise(self) -> None:
         """As systemd would: what has died is started again, over and over."""

@@ -24,9 +24,14 @@ class Disk:
         self.path = path
 
     def fill(self) -> None:
-        """Leaves no room, as of now."""
-        if self.path is not None:
-            self._resize(str(shutil.disk_usage(self.path).used + SPARE))
+        """Leaves no room, as of now; while it is done, PostgreSQL may write on."""
+        spare = SPARE
+        while self.path is not None:
+            try:
+                self._resize(str(shutil.disk_usage(self.path).used + spare))
+                return
+            except subprocess.CalledProcessError:
+                spare *= 2
 
     def empty(self) -> None:
         """Gives back the room."""

@@ -244,6 +244,7 @@ def test_a_submission_that_dies_before_its_end_leaves_nothing(
 def test_a_command_that_dies_before_its_end_changes_nothing(
     point: Point,
     command: str,
+    world: World,
     points: Points,
     cotrail: Cotrail,
     engine: Engine,
@@ -251,6 +252,7 @@ def test_a_command_that_dies_before_its_end_changes_nothing(
     undisturbed: checks.Steps,
     eventually: Eventually,
 ) -> None:
+    world.be(Mood.SLOW)  # so that the run isn't over before it is paused
     run = submit()
     cotrail("pause", run)
     statuses = "SELECT count(*) FROM questions WHERE run_id = :run AND status = 'cancelled'"
@@ -260,6 +262,7 @@ def test_a_command_that_dies_before_its_end_changes_nothing(
     assert points.reached()
     assert count(engine, run, "SELECT count(*) FROM runs WHERE id = :run AND state = 'paused'") == 1
     assert count(engine, run, statuses) == 0
+    world.be(Mood.OK)
     cotrail("resume", run)
     eventually(lambda: open_questions(engine, run) == 0, "the run is finished")
     assert checks.steps_as_undisturbed(engine, run, undisturbed) == []

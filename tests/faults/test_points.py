@@ -191,6 +191,7 @@ def test_a_process_that_dies_loses_what_the_point_says_and_nothing_else(
     [
         (Point.RETRYING, Mood.FAILING, AGAIN),
         (Point.RETRIED, Mood.FAILING, ["retried", "finished"]),
+        (Point.HOLDING, Mood.BUSY, AGAIN),
         (Point.BEATING, Mood.SLOW, AGAIN),
     ],
 )

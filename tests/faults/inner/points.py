@@ -45,6 +45,7 @@ class Point(StrEnum):
     SENT = "sent, the message not acknowledged yet"
     RETRYING = "in a retry's transaction, before its COMMIT"
     RETRIED = "a retry's step given back"
+    HOLDING = "in the transaction that holds a step back, before its COMMIT"
     BEATING = "in a heartbeat's transaction, before its COMMIT"
     ADMITTING = "in the admission's transaction, before its COMMIT"
     MARKED = "marked as sent, not sent yet"
@@ -133,6 +134,7 @@ def _in_transactions(at: At) -> None:
         (Ledger, "claim", Point.CLAIMING),
         (Ledger, "commit", Point.COMMITTING),
         (Ledger, "retry", Point.RETRYING),
+        (Ledger, "hold", Point.HOLDING),
         (Ledger, "beat", Point.BEATING),
         (submission, "submit", Point.SUBMITTING),
         (control, "cancel", Point.CANCELLING),

@@ -89,12 +89,12 @@ def points(home: Path, undisturbed: checks.Steps) -> Iterator[Points]:
 
 
 @pytest.fixture
-def dies(points: Points, eventually: Eventually) -> Callable[[], Reached]:
+def dies(points: Points, eventually: Eventually) -> Callable[[str], Reached]:
     """Waits until the process has died at the point that is armed."""
 
-    def dies() -> Reached:
-        eventually(points.reached, "a process got to the point")
-        reached = points.reached()
+    def dies(process: str) -> Reached:
+        eventually(lambda: points.reached(process), f"{process} got to the point")
+        reached = points.reached(process)
         assert reached is not None
         eventually(lambda: not is_alive(reached.pid), "the process is gone")
         return reached
@@ -178,12 +178,12 @@ def test_a_process_that_dies_loses_what_the_point_says_and_nothing_else(
     executed: int,
     points: Points,
     submit: Submit,
-    dies: Callable[[], Reached],
+    dies: Callable[[str], Reached],
     goes_on: Callable[[str, Reached, list[str], int], None],
 ) -> None:
     points.arm(point, process, passage=1 if process == "maintenance" else 3)
     run = submit()
-    goes_on(run, dies(), outcomes, executed)
+    goes_on(run, dies(process), outcomes, executed)
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_a_worker_that_dies_while_the_model_is_in_a_mood_goes_on_when_that_is_ov
     world: World,
     points: Points,
     submit: Submit,
-    dies: Callable[[], Reached],
+    dies: Callable[[str], Reached],
     goes_on: Callable[[str, Reached, list[str], int], None],
 ) -> None:
     world.be(mood)
     points.arm(point, "generation")
     run = submit()
-    reached = dies()
+    reached = dies("generation")
     world.be(Mood.OK)
     goes_on(run, reached, outcomes, 2)
 
@@ -218,14 +218,14 @@ def test_maintenance_that_dies_while_it_takes_steps_back_loses_none(
     point: Point,
     points: Points,
     submit: Submit,
-    dies: Callable[[], Reached],
+    dies: Callable[[str], Reached],
     goes_on: Callable[[str, Reached, list[str], int], None],
 ) -> None:
     points.arm(Point.CLAIMED, "generation")
-    run = submit()
-    lost = dies()
     points.arm(point, "maintenance")
-    assert set(lost.steps) <= set(dies().steps)
+    run = submit()
+    lost = dies("generation")
+    assert set(lost.steps) <= set(dies("maintenance").steps)
     goes_on(run, lost, AGAIN, 1)
 
 
@@ -236,7 +236,7 @@ def test_a_submission_that_dies_before_its_end_leaves_nothing(
     points.arm(Point.SUBMITTING, "submit")
     with pytest.raises(AssertionError):
         submit()
-    assert points.reached()
+    assert points.reached("submit")
     after = [count(engine, "", f"SELECT count(*) FROM {table}") for table in ("runs", "questions", "steps")]
     assert after == before
 
@@ -260,7 +260,7 @@ def test_a_command_that_dies_before_its_end_changes_nothing(
     points.arm(point, command)
     with pytest.raises(AssertionError):
         cotrail(command, run)
-    assert points.reached()
+    assert points.reached(command)
     assert count(engine, run, "SELECT count(*) FROM runs WHERE id = :run AND state = 'paused'") == 1
     assert count(engine, run, statuses) == 0
     world.be(Mood.OK)

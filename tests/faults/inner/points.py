@@ -57,10 +57,9 @@ class Point(StrEnum):
 
 
 class Armed(Struct, frozen=True, kw_only=True):
-    """Where which process is to die; passage: the how-manieth time it gets there, from 1."""
+    """Where a process is to die; passage: the how-manieth time it gets there, from 1."""
 
     point: Point
-    process: str
     passage: int = 1
 
 
@@ -72,37 +71,44 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 
 class Points:
-    """The points as a test sees them: arms one, and reads who died there."""
+    """The points as a test sees them: arms one for each process, and reads who died there."""
 
     def __init__(self, folder: Path) -> None:
-        self._armed, self._reached = folder / "armed", folder / "reached"
+        self._folder = folder
 
     def arm(self, point: Point, process: str, passage: int = 1) -> None:
-        self._reached.unlink(missing_ok=True)
-        _write(self._armed, Armed(point=point, process=process, passage=passage))
+        self._reached(process).unlink(missing_ok=True)
+        _write(self._armed(process), Armed(point=point, passage=passage))
 
     def disarm(self) -> None:
-        self._armed.unlink(missing_ok=True)
+        for path in self._folder.glob("armed.*"):
+            path.unlink(missing_ok=True)
 
-    def reached(self) -> Reached | None:
+    def reached(self, process: str) -> Reached | None:
         with suppress(FileNotFoundError):
-            return msgspec.json.decode(self._reached.read_bytes(), type=Reached)
+            return msgspec.json.decode(self._reached(process).read_bytes(), type=Reached)
         return None
 
     def pass_(self, point: Point, process: str, passages: Counter[Point], steps: Iterable[int]) -> None:
         """Dies here if that is what is armed."""
         try:
-            armed = msgspec.json.decode(self._armed.read_bytes(), type=Armed)
+            armed = msgspec.json.decode(self._armed(process).read_bytes(), type=Armed)
         except FileNotFoundError:
             passages.clear()
             return
-        if armed.point is not point or armed.process != process:
+        if armed.point is not point:
             return
         passages[point] += 1
         if passages[point] == armed.passage:
-            self.disarm()
-            _write(self._reached, Reached(pid=os.getpid(), steps=tuple(steps)))
+            self._armed(process).unlink()
+            _write(self._reached(process), Reached(pid=os.getpid(), steps=tuple(steps)))
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def _armed(self, process: str) -> Path:
+        return self._folder / f"armed.{process}"
+
+    def _reached(self, process: str) -> Path:
+        return self._folder / f"reached.{process}"
 
 
 def install(folder: Path, process: str) -> None:
@@ -281,6 +287,6 @@ def _steps_in(arguments: Sequence[Any]) -> list[int]:
 
 
 def _write(path: Path, content: Struct) -> None:
-    written = path.with_name(f"{path.name}.{os.getpid()}")
+    written = path.with_name(f"new.{path.name}.{os.getpid()}")
     written.write_bytes(msgspec.json.encode(content))
     written.replace(path)

@@ -5,17 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, create_engine, select, text
 from sqlalchemy.engine import make_url
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from cotrail.audit.verifying import verify
 from cotrail.errors import UnavailableError
 from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from models.database import connect, migrate
 from models.seals import amending
-from models.tables import Base
+from models.tables import Base, runs
+from models.trail import read_trail
 from tasks.settings import Settings, settings
 from tests.integration.served import Served
 
@@ -109,6 +111,16 @@ def engine(database: str) -> Iterator[Engine]:
         connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def verified(engine: Engine, request: pytest.FixtureRequest) -> Iterator[None]:
+    """In the end the audit trail of every run in the store is as it was recorded, unless a test amends it."""
+    yield
+    amended = request.node.get_closest_marker("amends") is not None
+    with engine.connect() as connection:
+        for run in [] if amended else connection.execute(select(runs.c.id)).scalars().all():
+            assert not [str(finding) for finding in verify(read_trail(connection, run)).findings]
 
 
 @pytest.fixture

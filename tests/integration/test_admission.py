@@ -19,6 +19,8 @@ from models.tables import StepState, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, ask, run_to_end
 
+pytestmark = pytest.mark.usefixtures("verified")
+
 
 def ask_in(engine: Engine, run: str, questions: int, priority: int = 0) -> None:
     submit(engine, replace(submission(), id=run, priority=priority), ask(questions))

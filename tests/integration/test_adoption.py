@@ -25,6 +25,8 @@ from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, completed, run_to_end, suspect, unsent
 
+pytestmark = pytest.mark.usefixtures("verified")
+
 Begin = Callable[..., list[Dispatch]]
 Expected = list[tuple[Any, ...]]
 
@@ -138,6 +140,7 @@ def test_what_differs_is_computed(ledger: Ledger, enter: Begin) -> None:
     assert run_to_end(ledger, enter("second", binding=other_model)) == STEPS - 3
 
 
+@pytest.mark.amends
 def test_a_third_run_adopts_from_the_step_that_computed(ledger: Ledger, enter: Begin, query: Query) -> None:
     adopting, computing = enter("adopting"), enter("computing")
     assert [run_to_end(ledger, messages) for messages in (computing, adopting)] == [STEPS, 0]
@@ -318,6 +321,7 @@ def test_a_run_that_was_paused_goes_on_with_what_others_computed_meanwhile(
     assert run_to_end(ledger, unsent(engine)) == 0
 
 
+@pytest.mark.amends
 def test_a_result_that_cannot_be_read_is_not_adopted(
     engine: Engine, ledger: Ledger, enter: Begin, query: Query
 ) -> None:

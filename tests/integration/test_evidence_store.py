@@ -41,6 +41,8 @@ from models.traces import read_question
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, unsent
 
+pytestmark = pytest.mark.usefixtures("verified")
+
 FACT = "Aristotle died in 322 BC."
 LIVES = Paragraph(id="a", title="Aristotle", text="Aristotle (384-322 BC) was a Greek philosopher.")
 MADE = Paragraph(id="made", title="", text="A laptop is a computer.")

@@ -36,6 +36,8 @@ from tasks.settings import settings
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 
+pytestmark = pytest.mark.usefixtures("verified")
+
 ORIGIN, FORK = "costless", "fork"
 KINDS = ["retrieve", "reason", "retrieve", "reason", "retrieve", "reason", "read"]
 

@@ -26,6 +26,8 @@ from models.upkeep import exhausted, expire_leases, take_lost, take_suspect, tak
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
 
+pytestmark = pytest.mark.usefixtures("verified")
+
 
 def test_a_question_runs_from_step_to_step_to_its_answer(engine: Engine, query: Query) -> None:
     assert run_to_end(Ledger(engine, "w", LEASE), begin(engine, 3)) == 3 * STEPS
@@ -162,6 +164,7 @@ def test_a_failure_is_told_to_the_system_and_fails_the_question_that_does_not_ca
     assert (question["status"], question["reason"]) == ("failed", {"type": "StepError", "message": "no luck"})
 
 
+@pytest.mark.amends
 def test_one_bad_question_of_a_batch_blocks_alone(engine: Engine, query: Query) -> None:
     ledger = Ledger(engine, "w", LEASE)
     messages = begin(engine, 3)

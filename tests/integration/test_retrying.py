@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import Engine, select
 
 from cotrail.actions import Failure
@@ -13,6 +14,8 @@ from models.tables import attempts, questions, runs, steps
 from models.upkeep import close_runs
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
+
+pytestmark = pytest.mark.usefixtures("verified")
 
 FAILURE = Failure(type="IndexBroken", message="no")
 

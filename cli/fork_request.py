@@ -50,7 +50,7 @@ def prepare_fork(record: RunRecord, shots: Shots, changes: Mapping[str, Any], at
         configured=configured,
         needs=needs,
         retriever=None,
-        shots=make_shots(needs, _source(record, shots, needs), shots.get(AnswerForm.TITLES, Demonstrations())),
+        shots={**make_shots(needs, _source(record, shots, needs), Demonstrations()), **shots},
         provenance={**kept, "set": dict(changes)},
         today=date.today(),
     )

@@ -42,7 +42,17 @@ from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs
 from models.seals import step_digest
 from models.submission import Submission, record_questions, record_run
-from models.tables import StepState, attempts, paragraph_sets, questions, sentences, steps
+from models.tables import (
+    RunState,
+    StepState,
+    attempts,
+    made_paragraphs,
+    paragraph_sets,
+    questions,
+    runs,
+    sentences,
+    steps,
+)
 
 
 class Forked(Struct, frozen=True, kw_only=True):
@@ -139,6 +149,10 @@ def _belonging(table: Table) -> Insert:
 
 
 _COPY_SENTENCES, _COPY_SETS = _belonging(sentences), _belonging(paragraph_sets)
+_COPY_REFERENCES = insert(made_paragraphs).from_select(
+    ["question_id", "digest"],
+    select(_pairs.c.question, made_paragraphs.c.digest).where(made_paragraphs.c.question_id == _pairs.c.origin),
+)
 
 
 def fork(engine: Engine, submission: Submission, at: Point | None, keys: Collection[str] = ()) -> Forked:
@@ -169,7 +183,10 @@ def fork(engine: Engine, submission: Submission, at: Point | None, keys: Collect
 
 
 def _asked(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
-    """The origin's questions that the fork asks."""
+    """The origin's questions that the fork asks; nobody removes it before this transaction ends."""
+    origin = select(runs.c.state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
+    if connection.execute(origin).scalar() in (None, RunState.PRUNED):
+        raise UnknownNameError(f"run {submission.origin} is being removed; fork another one")
     of_run = select(questions).where(questions.c.run_id == submission.origin).order_by(questions.c.position)
     rows = connection.execute(of_run).mappings().all()
     unknown = sorted(set(keys) - {row["key"] for row in rows})
@@ -265,7 +282,7 @@ def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping
     if len(copied) != sum(pair["count"] for pair in pairs):
         raise InputError("steps of the run were opened again meanwhile; fork it again")
     _seal(connection, copied, opened)
-    for statement in (_COPY_ATTEMPTS, _COPY_SENTENCES, _COPY_SETS):
+    for statement in (_COPY_ATTEMPTS, _COPY_SENTENCES, _COPY_SETS, _COPY_REFERENCES):
         connection.execute(statement, {"rows": pairs})
 
 

@@ -26,11 +26,13 @@ from models.audit import read_run
 from models.control import cancel
 from models.forking import Forked, fork
 from models.ledger import Claim, Completion, Ledger
+from models.pruning import prune
 from models.replaying import replay_run
 from models.retrying import retry
 from models.seals import step_digest
 from models.submission import Submission, submit
 from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from models.traces import rebuild_prompt
 from models.trail import read_trail
 from tasks.settings import settings
 from tests.integration.conftest import Cotrail, Query
@@ -197,6 +199,26 @@ def test_a_point_that_the_settings_lead_past_is_refused_and_nothing_is_written(o
         fork(origin, forked(max_sentences=1), 3)
     assert query(select(runs.c.id)) == [{"id": ORIGIN}]
     assert fork(origin, forked(max_sentences=1), 2).adopted == 4
+
+
+def test_a_fork_is_whole_once_its_origin_is_removed(origin: Engine, ledger: Ledger, query: Query) -> None:
+    fork(origin, forked(**retrieving(2)), 3)
+    carry_out(origin, ledger)
+    before = contents(query, FORK, paragraph_sets)
+    assert sum(removed.runs for removed in prune(origin, [ORIGIN])) == 1
+    is_whole(query, FORK)
+    assert agrees(origin, FORK)
+    assert contents(query, FORK, paragraph_sets) == before
+    with origin.connect() as connection:
+        assert "Town number 1" in rebuild_prompt(connection, FORK, "q0", 1)
+
+
+def test_a_run_that_is_being_removed_is_not_forked(origin: Engine) -> None:
+    removing = prune(origin, [ORIGIN])
+    next(removing)
+    with pytest.raises(UnknownNameError, match="is being removed"):
+        fork(origin, forked(), None)
+    assert sum(removed.runs for removed in removing) == 1
 
 
 def test_only_the_questions_named_are_forked(origin: Engine, query: Query) -> None:
@@ -366,6 +388,7 @@ def test_a_run_of_chains_and_evidence_is_weighed_anew_and_goes_on_with_a_variant
     further = replace(rethinking(variant="selection"), id="further", origin=ORIGIN)
     assert fork(engine, further, None).adopted == steps_taken
     assert rethink(engine, ledger) > 0
+    assert sum(removed.runs for removed in prune(engine, [ORIGIN])) == 1
     for run in (FORK, "further"):
         is_whole(query, run)
         assert agrees(engine, run)

@@ -215,6 +215,7 @@ class Timed:
                 waiting += self._time("commit", self.ledger.commit, [ended])[0]
         with self.reader.connect() as connection:
             for question in asked:
+                self._time("sweep", self._sweep)
                 self._time("read a question", read_question, connection, run, question.id)
                 self._time("read a run's progress", read_progress, connection, run)
 

@@ -22,7 +22,10 @@ TRIES = 10
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 
-BY_INDEX = ("jit=off", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
+SMALL = ("jit=off", "max_parallel_workers_per_gather=0")
+"""Nothing that is asked here reads so much that it would be worth starting processes or compiling a plan."""
+
+BY_INDEX = ("enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off")
 """For statements that touch few rows, each found by an index. PostgreSQL keeps the plan of a prepared statement; one
 made while the tables were small would read them whole when they have grown."""
 
@@ -42,7 +45,8 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
 
     by_index: whether its statements are those of workers, which touch few rows each.
     """
-    settings = (f"idle_in_transaction_session_timeout={IDLE_SECONDS * 1000}", *(BY_INDEX if by_index else ()))
+    idle = f"idle_in_transaction_session_timeout={IDLE_SECONDS * 1000}"
+    settings = (idle, *SMALL, *(BY_INDEX if by_index else ()))
     return create_engine(
         url,
         pool_size=pool_size,

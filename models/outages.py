@@ -45,6 +45,7 @@ _HELD = (
     .join(attempts, attempts.c.step_id == steps.c.id)
     .where(
         steps.c.run_id == bindparam("run"),
+        questions.c.run_id == bindparam("run"),  # the same, by the index that has the open ones
         steps.c.state.in_([StepState.READY, StepState.RUNNING]),
         questions.c.status == QuestionStatus.OPEN,
         attempts.c.outcome == AttemptOutcome.UNAVAILABLE,

@@ -165,6 +165,7 @@ class Suite:
     def _strike(self, faults: list[Fault], watch: Watch) -> None:
         """Begins one fault after another, mends each when it is time, and all in the end."""
         last = time.monotonic()
+        self._mend_until(lambda: bool(watch.progress), STALL_SECONDS)
         for number, fault in enumerate(faults, start=1):
             earliest = last + fault.after
             self._mend_until(lambda: time.monotonic() >= earliest)  # noqa: B023 - called at once

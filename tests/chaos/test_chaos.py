@@ -23,4 +23,4 @@ def test_a_stack_under_faults_of_every_kind_does_what_it_would_have_done() -> No
     report = suite(schedule(SEED, len(ROUND)), said.append)
     assert report.wrong == [], "\n".join(said)
     assert len(report.struck) == len(ROUND)
-    assert report.executions > report.steps > 0
+    assert report.executions >= report.steps > 0

@@ -96,7 +96,12 @@ class Station:
 
     def cancellation(self, claim: Claim) -> Cancellation:
         """What cuts a claim's generation off once its step is lost or cancelled."""
-        return self._held[claim.step_id].cancellation
+        held = self._held.get(claim.step_id)
+        if held is not None and held.claim is claim:
+            return held.cancellation
+        lost = Cancellation()
+        lost.cancel()
+        return lost
 
     def commit(self, completion: Completion) -> None:
         """Has it recorded how a step ended, and what follows from it sent, while the caller goes on."""

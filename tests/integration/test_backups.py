@@ -9,12 +9,14 @@ import pytest
 from sqlalchemy import Engine, create_engine, func, text, update
 from sqlalchemy.engine import make_url
 
+from cotrail.audit.verifying import verify
 from models.admission import admit
 from models.database import connect, migrate
 from models.ledger import Ledger
 from models.replaying import replay_run
 from models.tables import StepState, steps
-from models.upkeep import expire_leases, take_unsent
+from models.trail import read_trail
+from models.upkeep import close_runs, expire_leases, take_unsent
 from tasks.settings import Settings
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
 from tests.upgrades.keeping import postgres
@@ -62,7 +64,9 @@ def finish(engine: Engine) -> None:
                 message for kind in ("retrieve", "reason", "read") for message in take_unsent(connection, kind, 1000)
             )
         if not run_to_end(Ledger(engine, "later", LEASE), due):
-            return
+            break
+    with engine.begin() as connection:
+        close_runs(connection)
 
 
 def test_a_dump_of_a_live_run_is_a_store_that_goes_on(
@@ -95,6 +99,7 @@ def test_a_dump_of_a_live_run_is_a_store_that_goes_on(
     with restored.connect() as connection:
         for run in RUNS:
             assert [question.divergence for question in replay_run(connection, run) if question.divergence] == []
+            assert [str(finding) for finding in verify(read_trail(connection, run)).findings] == []
 
 
 def test_a_restored_store_guards_its_record_as_the_first_did(

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from cotrail.audit.verifying import verify
 from models.replaying import replay_run
+from models.trail import read_trail
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.upgrades.making import RUNS, submit
@@ -92,3 +94,9 @@ def test_every_run_replays(upgraded: Engine) -> None:
     for (run,) in rows(upgraded, "SELECT id FROM runs"):
         with upgraded.connect() as connection:
             assert [question.key for question in replay_run(connection, run) if question.divergence] == []
+
+
+def test_every_run_verifies(upgraded: Engine) -> None:
+    for (run,) in rows(upgraded, "SELECT id FROM runs"):
+        with upgraded.connect() as connection:
+            assert [str(finding) for finding in verify(read_trail(connection, run)).findings] == []

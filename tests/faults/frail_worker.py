@@ -11,12 +11,10 @@ from cotrail.generation.generator import Generator
 from cotrail.prompting.prompt import Prompt
 from models.runs import RunPlan
 from tasks.station import Station
+from tests.faults.deadly import DEADLY
 from workers.app import app
 
 __all__ = ["app"]
-
-DEADLY = "deadly"
-"""What a question says that kills."""
 
 SECONDS = 0.1
 """How long each sentence takes."""

@@ -21,7 +21,7 @@ from models.database import connect
 from models.submission import submit
 from tasks.routing import broker_problem
 from tests.conftest import Eventually
-from tests.faults.frail_worker import DEADLY
+from tests.faults.deadly import DEADLY
 from tests.faults.stacked import ROOT, count, finished_steps, open_questions
 from tests.faults.working import SLOTS, Workplace, workplace
 from tests.integration.served import Served, piece, streamed

@@ -1,3 +1,3 @@
-"""What makes a question deadly to the worker of `tests.faults.frail_worker`, which changes workers where it is imported."""
+"""What makes a question deadly to the worker of `tests.faults.frail_worker`; that one changes workers by its import."""
 
 DEADLY = "deadly"

@@ -29,7 +29,6 @@ from sqlalchemy import (
     RowMapping,
     and_,
     bindparam,
-    delete,
     func,
     select,
     update,
@@ -39,9 +38,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.actions import Result
 from models.advancing import Dispatch
 from models.histories import RECORD, recorded
-from models.rows import recordset
-from models.statements import UNCLAIMED
-from models.tables import StepState, attempts, steps
+from models.statements import DEFER
+from models.tables import StepState, steps
 
 WAIT_SECONDS = 1.0
 """How long a step waits for its twin until it looks again, unless the twin's end sends it before."""
@@ -105,17 +103,6 @@ _TWINS = select(
 ).join_from(_found, steps, steps.c.id == _found.c.id)
 """For the claimed steps' experiments and fingerprints, a twin with a result, else one at work."""
 
-_undone = recordset(steps.c.id, steps.c.epoch)
-_returned = (
-    update(steps)
-    .where(steps.c.id == _undone.c.id, steps.c.epoch == _undone.c.epoch)
-    .values(UNCLAIMED)
-    .returning(steps.c.id, steps.c.epoch)
-    .cte("returned")
-)
-_UNDO = delete(attempts).where(attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch + 1)
-"""Undoes claims of this very transaction: nobody else has seen them, and no execution is left on record."""
-
 _waiting = (
     select(steps.c.id, _ended.c.id.label("twin"))
     .join_from(_ended, steps, _twins_of(_ended))
@@ -136,8 +123,11 @@ _SEND_WAITING = (
 )
 
 
-def find_twins(connection: Connection, claimed: Sequence[RowMapping]) -> Twins:
-    """Looks for twins of the steps that this transaction has claimed, and undoes the claims of those that must wait."""
+def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str) -> Twins:
+    """Looks for twins of the steps that this transaction has claimed, and undoes the claims of those that must wait.
+
+    worker: in whose name they are claimed.
+    """
     adopted: dict[int, Adopted] = {}
     awaited: list[RowMapping] = []
     groups = _group(claimed)
@@ -155,7 +145,7 @@ def find_twins(connection: Connection, claimed: Sequence[RowMapping]) -> Twins:
                 awaited += rows
     if awaited:
         undone = [{"id": row["id"], "epoch": row["epoch"]} for row in awaited]
-        connection.execute(_UNDO, {"rows": undone, "delay_seconds": WAIT_SECONDS})
+        connection.execute(DEFER, {"rows": undone, "holder": worker, "delay_seconds": WAIT_SECONDS})
     return Twins(adopted=adopted, awaited={row["id"] for row in awaited})
 
 

@@ -72,7 +72,7 @@ class Ledger:
         with self.engine.begin() as connection:
             parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
-            twins = find_twins(connection, taken)
+            twins = find_twins(connection, taken, self.worker)
             kept = [row for row in taken if row["id"] not in twins.awaited]
             self._learn_paragraphs(connection, kept)
             claims = {row["id"]: self._claim(connection, row, twins.adopted.get(row["id"])) for row in kept}

@@ -165,7 +165,7 @@ def _of_attempt_before(name: str) -> ColumnElement[Any]:
     return select(attempts.c[name]).where(*before).scalar_subquery()
 
 
-UNCLAIMED: dict[str, Any] = {
+_unclaimed: dict[str, Any] = {
     "state": StepState.READY,
     "epoch": steps.c.epoch - 1,
     "worker": _of_attempt_before("worker"),
@@ -184,7 +184,7 @@ _deferred = (
         steps.c.state == StepState.RUNNING,
         steps.c.worker == bindparam("holder", type_=String),
     )
-    .values(UNCLAIMED)
+    .values(_unclaimed)
     .returning(steps.c.id, steps.c.epoch)
     .cte("deferred")
 )

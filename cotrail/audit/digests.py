@@ -120,4 +120,9 @@ def head_of(opened: str, digests: Iterable[str]) -> str:
 
 def digest_of_hits(hits: Iterable[Hit]) -> str:
     """The digest of what a search found, which stands in its result: rank, paragraph, its id in the corpus, score."""
-    return digest_of([[hit.rank, hit.paragraph.digest, hit.paragraph.id, float(hit.score)] for hit in hits])
+    return digest_of_found((hit.rank, hit.paragraph.digest, hit.paragraph.id, float(hit.score)) for hit in hits)
+
+
+def digest_of_found(found: Iterable[tuple[int, str, str, float]]) -> str:
+    """The same, of each hit's rank, digest, id and score."""
+    return digest_of([list(each) for each in found])

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cotrail.actions import ACTIONS, Binding, fingerprint
 from cotrail.audit.contents import UNREADABLE, Contents, References, references_of_request
-from cotrail.audit.digests import digest_of, head_of
+from cotrail.audit.digests import digest_of_found, head_of
 from cotrail.audit.findings import Finding
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.seals import changed_column, earlier_attempts, step_digest
@@ -294,8 +294,9 @@ def prompted(step: Row) -> bool:
 def _digest_of_sets(rows: Iterable[Row]) -> str:
     """As `digest_of_hits`, of the rows that the hits were stored as."""
     ranked = sorted(rows, key=lambda row: number(row, "rank"))
-    return digest_of(
-        [[number(row, "rank"), row["digest"], row["paragraph_id"], float(text(row, "score"))] for row in ranked]
+    return digest_of_found(
+        (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))
+        for row in ranked
     )
 
 

@@ -338,7 +338,7 @@ def test_a_process_frozen_as_it_claims_holds_nobody_up(engine: Engine, ledger: L
         rows = [{"id": first.step_id, "epoch": 0}]
         parameters = {"rows": rows, "worker": "frozen", "lease_seconds": LEASE}
         claimed = frozen.execute(statements.CLAIM, parameters).mappings().all()
-        assert find_twins(frozen, claimed).awaited == set()
+        assert find_twins(frozen, claimed, "frozen").awaited == set()
         waiting, claim = ledger.claim([second, other])
         assert waiting is None
         assert claim is not None

@@ -1,5 +1,4 @@
 import random
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +26,6 @@ from transformers.utils import logging
 
 from cotrail.actions import Sampling
 from cotrail.errors import EmptyGenerationError, InputError, PromptTooLongError, TransientStepError, UnavailableError
-from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Interrupted, Profile
 from cotrail.generation.identity import model_identity, weights_digest
 from cotrail.generation.llamacpp import smollm2_path
@@ -40,6 +38,7 @@ from cotrail.generation.transformers.scheduler import Scheduler
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 from tests.conftest import Eventually
+from tests.integration.holding import HeldUp, is_cut_off_alone
 
 DEADLINE = 60.0
 VOCABULARY = 320
@@ -358,21 +357,13 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
 def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    forward = CausalEngine._forward
-
-    def held_up(*args: Any) -> Any:
-        begun.set()
-        assert go_on.wait(DEADLINE)
-        return forward(*args)
-
-    monkeypatch.setattr(CausalEngine, "_forward", held_up)
+    held = HeldUp(monkeypatch, CausalEngine, "_forward")
     generator = make_generator(profile)
     with ThreadPoolExecutor(2) as pool:
         running = [pool.submit(generator.generate, prompt, "line", 24, Sampling()) for prompt in PROMPTS[:2]]
-        assert begun.wait(DEADLINE)
+        assert held.begun.wait(DEADLINE)
         generator.interrupt()
-        go_on.set()
+        held.go_on.set()
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
     with pytest.raises(Interrupted):
         generator.generate(PROMPTS[0], "line", 24, Sampling())
@@ -382,26 +373,7 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
     make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    forward = CausalEngine._forward
-
-    def held_up(*args: Any) -> Any:
-        begun.set()
-        assert go_on.wait(DEADLINE)
-        return forward(*args)
-
-    generator, cancellation = make_generator(profile, slots=2), Cancellation()
-    before = [generator.generate(prompt, "line", 8, Sampling()).raw for prompt in PROMPTS]
-    monkeypatch.setattr(CausalEngine, "_forward", held_up)
-    with ThreadPoolExecutor(8) as pool:
-        cut = pool.submit(generator.generate, PROMPTS[0], "line", 200, Sampling(), cancellation)
-        assert begun.wait(DEADLINE)
-        others = [pool.submit(generator.generate, prompt, "line", 8, Sampling()) for prompt in PROMPTS]
-        waiting = pool.submit(generator.generate, PROMPTS[0], "line", 200, Sampling(), cancellation)
-        cancellation.cancel()
-        go_on.set()
-        assert [type(future.exception(DEADLINE)) for future in (cut, waiting)] == [Interrupted, Interrupted]
-        assert [other.result(DEADLINE).raw for other in others] == before
+    is_cut_off_alone(monkeypatch, make_generator(profile, slots=2), PROMPTS, CausalEngine, "_forward")
 
 
 def test_what_the_engine_does_not_know_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
 import random
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,8 +24,7 @@ from transformers.utils import logging
 
 from cotrail.actions import Sampling
 from cotrail.errors import InputError, TransientStepError
-from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.generator import Interrupted, Profile
+from cotrail.generation.generator import Profile
 from cotrail.generation.sentences import first_sentence
 from cotrail.generation.transformers import TransformersGenerator
 from cotrail.generation.transformers.decoded import COLUMNS
@@ -37,6 +35,7 @@ from cotrail.generation.transformers.seq2seq import PADDING, Seq2SeqEngine, comp
 from cotrail.generation.transformers.vocabulary import Vocabulary
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import Demonstrations, Prompt
+from tests.integration.holding import is_cut_off_alone
 
 DEADLINE = 60.0
 CONTEXT = 256
@@ -190,26 +189,7 @@ def sizes_of_passes(model: Any) -> tuple[list[int], Any]:
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
     make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    write = Seq2SeqEngine._pass
-
-    def held_up(*args: Any) -> Any:
-        begun.set()
-        assert go_on.wait(DEADLINE)
-        return write(*args)
-
-    generator, cancellation = make_generator(profile, slots=2), Cancellation()
-    before = [generator.generate(prompt, "line", 8, Sampling()).raw for prompt in PROMPTS]
-    monkeypatch.setattr(Seq2SeqEngine, "_pass", held_up)
-    with ThreadPoolExecutor(8) as pool:
-        cut = pool.submit(generator.generate, PROMPTS[0], "line", 200, Sampling(), cancellation)
-        assert begun.wait(DEADLINE)
-        others = [pool.submit(generator.generate, prompt, "line", 8, Sampling()) for prompt in PROMPTS]
-        waiting = pool.submit(generator.generate, PROMPTS[0], "line", 200, Sampling(), cancellation)
-        cancellation.cancel()
-        go_on.set()
-        assert [type(future.exception(DEADLINE)) for future in (cut, waiting)] == [Interrupted, Interrupted]
-        assert [other.result(DEADLINE).raw for other in others] == before
+    is_cut_off_alone(monkeypatch, make_generator(profile, slots=2), PROMPTS, Seq2SeqEngine, "_pass")
 
 
 @pytest.mark.parametrize("slots", [1, 3, 8])

@@ -1,0 +1,48 @@
+"""Generators that are held up in the middle of their work, until a test lets them go on."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from cotrail.actions import Sampling
+from cotrail.generation.cancellation import Cancellation
+from cotrail.generation.generator import Generator, Interrupted
+from cotrail.prompting.prompt import Prompt
+
+DEADLINE = 60
+
+
+class HeldUp:
+    """A method that whoever calls it is held up in; `begun` once somebody is, until `go_on` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        method = getattr(owner, name)
+
+        def held_up(*args: Any) -> Any:
+            self.begun.set()
+            assert self.go_on.wait(DEADLINE)
+            return method(*args)
+
+        monkeypatch.setattr(owner, name, held_up)
+
+
+def is_cut_off_alone(
+    monkeypatch: pytest.MonkeyPatch, generator: Generator, prompts: Sequence[Prompt], owner: type, name: str
+) -> None:
+    """One that is cut off while the engine's method is held up ends, and the others write what they would have."""
+    cancellation = Cancellation()
+    before = [generator.generate(prompt, "line", 8, Sampling()).raw for prompt in prompts]
+    held = HeldUp(monkeypatch, owner, name)
+    with ThreadPoolExecutor(8) as pool:
+        cut = pool.submit(generator.generate, prompts[0], "line", 200, Sampling(), cancellation)
+        assert held.begun.wait(DEADLINE)
+        others = [pool.submit(generator.generate, prompt, "line", 8, Sampling()) for prompt in prompts]
+        waiting = pool.submit(generator.generate, prompts[0], "line", 200, Sampling(), cancellation)
+        cancellation.cancel()
+        held.go_on.set()
+        assert [type(future.exception(DEADLINE)) for future in (cut, waiting)] == [Interrupted, Interrupted]
+        assert [other.result(DEADLINE).raw for other in others] == before

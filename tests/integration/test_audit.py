@@ -1,7 +1,6 @@
 """Reading the store, and the commands that do: runs made by hand in a PostgreSQL of their own."""
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -30,9 +29,9 @@ from models.submission import submit
 from models.tables import paragraphs, runs, steps
 from models.traces import read_question, read_questions, rebuild_prompt
 from tasks.settings import Settings, settings
+from tests.conftest import remove
 from tests.integration.stepping import admit_all
 from workers.stack import Stack
-from workers.stack.place import STATE
 
 Cotrail = Callable[..., Result]
 Submitted = Callable[..., str]
@@ -57,10 +56,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         migrate(place.database)
         yield place.database.replace("postgresql+psycopg://", "postgresql://", 1)
     finally:
-        stack.down()
-        data = (place.home / "postgres").resolve()
-        if data.is_relative_to(STATE):
-            shutil.rmtree(data.parent)
+        remove(stack, place)
 
 
 @pytest.fixture(scope="module")

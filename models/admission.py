@@ -13,7 +13,8 @@ from sqlalchemy import BigInteger, Connection, column, exists, func, select, tru
 
 from models.advancing import Dispatch
 from models.rows import recordset
-from models.tables import QuestionStatus, RunState, StepState, questions, runs, steps
+from models.statements import ASKED_FOR
+from models.tables import RunState, StepState, runs, steps
 
 LEAST = 16
 """How many steps of a run may be under way at least."""
@@ -48,9 +49,7 @@ _WAITING = (
     .order_by(runs.c.created_at, runs.c.id)
 )
 # Of blocked questions nothing is under way: whoever mends one finds the others blocked as well, and not waiting for it.
-_begun = select(steps.c.run_id, steps.c.state).where(
-    exists().where(questions.c.id == steps.c.question_id, questions.c.status == QuestionStatus.OPEN)
-)
+_begun = select(steps.c.run_id, steps.c.state).where(ASKED_FOR)
 # Each part by the partial index of its own.
 _open = union_all(
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),

@@ -5,7 +5,20 @@ All times are the database's. A statement over many rows takes them as the param
 
 from typing import Any
 
-from sqlalchemy import TEXT, BigInteger, ColumnElement, Double, String, bindparam, delete, func, null, select, update
+from sqlalchemy import (
+    TEXT,
+    BigInteger,
+    ColumnElement,
+    Double,
+    String,
+    and_,
+    bindparam,
+    delete,
+    func,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from models.rows import insert_rows, recordset
@@ -34,21 +47,27 @@ def after(name: str) -> ColumnElement[Any]:
     return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, bindparam(name, type_=Double))
 
 
+# As subqueries, so that no plan can begin with all open questions, or with all steps of a run or a question.
+_status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
+_run_state = select(runs.c.state).where(runs.c.id == steps.c.run_id).scalar_subquery()
+
+ASKED_FOR: ColumnElement[bool] = _status == QuestionStatus.OPEN
+"""For statements over steps: whether the step's question is open."""
+
+ACTIVE: ColumnElement[bool] = and_(ASKED_FOR, _run_state == RunState.ACTIVE)
+"""For statements over steps: whether the step's question is open, and its run active."""
+
 _CLAIMED = tuple(
     steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "request", "shared_in", "fingerprint")
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)
-# As subqueries, so that no plan can begin with all steps of a run or a question.
-_status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
-_run_state = select(runs.c.state).where(runs.c.id == steps.c.run_id).scalar_subquery()
 _claimed = (
     update(steps)
     .where(
         steps.c.id == _wanted.c.id,
         steps.c.epoch == _wanted.c.epoch,
         steps.c.state == StepState.READY,
-        _status == QuestionStatus.OPEN,
-        _run_state == RunState.ACTIVE,
+        ACTIVE,
     )
     .values(
         state=StepState.RUNNING,

@@ -13,8 +13,8 @@ from sqlalchemy import BigInteger, Connection, String, and_, bindparam, exists, 
 
 from models.advancing import Dispatch
 from models.seals import run_digest
-from models.statements import after, since_failure
-from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState, attempts, questions, runs, steps
+from models.statements import ACTIVE, after, since_failure
+from models.tables import AttemptOutcome, QuestionStatus, StepState, attempts, questions, runs, steps
 
 SUSPECT = 2
 """After how many executions that ended without a sign of life a step is a suspect."""
@@ -22,12 +22,6 @@ SUSPECT = 2
 FARTHEST = 1_000_000
 """How far a suspect's question counts as, so that the other suspects don't wait for the whole queue."""
 
-_active = and_(
-    questions.c.id == steps.c.question_id,
-    questions.c.status == QuestionStatus.OPEN,
-    runs.c.id == steps.c.run_id,
-    runs.c.state == RunState.ACTIVE,
-)
 _due = and_(steps.c.state == StepState.READY, func.coalesce(steps.c.not_before <= func.now(), True))
 _ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
 
@@ -39,7 +33,7 @@ _suspect = and_(
 _at_large = select(
     or_(
         exists().where(steps.c.state == StepState.RUNNING, _suspect),
-        exists().where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None), _active, _suspect),
+        exists().where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None), ACTIVE, _suspect),
     )
 )
 """Whether a suspect is being executed, or is about to be."""
@@ -69,7 +63,7 @@ def _sent(*which: Any, oldest: Any) -> Any:
     """Marks up to `room` of these steps as sent, the `oldest` first, and returns their messages."""
     chosen = (
         select(steps.c.id)
-        .where(_active, *which)
+        .where(ACTIVE, *which)
         .order_by(oldest)
         .limit(bindparam("room", type_=BigInteger))
         .with_for_update(of=steps, skip_locked=True)
@@ -89,7 +83,7 @@ _SEND_NEW = _sent(_ready, _unsent, not_(_suspect), oldest=steps.c.id)
 _SEND_AGAIN = _sent(_ready, _overdue, oldest=steps.c.sent_at)
 _SEND_SUSPECT = _sent(_due, _unsent, _suspect, oldest=steps.c.id)
 _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
-    _ready, _active, steps.c.sent_at.is_not(None)
+    _ready, ACTIVE, steps.c.sent_at.is_not(None)
 )
 
 

@@ -1,8 +1,8 @@
 """The driver: runs a system over the recorded results and says what comes next.
 
-Nothing is kept between calls. Every call runs the generator from its beginning, hands it the recorded results in
-order, and holds each action that it yields against the record. The comparison is made out here, where no `except` of
-a system can hide it.
+It hands the generator the recorded results in order, and holds each action that it yields against the record. The
+comparison is made out here, where no `except` of a system can hide it. A replay may be dropped at any time: another one
+comes to where it stood from the beginning of the record.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,23 +72,72 @@ class SystemBrokenError(BlockedError):
     """The system's own code raised an error, or yielded what isn't an action."""
 
 
+class Replay:
+    """A system as far as the record has brought it.
+
+    It may be kept and go on when the record has grown: what came before isn't run again.
+    """
+
+    def __init__(self, system: Callable[[], System], binding: Binding) -> None:
+        self._running = system()
+        self._binding = binding
+        self._position = 0
+        self._yielded: Action | Together | Finished | Failed | None = None
+        self._steps: tuple[Step, ...] = ()
+
+    def advance(self, history: Sequence[Recorded]) -> Next | Finished | Failed:
+        """Hands the system what was recorded and returns what follows it.
+
+        history: the question's steps in sequence, without gaps; what was handed in before is its beginning, the same.
+        Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault;
+        the replay is of no further use then.
+        """
+        yielded = self._yielded or self._resume(None)
+        while not isinstance(yielded, Finished | Failed):
+            following = self._position + len(self._steps)
+            recorded = history[self._position : following]
+            for step, record in zip(self._steps, recorded, strict=False):
+                _compare(step, record)
+            if len(recorded) < len(self._steps):
+                return Next(self._steps[len(recorded) :])
+            outcomes = [record.outcome for record in recorded if record.outcome is not None]
+            if len(outcomes) < len(recorded):
+                _no_further(history, following, "it waits for earlier ones")
+                return Next(())
+            self._position = following
+            yielded = self._resume(_reply(yielded, outcomes))
+        _no_further(history, self._position, f"it is {_verb(yielded)}")
+        return yielded
+
+    def close(self) -> None:
+        """Ends a system that isn't to go on; raises SystemBrokenError where its code is at fault."""
+        try:
+            self._running.close()
+        except Exception as error:
+            raise _broken(error) from error
+
+    def _resume(self, reply: Result | tuple[Result, ...] | StepFailed | None) -> Action | Together | Finished | Failed:
+        yielded = _resume(self._running, reply)
+        if not isinstance(yielded, Finished | Failed):
+            self._steps = _number(_actions(yielded, self._position), self._position, self._binding)
+        self._yielded = yielded
+        return yielded
+
+
 def advance(system: Callable[[], System], history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
-    """Replays `history` and returns what follows it.
+    """Replays `history` from its beginning and returns what follows it.
 
     history: the question's steps in sequence, without gaps.
     Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault.
     """
-    running = system()
+    replay = Replay(system, binding)
     try:
-        following = _replay(running, history, binding)
+        following = replay.advance(history)
     except BaseException:
         with suppress(Exception):  # what was found first is what counts
-            running.close()
+            replay.close()
         raise
-    try:
-        running.close()
-    except Exception as error:
-        raise _broken(error) from error
+    replay.close()
     return following
 
 
@@ -99,32 +148,6 @@ def agreement(system: Callable[[], System], history: Sequence[Recorded], binding
     except ReplayMismatchError as error:
         return error.sequence
     return len(history)
-
-
-def _replay(running: System, history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
-    position = 0
-    reply: Result | tuple[Result, ...] | StepFailed | None = None
-    while True:
-        ended = _resume(running, reply)
-        if isinstance(ended, Finished | Failed):
-            if position < len(history):
-                raise ReplayMismatchError(position, _describe(history[position]), f"no step: it is {_verb(ended)}")
-            return ended
-        actions = _actions(ended, position)
-        recorded = history[position : position + len(actions)]
-        steps = _number(actions, position, binding)
-        for step, record in zip(steps, recorded, strict=False):
-            _compare(step, record)
-        if len(recorded) < len(actions):
-            return Next(steps[len(recorded) :])
-        outcomes = [record.outcome for record in recorded]
-        position += len(actions)
-        finished = [outcome for outcome in outcomes if outcome is not None]
-        if len(finished) < len(outcomes):
-            if position < len(history):
-                raise ReplayMismatchError(position, _describe(history[position]), "no step: it waits for earlier ones")
-            return Next(())
-        reply = _reply(ended, finished)
 
 
 def _resume(
@@ -145,6 +168,11 @@ def _resume(
         return Failed(uncaught.failure)
     except Exception as error:
         raise _broken(error) from error
+
+
+def _no_further(history: Sequence[Recorded], position: int, reason: str) -> None:
+    if position < len(history):
+        raise ReplayMismatchError(position, _describe(history[position]), f"no step: {reason}")
 
 
 def _actions(yielded: object, position: int) -> tuple[Action, ...]:

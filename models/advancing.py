@@ -5,6 +5,7 @@ Both happen in the transaction that recorded the latest results (docs/architectu
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,9 +19,9 @@ from cotrail.encoding import failure_of, request_of
 from cotrail.errors import BlockedError
 from cotrail.questions import GoldParagraph
 from cotrail.questions import Question as Asked
-from cotrail.replay import Failed, Finished, Next, Step, advance
+from cotrail.replay import Failed, Finished, Next, Replay, Step
+from models.begun import Begun
 from models.contents import Contents
-from models.histories import read_histories
 from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs
 from models.seals import question_digest
@@ -79,13 +80,15 @@ def advance_questions(
     *,
     send: bool = True,
     state: StepState = StepState.READY,
+    begun: Begun | None = None,
 ) -> dict[int, list[Dispatch]]:
     """Replays locked questions, records what follows, and returns each question's messages.
 
     They are to be sent once the transaction is committed; without `send` the maintenance process does that.
-    state: in which the steps that follow are recorded.
+    state: in which the steps that follow are recorded; begun: the questions that this process has advanced before.
     """
-    histories = read_histories(connection, [row["id"] for row in locked])
+    begun = begun or Begun()
+    histories = begun.read(connection, [row["id"] for row in locked])
     following: list[Unsaved] = []
     ended: Rows = []
     contents = Contents()
@@ -94,7 +97,7 @@ def advance_questions(
         head = head_of(row["opened"], history.digests)
         try:
             plan = runs.plan(connection, row["run_id"])
-            outcome = advance(plan.open(asked(row), runs.systems), history.records, plan.binding)
+            outcome = begun.advance(row["id"], history, partial(_replay, plan, row, runs))
         except BlockedError as error:
             ended.append(_end(row["id"], QuestionStatus.BLOCKED, reason=failure_of(error)))
             continue
@@ -107,6 +110,10 @@ def advance_questions(
         connection.execute(_END, {"rows": ended})
     contents.save(connection)
     return record_steps(connection, following, send=send, state=state)
+
+
+def _replay(plan: RunPlan, row: RowMapping, runs: Runs) -> Replay:
+    return Replay(plan.open(asked(row), runs.systems), plan.binding)
 
 
 def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:

@@ -1,17 +1,19 @@
 """Histories: the recorded steps of questions, as the replay driver takes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, bindparam, case, func, select
-from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
+from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.forking import GIVEN
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.replay import Recorded
+from models.rows import recordset
 from models.tables import StepState, paragraph_sets, paragraphs, questions, steps
 
 SEARCHES = ("retrieve", "lookup")
@@ -53,32 +55,63 @@ RECORD = (
 """What `recorded` reads of a step."""
 
 
-class History(Struct, frozen=True):
-    """A question's steps in sequence, as the replay driver takes them, and the digests of those that have ended."""
+class History(Struct, frozen=True, kw_only=True):
+    """A question's steps in sequence, as the replay driver takes them, and the digests of those that have ended.
 
-    records: tuple[Recorded, ...] = ()
-    digests: tuple[str, ...] = ()
+    ended: how many steps have ended before the first that hasn't.
+    """
+
+    records: tuple[Recorded, ...]
+    digests: tuple[str, ...]
+    ended: int
+
+    def begins(self, rows: Sequence[RowMapping]) -> bool:
+        """Whether the steps that had ended are the first of these; a step's digest covers all that there is of it."""
+        return self.digests[: self.ended] == tuple(row["digest"] for row in rows[: self.ended])
 
 
+_asked = recordset(questions.c.id, column("known", BigInteger))
+_CONTENT = {"result", "failure", "hits"}
 _HISTORY = (
-    select(steps.c.question_id, steps.c.digest, *RECORD)
-    .where(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
+    select(
+        steps.c.question_id,
+        steps.c.digest,
+        *(
+            case((steps.c.sequence >= _asked.c.known, each)).label(each.name) if each.name in _CONTENT else each
+            for each in RECORD
+        ),
+    )
+    .join_from(_asked, steps, steps.c.question_id == _asked.c.id)
     .order_by(steps.c.question_id, steps.c.sequence)
 )
 
 
-def read_histories(connection: Connection, question_ids: Sequence[int]) -> dict[int, History]:
-    """The steps of each of these questions."""
+def read_histories(
+    connection: Connection, question_ids: Sequence[int], known: Mapping[int, History] = MappingProxyType({})
+) -> dict[int, History]:
+    """The steps of each of these questions.
+
+    known: histories read earlier; the steps that had ended then aren't read again, if they are still the same.
+    """
+    asked = [{"id": each, "known": known[each].ended if each in known else 0} for each in question_ids]
     rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
-    for row in connection.execute(_HISTORY, {"ids": question_ids}).mappings():
+    for row in connection.execute(_HISTORY, {"rows": asked}).mappings():
         rows[row["question_id"]].append(row)
-    return {question_id: _history(of_question) for question_id, of_question in rows.items()}
+    outdated = [each for each in question_ids if each in known and not known[each].begins(rows[each])]
+    histories = {
+        each: _history(rows[each], known[each].records[: known[each].ended] if each in known else ())
+        for each in question_ids
+        if each not in outdated
+    }
+    return histories | read_histories(connection, outdated) if outdated else histories
 
 
-def _history(rows: Sequence[RowMapping]) -> History:
+def _history(rows: Sequence[RowMapping], known: tuple[Recorded, ...]) -> History:
+    digests = [row["digest"] for row in rows]
     return History(
-        records=tuple(recorded(row) for row in rows),
-        digests=tuple(row["digest"] for row in rows if row["digest"] is not None),
+        records=known + tuple(recorded(row) for row in rows[len(known) :]),
+        digests=tuple(digest for digest in digests if digest is not None),
+        ended=next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
     )
 
 

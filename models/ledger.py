@@ -18,6 +18,7 @@ from cotrail.replay import Outcome
 from models import statements
 from models.adoption import Adopted, find_twins, take_waiting
 from models.advancing import Dispatch, advance_questions, lock_questions
+from models.begun import Begun
 from models.contents import save_paragraphs
 from models.rows import Rows
 from models.runs import RunPlan, Runs
@@ -61,6 +62,7 @@ class Ledger:
         self.lease_seconds = lease_seconds
         self.runs = runs or Runs()
         self._known: dict[str, Paragraph] = {}
+        self._begun = Begun()
 
     def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
         """Takes steps for this worker.
@@ -98,7 +100,8 @@ class Ledger:
             self._save_sentences(connection, counting)
             waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
             touched = {done.claim.question_id for done in counting} - waiting_questions
-            following = advance_questions(connection, self.runs, [row for row in locked if row["id"] in touched])
+            rows = [row for row in locked if row["id"] in touched]
+            following = advance_questions(connection, self.runs, rows, begun=self._begun)
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
     def retry(self, claim: Claim, error: Exception, delay_seconds: float) -> None:

@@ -13,6 +13,7 @@ from cotrail.questions import Question
 from cotrail.replay import Next, Recorded, advance
 from cotrail.systems import SYSTEMS
 from models.histories import read_histories
+from models.paragraphs import Paragraphs
 from models.runs import RunPlan, Runs
 from models.tables import questions
 
@@ -37,7 +38,7 @@ def read_asked(engine: Engine, run: str, asked: Sequence[Question]) -> list[Aske
         plan = Runs().plan(connection, run)
         rows = connection.execute(select(questions.c.key, questions.c.id).where(questions.c.run_id == run))
         ids = {row.key: row.id for row in rows}
-        histories = read_histories(connection, list(ids.values()))
+        histories = read_histories(connection, list(ids.values()), Paragraphs())
     return [each for question in asked for each in _asked(plan, question, histories[ids[question.id]].records)]
 
 

@@ -17,7 +17,7 @@ just then.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from msgspec import Struct
@@ -37,7 +37,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.actions import Result
 from models.advancing import Dispatch
-from models.histories import RECORD, recorded
+from models.histories import RECORD, read_records
+from models.paragraphs import Paragraphs
 from models.statements import DEFER
 from models.tables import StepState, steps
 
@@ -123,7 +124,7 @@ _SEND_WAITING = (
 )
 
 
-def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str) -> Twins:
+def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str, paragraphs: Paragraphs) -> Twins:
     """Looks for twins of the steps that this transaction has claimed, and undoes the claims of those that must wait.
 
     worker: in whose name they are claimed.
@@ -135,9 +136,10 @@ def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: st
         free = _try_locks(connection, groups)
         ids = [row["id"] for rows in groups.values() for row in rows]
         twins = {_key(row): row for row in connection.execute(_TWINS, {"ids": ids}).mappings()}
+        results = _results(connection, twins, paragraphs)
         for key, rows in groups.items():
             twin = twins.get(key)
-            if (found := _adopted(twin)) is not None:
+            if (found := results.get(key)) is not None:
                 adopted |= {row["id"]: found for row in rows}
             elif key in free and (twin is None or twin["state"] != StepState.RUNNING):
                 awaited += rows[1:]
@@ -177,9 +179,11 @@ def _try_locks(connection: Connection, keys: Iterable[Key]) -> set[Key]:
     return {locks[lock] for lock in connection.execute(_TRY_LOCKS, {"locks": list(locks)}).scalars()}
 
 
-def _adopted(twin: RowMapping | None) -> Adopted | None:
-    """The twin's result; None where it has none or none that can be read any more."""
-    outcome = None if twin is None else recorded(twin).outcome
-    if twin is None or not isinstance(outcome, Result):
-        return None
-    return Adopted(step_id=twin["computed_by"], outcome=outcome, milliseconds=twin["milliseconds"])
+def _results(connection: Connection, twins: Mapping[Key, RowMapping], paragraphs: Paragraphs) -> dict[Key, Adopted]:
+    """The twins' results, of those that have one which can be read."""
+    records = read_records(connection, list(twins.values()), paragraphs)
+    return {
+        key: Adopted(step_id=twin["computed_by"], outcome=record.outcome, milliseconds=twin["milliseconds"])
+        for (key, twin), record in zip(twins.items(), records, strict=True)
+        if isinstance(record.outcome, Result)
+    }

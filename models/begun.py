@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from cotrail.replay import Failed, Finished, Next, Replay
 from models.histories import History, read_histories
+from models.paragraphs import Paragraphs
 
 MOST = 1000
 """How many questions are kept at most: more than a process's workers have begun at once."""
@@ -27,13 +28,14 @@ class Begun:
     Nothing depends on it: a question that isn't here, or whose record has changed, is replayed from its beginning.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paragraphs: Paragraphs | None = None) -> None:
+        self._paragraphs = paragraphs or Paragraphs()
         self._standing: dict[int, Standing] = {}
 
     def read(self, connection: Connection, question_ids: Sequence[int]) -> dict[int, History]:
         """The steps of each of these questions."""
         known = {each: self._standing[each].history for each in question_ids if each in self._standing}
-        return read_histories(connection, question_ids, known)
+        return read_histories(connection, question_ids, self._paragraphs, known)
 
     def advance(self, question_id: int, history: History, begin: Callable[[], Replay]) -> Next | Finished | Failed:
         """What follows a question's history; raises what `Replay.advance` raises, and `begin`."""

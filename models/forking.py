@@ -4,7 +4,7 @@ What is taken over is copied, each step with the id of the one that computed it;
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Any
@@ -37,7 +37,8 @@ from cotrail.replay import Failed, Recorded, advance, agreement
 from models.advancing import advance_questions, asked, lock_questions
 from models.contents import CHUNK
 from models.control import wake
-from models.histories import RECORD, recorded
+from models.histories import RECORD, read_records
+from models.paragraphs import Paragraphs
 from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs
 from models.seals import step_digest
@@ -225,31 +226,37 @@ def _prefixes(
     connection: Connection, plan: RunPlan, rows: Sequence[RowMapping], at: Point | None, runs: Runs
 ) -> dict[int, Prefix]:
     """What is taken over of each question, by its id in the origin."""
-    prefixes = {}
+    prefixes, paragraphs = {}, Paragraphs()
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
-        histories = _histories(connection, [row["id"] for row in chunk])
+        histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
         for row in chunk:
             prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], at, runs)
     return prefixes
 
 
-def _histories(connection: Connection, ids: Sequence[int]) -> Mapping[int, list[RowMapping]]:
-    histories: dict[int, list[RowMapping]] = defaultdict(list)
-    for step in connection.execute(_HISTORY, {"ids": ids}).mappings():
-        histories[step["question_id"]].append(step)
+def _histories(
+    connection: Connection, ids: Sequence[int], paragraphs: Paragraphs
+) -> Mapping[int, list[tuple[RowMapping, Recorded]]]:
+    rows = connection.execute(_HISTORY, {"ids": ids}).mappings().all()
+    histories: dict[int, list[tuple[RowMapping, Recorded]]] = defaultdict(list)
+    for step, record in zip(rows, read_records(connection, rows, paragraphs), strict=True):
+        histories[step["question_id"]].append((step, record))
     return histories
 
 
-def _prefix(plan: RunPlan, row: RowMapping, history: Sequence[RowMapping], at: Point | None, runs: Runs) -> Prefix:
-    before = len(history) if at is None else steps_before(at, [step["kind"] for step in history])
-    records = tuple(_ended(history[:before], given=at is not None))
+def _prefix(
+    plan: RunPlan, row: RowMapping, history: Sequence[tuple[RowMapping, Recorded]], at: Point | None, runs: Runs
+) -> Prefix:
+    rows = [step for step, _ in history]
+    before = len(rows) if at is None else steps_before(at, [step["kind"] for step in rows])
+    records = tuple(_ended((record for _, record in history[:before]), given=at is not None))
     system = plan.open(asked(row), runs.systems)
     try:
         if at is None:
             records = records[: agreement(system, records, plan.binding)]
         if isinstance(advance(system, records, plan.binding), Failed):
-            records = records[: _first_failure(history[: len(records)])]
+            records = records[: _first_failure(rows[: len(records)])]
     except ReplayMismatchError as error:
         raise InputError(
             f"question {row['key']} can't be forked there: at step {error.sequence} the record has {error.recorded}, "
@@ -260,10 +267,9 @@ def _prefix(plan: RunPlan, row: RowMapping, history: Sequence[RowMapping], at: P
     return Prefix(count=len(records), given=at is not None)
 
 
-def _ended(history: Sequence[RowMapping], *, given: bool) -> Iterator[Recorded]:
+def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:
     """The steps up to the first one that hasn't ended."""
-    for step in history:
-        record = recorded(step)
+    for record in history:
         if record.outcome is None:
             return
         yield replace(record, given=given or record.given)

@@ -1,6 +1,7 @@
 """Histories: the recorded steps of questions, as the replay driver takes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -13,8 +14,9 @@ from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retr
 from cotrail.forking import GIVEN
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.replay import Recorded
+from models.paragraphs import Paragraphs
 from models.rows import recordset
-from models.tables import StepState, paragraph_sets, paragraphs, questions, steps
+from models.tables import StepState, paragraph_sets, questions, steps
 
 SEARCHES = ("retrieve", "lookup")
 """The kinds of steps that find paragraphs."""
@@ -27,17 +29,9 @@ _RESULTS: dict[str, type[Generated | Embedded | Entailed]] = {
 }
 """What the other kinds result in."""
 
-_HIT = (paragraph_sets.c.paragraph_id, paragraphs.c.title, paragraphs.c.text, paragraph_sets.c.score)
+_HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
 _HITS = (
-    select(
-        func.jsonb_agg(
-            aggregate_order_by(
-                func.jsonb_build_array(*_HIT),
-                paragraph_sets.c.rank,
-            )
-        )
-    )
-    .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)
+    select(func.jsonb_agg(aggregate_order_by(func.jsonb_build_array(*_HIT), paragraph_sets.c.rank)))
     .where(paragraph_sets.c.step_id == steps.c.id)
     .correlate(steps)
     .scalar_subquery()
@@ -52,7 +46,7 @@ RECORD = (
     steps.c.worker,
     case((steps.c.kind.in_(SEARCHES), _HITS)).label("hits"),
 )
-"""What `recorded` reads of a step."""
+"""What `read_records` needs of a step."""
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -87,7 +81,10 @@ _HISTORY = (
 
 
 def read_histories(
-    connection: Connection, question_ids: Sequence[int], known: Mapping[int, History] = MappingProxyType({})
+    connection: Connection,
+    question_ids: Sequence[int],
+    paragraphs: Paragraphs,
+    known: Mapping[int, History] = MappingProxyType({}),
 ) -> dict[int, History]:
     """The steps of each of these questions.
 
@@ -97,42 +94,52 @@ def read_histories(
     rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
     for row in connection.execute(_HISTORY, {"rows": asked}).mappings():
         rows[row["question_id"]].append(row)
-    outdated = [each for each in question_ids if each in known and not known[each].begins(rows[each])]
-    histories = {
-        each: _history(rows[each], known[each].records[: known[each].ended] if each in known else ())
-        for each in question_ids
-        if each not in outdated
-    }
-    return histories | read_histories(connection, outdated) if outdated else histories
+    outdated = [each for each in known if not known[each].begins(rows[each])]
+    kept = {each: history.records[: history.ended] for each, history in known.items() if each not in outdated}
+    current = [each for each in question_ids if each not in outdated]
+    new = [row for each in current for row in rows[each][len(kept.get(each, ())) :]]
+    records = iter(read_records(connection, new, paragraphs))
+    histories = {each: _history(rows[each], kept.get(each, ()), records) for each in current}
+    return histories | read_histories(connection, outdated, paragraphs) if outdated else histories
 
 
-def _history(rows: Sequence[RowMapping], known: tuple[Recorded, ...]) -> History:
+def _history(rows: Sequence[RowMapping], kept: tuple[Recorded, ...], records: Iterator[Recorded]) -> History:
+    """kept: what is known of these rows; records: begin with what the others hold."""
     digests = [row["digest"] for row in rows]
     return History(
-        records=known + tuple(recorded(row) for row in rows[len(known) :]),
+        records=kept + tuple(islice(records, len(rows) - len(kept))),
         digests=tuple(digest for digest in digests if digest is not None),
         ended=next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
     )
 
 
-def recorded(row: RowMapping) -> Recorded:
-    """A row of the columns `RECORD` as the replay driver takes it."""
+def read_records(connection: Connection, rows: Sequence[RowMapping], paragraphs: Paragraphs) -> list[Recorded]:
+    """Rows of the columns `RECORD` as the replay driver takes them."""
+    found = paragraphs.read(connection, (digest for row in rows for digest, *_ in row["hits"] or ()))
+    return [_recorded(row, found) for row in rows]
+
+
+def _recorded(row: RowMapping, found: Mapping[str, Paragraph]) -> Recorded:
     common = {"kind": row["kind"], "fingerprint": row["fingerprint"], "given": row["worker"] == GIVEN}
     try:
         match row["state"]:
             case StepState.FINISHED:
-                return Recorded(**common, outcome=_result(row))
+                return Recorded(**common, outcome=_result(row, found))
             case StepState.FAILED:
                 return Recorded(**common, outcome=msgspec.convert(row["failure"], Failure))
             case _:
                 return Recorded(**common)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, KeyError) as error:
         return Recorded(**common, unreadable=str(error))
 
 
-def _result(row: RowMapping) -> Result:
+def _result(row: RowMapping, found: Mapping[str, Paragraph]) -> Result:
     if row["kind"] in SEARCHES:
-        return Retrieved(hits=tuple(hit(rank, *parts) for rank, parts in enumerate(row["hits"] or (), start=1)))
+        hits = (
+            hit(rank, paragraph_id, found[digest].title, found[digest].text, score)
+            for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
+        )
+        return Retrieved(hits=tuple(hits))
     return msgspec.convert(row["result"], _RESULTS[row["kind"]])
 
 

@@ -20,11 +20,10 @@ from models.adoption import Adopted, find_twins, take_waiting
 from models.advancing import Dispatch, advance_questions, lock_questions
 from models.begun import Begun
 from models.contents import save_paragraphs
+from models.paragraphs import Paragraphs
 from models.rows import Rows
 from models.runs import RunPlan, Runs
 from models.tables import AttemptOutcome, StepState
-
-MAX_KNOWN_PARAGRAPHS = 50_000
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -61,8 +60,8 @@ class Ledger:
         self.worker = worker
         self.lease_seconds = lease_seconds
         self.runs = runs or Runs()
-        self._known: dict[str, Paragraph] = {}
-        self._begun = Begun()
+        self._paragraphs = Paragraphs()
+        self._begun = Begun(self._paragraphs)
 
     def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
         """Takes steps for this worker.
@@ -74,10 +73,10 @@ class Ledger:
         with self.engine.begin() as connection:
             parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
-            twins = find_twins(connection, taken, self.worker)
+            twins = find_twins(connection, taken, self.worker, self._paragraphs)
             kept = [row for row in taken if row["id"] not in twins.awaited]
-            self._learn_paragraphs(connection, kept)
-            claims = {row["id"]: self._claim(connection, row, twins.adopted.get(row["id"])) for row in kept}
+            known = self._read_paragraphs(connection, kept)
+            claims = {row["id"]: self._claim(connection, row, known, twins.adopted.get(row["id"])) for row in kept}
         return [claims.pop(message.step_id, None) for message in messages]
 
     def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
@@ -87,9 +86,9 @@ class Ledger:
         those of steps that waited for these to end.
         """
         try:
-            return self._commit(completions, self._known)
+            return self._commit(completions, self._paragraphs.known)
         except IntegrityError:
-            # A paragraph that this process knows was pruned, as nothing referred to it: all are stored again.
+            # A paragraph that this process knows isn't stored any more: all are stored again.
             return self._commit(completions, {})
 
     def _commit(self, completions: Sequence[Completion], stored: Mapping[str, Paragraph]) -> list[list[Dispatch]]:
@@ -154,15 +153,25 @@ class Ledger:
         """Records steps as failed that nobody holds; their systems are told as of any failure."""
         with self.engine.begin() as connection:
             rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
-            self._learn_paragraphs(connection, rows)
-            claims = [self._claim(connection, row) for row in rows]
+            known = self._read_paragraphs(connection, rows)
+            claims = [self._claim(connection, row, known) for row in rows]
         return self.commit([Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims])
 
-    def _claim(self, connection: Connection, row: RowMapping, adopted: Adopted | None = None) -> Claim:
+    def _read_paragraphs(self, connection: Connection, taken: Sequence[RowMapping]) -> Mapping[str, Paragraph]:
+        """The paragraphs that these steps' requests refer to, among others."""
+        return self._paragraphs.read(connection, (digest for row in taken for digest in digests_in(row["request"])))
+
+    def _claim(
+        self,
+        connection: Connection,
+        row: RowMapping,
+        paragraphs: Mapping[str, Paragraph],
+        adopted: Adopted | None = None,
+    ) -> Claim:
         action = action_of(
             row["kind"],
             row["request"],
-            self._known,
+            paragraphs,
             lambda digest: self.runs.demonstrations(connection, digest),
         )
         return Claim(
@@ -229,16 +238,6 @@ class Ledger:
         ]
         if rows:
             connection.execute(statements.NEW_SENTENCES, {"rows": rows})
-
-    def _learn_paragraphs(self, connection: Connection, taken: Sequence[RowMapping]) -> None:
-        """Reads the paragraphs that these steps' prompts refer to and that this process hasn't met."""
-        needed = {digest for row in taken for digest in digests_in(row["request"])}
-        if len(self._known) > MAX_KNOWN_PARAGRAPHS:
-            self._known = {digest: self._known[digest] for digest in needed if digest in self._known}
-        missing = sorted(needed - self._known.keys())
-        if missing:
-            for row in connection.execute(statements.PARAGRAPHS, {"digests": missing}):
-                self._known[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
 
     def _give_back(
         self,

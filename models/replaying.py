@@ -11,6 +11,7 @@ from cotrail.errors import BlockedError
 from cotrail.replay import Failed, Finished, Recorded, advance
 from models.advancing import asked, ending
 from models.histories import read_histories
+from models.paragraphs import Paragraphs
 from models.runs import Runs
 from models.tables import QuestionStatus, questions
 
@@ -36,12 +37,12 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) -> Iterator[Replayed]:
     """Every question of a run in its order."""
-    known = runs or Runs()
+    known, paragraphs = runs or Runs(), Paragraphs()
     query = select(questions).where(questions.c.run_id == run_id).order_by(questions.c.position)
     rows = connection.execute(query).mappings().all()
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
-        histories = read_histories(connection, [row["id"] for row in chunk])
+        histories = read_histories(connection, [row["id"] for row in chunk], paragraphs)
         for row in chunk:
             history = histories[row["id"]].records
             divergence = _divergence(connection, row, history, known)

@@ -19,6 +19,7 @@ from models.advancing import Dispatch
 from models.control import cancel, pause, resume
 from models.experiments import open_experiment
 from models.ledger import Claim, Ledger
+from models.paragraphs import Paragraphs
 from models.tables import attempts, questions, runs, steps
 from models.upkeep import expire_leases
 from tests.conftest import Eventually
@@ -338,7 +339,7 @@ def test_a_process_frozen_as_it_claims_holds_nobody_up(engine: Engine, ledger: L
         rows = [{"id": first.step_id, "epoch": 0}]
         parameters = {"rows": rows, "worker": "frozen", "lease_seconds": LEASE}
         claimed = frozen.execute(statements.CLAIM, parameters).mappings().all()
-        assert find_twins(frozen, claimed, "frozen").awaited == set()
+        assert find_twins(frozen, claimed, "frozen", Paragraphs()).awaited == set()
         waiting, claim = ledger.claim([second, other])
         assert waiting is None
         assert claim is not None

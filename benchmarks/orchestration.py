@@ -20,7 +20,7 @@ from rich.table import Table
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from benchmarks.machine import describe, versions
+from benchmarks import machine
 from tasks.settings import Settings
 from workers.stack import Stack
 
@@ -84,13 +84,14 @@ def _report(measured: dict[str, list[dict[str, Any]]], questions: int) -> dict[s
     speeds = {name: sorted(run["steps"] / run["seconds"] for run in runs) for name, runs in measured.items()}
     medians = {name: speed[len(speed) // 2] for name, speed in speeds.items()}
     return {
+        "command": machine.command("benchmarks.orchestration"),
         "questions": questions,
         "steps_per_second": {name: round(speed, 1) for name, speed in medians.items()},
         "all": {name: [round(speed, 1) for speed in speed_list] for name, speed_list in speeds.items()},
         "ratios": {f"cotrail/{name}": round(medians["cotrail"] / speed, 2) for name, speed in medians.items()},
         "workers": {name: runs[0]["workers"] for name, runs in measured.items()},
-        "machine": describe(),
-        "versions": versions(*MEASURED),
+        "machine": machine.describe(),
+        "versions": machine.versions(*MEASURED),
     }
 
 

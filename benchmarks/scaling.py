@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import describe, versions
+from benchmarks import machine
 from benchmarks.orchestration import MEASURED, measure
 from tasks.settings import Settings
 from workers.stack import Stack
@@ -41,10 +41,11 @@ def main(
         finally:
             stack.down()
     report = {
+        "command": machine.command("benchmarks.scaling"),
         "questions_for_workers": QUESTIONS_FOR_WORKERS,
         "measured": measured,
-        "machine": describe(),
-        "versions": versions(*MEASURED),
+        "machine": machine.describe(),
+        "versions": machine.versions(*MEASURED),
     }
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")

@@ -3,6 +3,7 @@
 Every setting has its reason in docs/operations.md.
 """
 
+import gc
 from typing import Any
 
 from celery import Celery, signals
@@ -12,6 +13,9 @@ from cotrail.actions import ACTIONS
 from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers.ready import announce
+
+YOUNG = 100_000
+"""After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
 
 app = Celery("cotrail", broker=settings().broker)
 app.conf.update(
@@ -49,6 +53,8 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
     """A generation worker counts as ready once its model is loaded."""
     if "reason" in app.amqp.queues.consume_from:
         station().load(settings().model, "fast")
+    gc.freeze()
+    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
     announce(sender.hostname)
 
 

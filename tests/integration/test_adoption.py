@@ -429,7 +429,7 @@ def test_a_run_without_an_experiment_asks_nothing_of_adoption(engine: Engine, le
 
     @event.listens_for(engine, "before_cursor_execute")
     def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        asked["advisory_xact_lock" in statement or " JOIN steps ON" in statement] += 1
+        asked["advisory_xact_lock" in statement or "AS claimed \nWHERE" in statement] += 1
 
     assert run_to_end(ledger, begin(engine, 2)) == 2 * STEPS
     assert asked[True] == 0

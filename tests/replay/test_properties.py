@@ -32,7 +32,7 @@ from cotrail.errors import ReplayMismatchError
 from cotrail.generation.scripted import ScriptedGenerator
 from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.questions import Question
-from cotrail.replay import Failed, Next, Outcome, advance
+from cotrail.replay import Failed, Next, Outcome, Replay, advance
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
 from cotrail.systems.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, World, found, live, record, replayed, search
@@ -103,6 +103,18 @@ def test_every_prefix_of_a_record_leads_to_the_step_that_follows_it(program: tup
             following.steps[1:]
         )
     assert advance(toy(program), history, BINDING) == ended
+
+
+@given(PROGRAMS, st.data())
+def test_a_replay_that_is_kept_says_what_one_from_the_beginning_says(
+    program: tuple[Node, ...], data: st.DataObject
+) -> None:
+    history = [record(*step) for step in live(toy(program)(), toy_world)[0]]
+    seen = sorted(data.draw(st.lists(st.integers(0, len(history)))))
+    kept = Replay(toy(program), BINDING)
+    for k in [*seen, len(history)]:
+        pending = [replace(step, outcome=None) for step in history[k : k + data.draw(st.integers(0, 1))]]
+        assert kept.advance([*history[:k], *pending]) == advance(toy(program), [*history[:k], *pending], BINDING)
 
 
 @given(PROGRAMS, st.data())

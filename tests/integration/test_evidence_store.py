@@ -30,7 +30,7 @@ from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, Weigh
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Demonstrations, Prompt
 from cotrail.questions import Question
-from cotrail.replay import Recorded, advance
+from cotrail.replay import Recorded, Replay
 from cotrail.systems import SYSTEMS
 from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
@@ -134,12 +134,13 @@ def test_a_question_is_replayed_once_however_many_steps_it_waits_for(
     engine: Engine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replays: list[int] = []
+    advance = Replay.advance
 
-    def counted(system: Any, history: Sequence[Recorded], binding: Binding) -> Any:
+    def counted(replay: Replay, history: Sequence[Recorded]) -> Any:
         replays.append(len(history))
-        return advance(system, history, binding)
+        return advance(replay, history)
 
-    monkeypatch.setattr("models.advancing.advance", counted)
+    monkeypatch.setattr(Replay, "advance", counted)
     for claim in ledger.claim(first(engine)):
         ledger.commit([done(claim)])
     assert replays == [4]

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Connection, column, exists, func, select, tru
 
 from models.advancing import Dispatch
 from models.rows import recordset
-from models.statements import ASKED_FOR
+from models.statements import QUESTION_OPEN
 from models.tables import RunState, StepState, runs, steps
 
 LEAST = 16
@@ -49,7 +49,7 @@ _WAITING = (
     .order_by(runs.c.created_at, runs.c.id)
 )
 # Of blocked questions nothing is under way: whoever mends one finds the others blocked as well, and not waiting for it.
-_begun = select(steps.c.run_id, steps.c.state).where(ASKED_FOR)
+_begun = select(steps.c.run_id, steps.c.state).where(QUESTION_OPEN)
 # Each part by the partial index of its own.
 _open = union_all(
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select
+from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select, true
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retrieved
@@ -59,25 +59,27 @@ class History(Struct, frozen=True, kw_only=True):
     digests: tuple[str, ...]
     ended: int
 
-    def begins(self, rows: Sequence[RowMapping]) -> bool:
-        """Whether the steps that had ended are the first of these; a step's digest covers all that there is of it."""
-        return self.digests[: self.ended] == tuple(row["digest"] for row in rows[: self.ended])
+    @property
+    def beginning(self) -> "History":
+        """The steps before the first that hasn't ended."""
+        return History(records=self.records[: self.ended], digests=self.digests[: self.ended], ended=self.ended)
 
 
+_NOTHING = History(records=(), digests=(), ended=0)
 _asked = recordset(questions.c.id, column("known", BigInteger))
-_CONTENT = {"result", "failure", "hits"}
+_before = steps.alias("before")
+_beginning = (
+    select(func.array_agg(aggregate_order_by(_before.c.digest, _before.c.sequence)).label("digests"))
+    .where(_before.c.question_id == _asked.c.id, _before.c.sequence < _asked.c.known)
+    .lateral("beginning")
+)
 _HISTORY = (
-    select(
-        steps.c.question_id,
-        steps.c.digest,
-        *(
-            case((steps.c.sequence >= _asked.c.known, each)).label(each.name) if each.name in _CONTENT else each
-            for each in RECORD
-        ),
-    )
-    .join_from(_asked, steps, steps.c.question_id == _asked.c.id)
+    select(steps.c.question_id, _beginning.c.digests.label("beginning"), steps.c.digest, *RECORD)
+    .select_from(_asked.join(_beginning, true()).join(steps, steps.c.question_id == _asked.c.id))
+    .where(steps.c.sequence >= _asked.c.known)
     .order_by(steps.c.question_id, steps.c.sequence)
 )
+"""Of each question the steps from the first that isn't known on, and the digests of those before it."""
 
 
 def read_histories(
@@ -90,26 +92,30 @@ def read_histories(
 
     known: histories read earlier; the steps that had ended then aren't read again, if they are still the same.
     """
-    asked = [{"id": each, "known": known[each].ended if each in known else 0} for each in question_ids]
+    known = {each: known[each].beginning if each in known else _NOTHING for each in question_ids}
+    asked = [{"id": each, "known": history.ended} for each, history in known.items()]
     rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
     for row in connection.execute(_HISTORY, {"rows": asked}).mappings():
         rows[row["question_id"]].append(row)
-    outdated = [each for each in known if not known[each].begins(rows[each])]
-    kept = {each: history.records[: history.ended] for each, history in known.items() if each not in outdated}
+    outdated = [each for each, history in known.items() if not _goes_on(history, rows[each])]
     current = [each for each in question_ids if each not in outdated]
-    new = [row for each in current for row in rows[each][len(kept.get(each, ())) :]]
-    records = iter(read_records(connection, new, paragraphs))
-    histories = {each: _history(rows[each], kept.get(each, ()), records) for each in current}
+    records = iter(read_records(connection, [row for each in current for row in rows[each]], paragraphs))
+    histories = {each: _history(known[each], rows[each], records) for each in current}
     return histories | read_histories(connection, outdated, paragraphs) if outdated else histories
 
 
-def _history(rows: Sequence[RowMapping], kept: tuple[Recorded, ...], records: Iterator[Recorded]) -> History:
-    """kept: what is known of these rows; records: begin with what the others hold."""
+def _goes_on(known: History, rows: Sequence[RowMapping]) -> bool:
+    """Whether the steps before these are still those that are known: a step's digest covers all that there is of it."""
+    return not known.ended or (bool(rows) and tuple(rows[0]["beginning"] or ()) == known.digests)
+
+
+def _history(known: History, rows: Sequence[RowMapping], records: Iterator[Recorded]) -> History:
+    """records: begin with what the rows hold."""
     digests = [row["digest"] for row in rows]
     return History(
-        records=kept + tuple(islice(records, len(rows) - len(kept))),
-        digests=tuple(digest for digest in digests if digest is not None),
-        ended=next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
+        records=known.records + tuple(islice(records, len(rows))),
+        digests=known.digests + tuple(digest for digest in digests if digest is not None),
+        ended=known.ended + next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
     )
 
 

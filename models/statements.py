@@ -51,10 +51,10 @@ def after(name: str) -> ColumnElement[Any]:
 _status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
 _run_state = select(runs.c.state).where(runs.c.id == steps.c.run_id).scalar_subquery()
 
-ASKED_FOR: ColumnElement[bool] = _status == QuestionStatus.OPEN
+QUESTION_OPEN: ColumnElement[bool] = _status == QuestionStatus.OPEN
 """For statements over steps: whether the step's question is open."""
 
-ACTIVE: ColumnElement[bool] = and_(ASKED_FOR, _run_state == RunState.ACTIVE)
+ACTIVE: ColumnElement[bool] = and_(QUESTION_OPEN, _run_state == RunState.ACTIVE)
 """For statements over steps: whether the step's question is open, and its run active."""
 
 _CLAIMED = tuple(

@@ -1,13 +1,11 @@
 """Workers by hand: steps are claimed, carried out and committed in one process, without Celery."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from sqlalchemy import Engine, text
 
+from benchmarks.servers import own_servers
 from cotrail.actions import ACTIONS, Action
 from cotrail.replay import Outcome
 from models.admission import admit
@@ -15,9 +13,7 @@ from models.advancing import Dispatch
 from models.database import connect, migrate
 from models.ledger import Completion, Ledger
 from models.upkeep import take_unsent
-from tasks.settings import Settings
 from workers.stack import Stack
-from workers.stack.place import STATE
 
 LEASE_SECONDS = 600.0
 AT_ONCE = 64
@@ -27,24 +23,16 @@ AT_ONCE = 64
 @contextmanager
 def own_store(**parameters: str) -> Iterator[Engine]:
     """An empty store in a PostgreSQL of its own, with these parameters of the server; it leaves nothing behind."""
-    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
-        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
-        stack = Stack(settings)
-        try:
-            stack.start_servers()
-            engine = connect(settings.database, by_index=True)
-            if parameters:
-                _set(engine, parameters)
-                stack.down()
-                stack.start_servers()
-            migrate(settings.database)
-            yield engine
-            engine.dispose()
-        finally:
+    with own_servers() as settings:
+        engine = connect(settings.database, by_index=True)
+        if parameters:
+            _set(engine, parameters)
+            stack = Stack(settings)
             stack.down()
-            data = (settings.home / "postgres").resolve()
-            if data.is_relative_to(STATE):  # root's PostgreSQL keeps its data outside of the home
-                shutil.rmtree(data.parent)
+            stack.start_servers()
+        migrate(settings.database)
+        yield engine
+        engine.dispose()
 
 
 def _set(engine: Engine, parameters: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ time of Rethinking with Retrieval: ten chains of three facts each, a search of 1
 """
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +14,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.orchestration import MEASURED, measure
-from tasks.settings import Settings
-from workers.stack import Stack
+from benchmarks.servers import own_servers
 
 WORKERS = (1, 2, 4, 8)
 
@@ -26,14 +24,8 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measures each in turn and prints the seconds that a question takes."""
-    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
-        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
-        stack = Stack(settings)
-        try:
-            stack.start_servers()
-            measured = [{"workers": n, **measure(settings, "rethinking", n, n)} for n in workers]
-        finally:
-            stack.down()
+    with own_servers() as settings:
+        measured = [{"workers": n, **measure(settings, "rethinking", n, n)} for n in workers]
     report = {
         "command": machine.command("benchmarks.look_ups"),
         "measured": measured,

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +20,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
 from benchmarks import machine
+from benchmarks.servers import own_servers
 from tasks.settings import Settings
-from workers.stack import Stack
 
 NEEDS = {"celery": "celery", "cotrail": "celery", "dbos": "dbos", "langgraph": "langgraph"}
 """Each contender, and the package it needs."""
@@ -33,7 +32,7 @@ errors = Console(stderr=True)
 
 
 def main(
-    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 2000,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 5000,
     rounds: Annotated[int, typer.Option(min=1, help="How often each is measured; the median counts.")] = 3,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -42,17 +41,11 @@ def main(
     """Measures every contender in turn, `rounds` times, and prints steps a second and the ratios."""
     contenders = [name for name, package in NEEDS.items() if find_spec(package)]
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
-    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
-        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
-        stack = Stack(settings)
-        try:
-            stack.start_servers()
-            for number in range(rounds):
-                for name in contenders:
-                    errors.print(f"round {number + 1} of {rounds}: {name}", style="dim")
-                    measured[name].append(measure(settings, name, number, questions))
-        finally:
-            stack.down()
+    with own_servers() as settings:
+        for number in range(rounds):
+            for name in contenders:
+                errors.print(f"round {number + 1} of {rounds}: {name}", style="dim")
+                measured[name].append(measure(settings, name, number, questions))
     report = _report(measured, questions)
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")

@@ -5,7 +5,6 @@ Each measurement has a database of its own; searches and models cost nothing, as
 """
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +14,8 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.orchestration import MEASURED, measure
+from benchmarks.servers import own_servers
 from tasks.settings import Settings
-from workers.stack import Stack
 
 QUESTIONS = (1_000, 10_000, 100_000)
 WORKERS = (1, 2, 4, 8)
@@ -32,14 +31,8 @@ def main(
 ) -> None:
     """Measures each in turn and prints steps a second and the memory of the workers and of maintenance."""
     cases = [(count, 2) for count in questions] + [(QUESTIONS_FOR_WORKERS, count) for count in workers]
-    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
-        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
-        stack = Stack(settings)
-        try:
-            stack.start_servers()
-            measured = [_row(settings, number, *case) for number, case in enumerate(cases)]
-        finally:
-            stack.down()
+    with own_servers() as settings:
+        measured = [_row(settings, number, *case) for number, case in enumerate(cases)]
     report = {
         "command": machine.command("benchmarks.scaling"),
         "questions_for_workers": QUESTIONS_FOR_WORKERS,

@@ -1,7 +1,6 @@
 """What every test may use: an environment without cotrail's variables, and a bounded wait."""
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 
@@ -10,7 +9,6 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from tasks.settings import Settings, settings
 from workers.stack import Stack
-from workers.stack.place import STATE
 
 Eventually = Callable[..., None]
 
@@ -56,12 +54,4 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     stack = Stack(own)
     stack.start_servers()
     yield own
-    remove(stack, own)
-
-
-def remove(stack: Stack, own: Settings) -> None:
-    """Stops a stack and removes what root's PostgreSQL keeps outside of the home."""
-    stack.down()
-    data = (own.home / "postgres").resolve()
-    if data.is_relative_to(STATE):
-        shutil.rmtree(data.parent)
+    stack.remove()

@@ -15,7 +15,6 @@ from sqlalchemy import Engine, text
 from cotrail.audit.verifying import verify
 from models.trail import read_trail
 from tasks.settings import Settings
-from tests.conftest import remove
 from workers.stack import Stack
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +54,7 @@ def stacked(home: Path, variables: Mapping[str, str] = {}) -> Iterator[Cotrail]:
     try:
         yield cotrail
     finally:
-        remove(Stack(own), own)
+        Stack(own).remove()
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or ())]
 
 

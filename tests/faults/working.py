@@ -14,7 +14,7 @@ import psutil
 
 from models.database import migrate
 from tasks.settings import Settings
-from tests.conftest import remove, wait_until
+from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from workers.ready import VARIABLE
 from workers.stack import Stack
@@ -61,7 +61,7 @@ class Workplace:
             process.kill()
         for keeper in self._keepers:
             keeper.join()
-        remove(self.stack, self.settings)
+        self.stack.remove()
 
     def kill_server(self, name: str) -> None:
         """`kill -9`; `stack.start_servers` brings it back."""

@@ -29,7 +29,6 @@ from models.submission import submit
 from models.tables import paragraphs, runs, steps
 from models.traces import read_question, read_questions, rebuild_prompt
 from tasks.settings import Settings, settings
-from tests.conftest import remove
 from tests.integration.stepping import admit_all
 from workers.stack import Stack
 
@@ -56,7 +55,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         migrate(place.database)
         yield place.database.replace("postgresql+psycopg://", "postgresql://", 1)
     finally:
-        remove(stack, place)
+        stack.remove()
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, text
 
 from models.database import connect
 from tasks.settings import Settings
-from tests.conftest import Eventually, remove
+from tests.conftest import Eventually
 from workers.stack import Stack
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def cotrail(home: Path, environment: dict[str, str]) -> Iterator[Cotrail]:
         cotrail("up")
         yield cotrail
     finally:
-        remove(Stack(own), own)
+        Stack(own).remove()
 
 
 @pytest.fixture(scope="module")

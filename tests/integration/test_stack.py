@@ -47,10 +47,7 @@ def new_home() -> Iterator[Callable[..., Path]]:
 
     yield make
     for home in homes:
-        Stack(Settings(home=home)).down()
-        data = (home / "postgres").resolve()
-        if data.is_relative_to(place.STATE):
-            shutil.rmtree(data.parent)
+        Stack(Settings(home=home)).remove()
         shutil.rmtree(home.parent)
 
 

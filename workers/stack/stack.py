@@ -3,6 +3,7 @@
 import enum
 import fcntl
 import os
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from cotrail.errors import UnavailableError
 from tasks.settings import Settings
 from workers.stack import python
 from workers.stack.flower import Access, new_access, read_access
-from workers.stack.place import find_place
+from workers.stack.place import STATE, find_place
 from workers.stack.postgres import postgres
 from workers.stack.process import Processes, Service
 from workers.stack.redis import redis
@@ -100,6 +101,13 @@ class Stack:
                 with suppress(OSError):
                     self._settings.socket_path.rmdir()
         return workers_ran or servers_ran
+
+    def remove(self) -> None:
+        """Stops everything, and removes PostgreSQL's data, also where root's is: outside of the home."""
+        self.down()
+        data = (self._home / "postgres").resolve()
+        if data.exists():
+            shutil.rmtree(data.parent if data.is_relative_to(STATE) else data)
 
     def status(self) -> tuple[Status, ...]:
         """How each service is."""

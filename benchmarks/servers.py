@@ -1,0 +1,25 @@
+"""Servers for the time of a measurement."""
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tasks.settings import Settings
+from workers.stack import Stack
+
+
+@contextmanager
+def own_servers() -> Iterator[Settings]:
+    """A PostgreSQL and a Redis of one's own, and the settings that lead there; nothing is left, nor after SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
+        settings = Settings(home=Path(folder), database_url=None, broker_url=None)
+        stack = Stack(settings)
+        try:
+            stack.start_servers()
+            yield settings
+        finally:
+            stack.remove()

@@ -1,4 +1,5 @@
 import random
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -391,6 +392,14 @@ def test_what_is_no_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="transformers can't load"):
         TransformersGenerator(tmp_path, "broken", "fast", 1, 512)
+
+
+def test_weights_that_end_too_soon_are_named(folders: dict[str, Path], tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(folders["llama"], tmp_path / "broken"))
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(InputError, match="transformers can't load"):
+        TransformersGenerator(broken, "broken", "fast", 1, 512)
 
 
 def test_an_identity_follows_every_file_of_a_model(folders: dict[str, Path], make_generator: Make) -> None:

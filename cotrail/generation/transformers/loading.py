@@ -8,8 +8,9 @@ from msgspec import Struct
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
-from cotrail.errors import InputError, NotInstalledError
+from cotrail.errors import InputError
 from cotrail.generation.transformers.vocabulary import Vocabulary
+from cotrail.pretrained import loading
 
 
 class Loaded(Struct, frozen=True):
@@ -33,13 +34,9 @@ def load(path: Path) -> Loaded:
     where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
     if path.is_file():
         where |= {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-    try:
+    with loading("transformers", path):
         tokenizer = AutoTokenizer.from_pretrained(**where)
         model = _model(where)
-    except ImportError as error:
-        raise NotInstalledError(f"a library that {path} needs isn't installed: {error}") from error
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise InputError(f"transformers can't load {path}: {error}") from error
     if not tokenizer.is_fast:
         raise InputError(f"{path} has no tokenizer.json: load and save its tokenizer once with transformers 5")
     return Loaded(model, Vocabulary(tokenizer, _ends(model, tokenizer)))

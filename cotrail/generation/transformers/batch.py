@@ -32,7 +32,7 @@ class Feed(Struct, frozen=True):
 class Batch:
     """The feeds of a pass, a row each, aligned at their last tokens.
 
-    lines: which row of the batch each feed is in; between them may be idle rows, which keep nothing.
+    Between them may be idle rows, which keep nothing.
     """
 
     def __init__(self, feeds: Sequence[Feed], device: torch.device) -> None:
@@ -43,15 +43,15 @@ class Batch:
         first, count = min(rows), max(rows) - min(rows) + 1
         self._rows: slice | torch.Tensor
         if count <= len(rows) * WASTE:
-            self._rows, self.lines = slice(first, first + count), [row - first for row in rows]
+            self._rows, self._lines = slice(first, first + count), [row - first for row in rows]
         else:
-            self._rows, self.lines = self._tensor(rows), list(range(len(rows)))
+            self._rows, self._lines = self._tensor(rows), list(range(len(rows)))
 
     def inputs(self) -> dict[str, torch.Tensor]:
         """The tokens, their positions, and which positions each of them sees: its own and all before it."""
-        lines = max(self.lines) + 1
+        lines = max(self._lines) + 1
         tokens, positions = ([[0] * self._width for _ in range(lines)] for _ in range(2))
-        for line, feed in zip(self.lines, self._feeds, strict=True):
+        for line, feed in zip(self._lines, self._feeds, strict=True):
             tokens[line][self._width - len(feed.shown) :] = feed.shown
             positions[line][self._width - len(feed.shown) :] = _positions(feed)
         ids, places = self._tensor([tokens, positions])
@@ -62,11 +62,15 @@ class Batch:
         """Where in the cache the pass keeps its tokens."""
         kept = [
             (line, self._width - len(feed.shown) + n, feed.slot.row, position)
-            for line, feed in zip(self.lines, self._feeds, strict=True)
+            for line, feed in zip(self._lines, self._feeds, strict=True)
             for n, position in enumerate(_positions(feed))
         ]
         batch, query, row, position = self._tensor(kept).T
         return View(self._rows, self._length, batch, query, row, position)
+
+    def of_feeds(self, results: torch.Tensor) -> torch.Tensor:
+        """What a pass came to for each feed."""
+        return results[self._tensor(self._lines)]
 
     @property
     def _length(self) -> int:

@@ -134,8 +134,7 @@ class CausalEngine:
         batch = Batch(feeds, self._model.device)
         self._cache.show(batch.view())
         shown = self._model(**batch.inputs(), past_key_values=self._cache, use_cache=True, logits_to_keep=kept)
-        logits: torch.Tensor = shown.logits[batch.lines]
-        return logits
+        return batch.of_feeds(shown.logits)
 
     def _take(self, feed: Feed, tokens: list[int]) -> None:
         """Takes what the model wrote: one token, and more as far as the draft foretold them."""

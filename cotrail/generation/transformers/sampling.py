@@ -41,7 +41,7 @@ class Choice(Draw):
 
     def __call__(self, logits: torch.Tensor) -> int:
         """Any of the tokens: none is written."""
-        self.shares = tuple(torch.softmax(logits[self._tokens].cpu().double(), dim=-1).tolist())
+        self.shares = tuple(torch.softmax(logits.cpu()[self._tokens].double(), dim=-1).tolist())
         return self._tokens[0]
 
 

@@ -1,0 +1,99 @@
+"""Engines keep all that they compute with where the model is: tried on a pretended GPU."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch isn't installed")
+pytest.importorskip("transformers", reason="transformers isn't installed")
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from benchmarks.shapes import SHAPES
+from cotrail.actions import Sampling
+from cotrail.generation.generator import Profile
+from cotrail.generation.transformers.causal import CausalEngine
+from cotrail.generation.transformers.loading import Loaded, load
+from cotrail.generation.transformers.request import Request
+from cotrail.generation.transformers.sampling import Choice
+from cotrail.generation.transformers.scheduler import Engine
+from cotrail.generation.transformers.seq2seq import Seq2SeqEngine
+from cotrail.generation.transformers.vocabulary import Vocabulary
+from tests.integration.pretended_gpu import OnGpu, pretended_gpu
+from tests.integration.test_transformers import SIZES, save
+
+CONTEXT, SLOTS, REQUESTS = 256, 3, 8
+PROFILES: tuple[Profile, ...] = ("fast", "deterministic")
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    torch.manual_seed(3)
+    return load(save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM(LlamaConfig(**SIZES)), endless=True))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_core() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def requests(vocabulary: Vocabulary) -> list[Request]:
+    """Prompts that begin alike and have chains, every other one of which is drawn, and the last one weighs tokens."""
+    chance = random.Random(4)
+    shared = [chance.randrange(3, 200) for _ in range(60)]
+    made = []
+    for number in range(REQUESTS):
+        tokens = [*shared, *(chance.randrange(3, 200) for _ in range(chance.randrange(5, 90)))]
+        sampling = Sampling(temperature=0.7 * (number % 2), seed=number)
+        made.append(Request(tokens, vocabulary, "sentence", 24, sampling, len(shared), chain=f"question {number}"))
+    made[-1].draw = Choice([5, 6, 7])
+    return made
+
+
+def written(engine: Engine, asked: Sequence[Request]) -> list[list[int]]:
+    """What an engine writes behind each, without a thread of its own."""
+    waiting = list(asked)
+    while waiting or engine.busy:
+        room = max(0, engine.room())
+        admitted, waiting = waiting[:room], waiting[room:]
+        if admitted:
+            engine.admit(admitted)
+        engine.step()
+    for request in asked:
+        request.future.result(timeout=0)
+    return [request.written for request in asked]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_decoder_only_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, profile: Profile
+) -> None:
+    expected = written(CausalEngine(loaded.model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
+    with pretended_gpu(monkeypatch) as move:
+        engine = CausalEngine(move(loaded.model), profile, SLOTS, CONTEXT)
+        assert written(engine, requests(loaded.vocabulary)) == expected
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_encoder_decoder_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, profile: Profile
+) -> None:
+    model: Any = SHAPES["tiny"]["tiny-t5"].model("cpu")
+    expected = written(Seq2SeqEngine(model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
+    with pretended_gpu(monkeypatch) as move:
+        engine = Seq2SeqEngine(move(model), profile, SLOTS, CONTEXT)
+        assert written(engine, requests(loaded.vocabulary)) == expected
+
+
+def test_what_a_gpu_would_refuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pretended_gpu(monkeypatch) as move:
+        layer = move(torch.nn.Linear(2, 2))
+        assert isinstance(layer(torch.zeros(1, 2, device="cuda:0")), OnGpu)
+        with pytest.raises(RuntimeError, match="on the CPU and on the GPU"):
+            layer(torch.zeros(1, 2))

@@ -32,7 +32,7 @@ errors = Console(stderr=True)
 
 
 def main(
-    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 5000,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 4000,
     rounds: Annotated[int, typer.Option(min=1, help="How often each is measured; the median counts.")] = 3,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -32,7 +32,7 @@ errors = Console(stderr=True)
 
 
 def main(
-    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 4000,
+    questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 2500,
     rounds: Annotated[int, typer.Option(min=1, help="How often each is measured; the median counts.")] = 3,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -53,13 +53,12 @@ def main(
 
 
 def measure(settings: Settings, name: str, number: int, *arguments: int) -> dict[str, Any]:
-    """What a contender prints, in a database of its own."""
+    """What a contender prints, in a database of its own, which is gone before the next one begins."""
     url = make_url(settings.database)
     database = f"{name}_{number}"
     engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(text(f'CREATE DATABASE "{database}"'))
-    engine.dispose()
     own = url.set(drivername="postgresql", database=database).render_as_string(hide_password=False)
     environment = {
         **os.environ,
@@ -69,6 +68,10 @@ def measure(settings: Settings, name: str, number: int, *arguments: int) -> dict
     }
     command = [sys.executable, "-m", f"benchmarks.contenders.{name}", *map(str, arguments)]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    with engine.connect() as connection:
+        connection.execute(text(f'DROP DATABASE "{database}" WITH (FORCE)'))
+        connection.execute(text("CHECKPOINT"))
+    engine.dispose()
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 

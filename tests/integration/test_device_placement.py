@@ -1,7 +1,7 @@
 """Engines keep all that they compute with where the model is: tried on a pretended GPU."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,6 +25,8 @@ from cotrail.generation.transformers.vocabulary import Vocabulary
 from tests.integration.pretended_gpu import OnGpu, pretended_gpu
 from tests.integration.test_transformers import SIZES, save
 
+pytestmark = pytest.mark.usefixtures("one_core")
+
 CONTEXT, SLOTS, REQUESTS = 256, 3, 8
 PROFILES: tuple[Profile, ...] = ("fast", "deterministic")
 
@@ -33,14 +35,6 @@ PROFILES: tuple[Profile, ...] = ("fast", "deterministic")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     torch.manual_seed(3)
     return load(save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM(LlamaConfig(**SIZES)), endless=True))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def requests(vocabulary: Vocabulary) -> list[Request]:

@@ -1,5 +1,5 @@
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from cotrail.generation.generator import Profile
 from cotrail.paragraphs import Paragraph
 
 SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
+pytestmark = pytest.mark.usefixtures("one_core")
+
 WORDS = ["the", "river", "flows", "into", "a", "sea", "of", "salt", "where", "old", "boats", "carry", "stone", "north"]
 LONGEST = 48
 
@@ -82,15 +84,6 @@ def save(path: Path, kind: str, labels: Sequence[str] | None = ORDER) -> Path:
     model.save_pretrained(path)
     tokenizer(kind).save_pretrained(path)
     return path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_core() -> Iterator[None]:
-    """For models as small as these, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -195,13 +195,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def tiny(folders: dict[str, Path]) -> Iterator[OpenTiny]:
-    import torch
-
+def tiny(folders: dict[str, Path], one_core: None) -> Iterator[OpenTiny]:
     from cotrail.generation.transformers import TransformersGenerator
 
-    made, threads = [], torch.get_num_threads()
-    torch.set_num_threads(1)  # for models as small as these, threads only wait for each other
+    made = []
 
     def open_(kind: str, profile: Profile = "fast", slots: int = 4, context: int = 1024) -> TransformersGenerator:
         made.append(TransformersGenerator(folders[kind], kind, profile, slots, context))
@@ -210,7 +207,6 @@ def tiny(folders: dict[str, Path]) -> Iterator[OpenTiny]:
     yield open_
     for generator in made:
         generator.interrupt()
-    torch.set_num_threads(threads)
 
 
 SHORT = [" the river", " sea", " into", "."]

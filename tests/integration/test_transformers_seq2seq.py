@@ -38,6 +38,8 @@ from cotrail.prompting.prompt import Demonstrations, Prompt
 from tests.integration.holding import is_cut_off_alone
 
 DEADLINE = 60.0
+pytestmark = pytest.mark.usefixtures("one_core")
+
 CONTEXT = 256
 END = 1
 
@@ -101,15 +103,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def loaded(folder: Path) -> Loaded:
     return load(folder)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_core() -> Iterator[None]:
-    """For models as small as these, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 Make = Callable[..., TransformersGenerator]

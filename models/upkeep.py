@@ -6,10 +6,10 @@ A step whose workers died several times may be what they died of, and whatever r
 suspects are sent one at a time: the culprit meets no other suspect again, so that they don't share its end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
+from sqlalchemy import ARRAY, BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
 
 from models.advancing import Dispatch
 from models.seals import run_digest
@@ -86,6 +86,12 @@ _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().l
     _ready, ACTIVE, steps.c.sent_at.is_not(None)
 )
 
+_kinds = func.unnest(bindparam("kinds", type_=ARRAY(String))).table_valued("kind", name="asked").render_derived()
+_is_ready = and_(steps.c.kind == _kinds.c.kind, steps.c.state == StepState.READY)
+# Each part by the partial index of its own.
+_READY_KINDS = select(_kinds.c.kind).where(
+    or_(exists().where(_is_ready, _unsent), exists().where(_is_ready, steps.c.sent_at.is_not(None)))
+)
 
 _CLOSE = (
     update(runs)
@@ -117,6 +123,11 @@ def expire_leases(connection: Connection) -> list[int]:
     A step that is locked is passed over: its worker is committing just now, or was frozen as it did.
     """
     return list(connection.execute(_EXPIRE).scalars())
+
+
+def ready_kinds(connection: Connection, kinds: Iterable[str]) -> list[str]:
+    """Those of these kinds of which any step is ready, sent or not: the others need no repair."""
+    return list(connection.execute(_READY_KINDS, {"kinds": [*kinds]}).scalars())
 
 
 def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:

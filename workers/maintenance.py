@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from types import FrameType
 
 import psycopg
@@ -27,6 +28,7 @@ from models.upkeep import (
     close_runs,
     exhausted,
     expire_leases,
+    ready_kinds,
     take_lost,
     take_suspect,
     take_unsent,
@@ -34,6 +36,7 @@ from models.upkeep import (
 from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
+from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
 
@@ -46,7 +49,7 @@ BUNCH = 1000
 """How many steps of a kind that weren't sent are sent at once."""
 
 ADMISSIONS = 10
-"""How often questions are admitted between two sweeps, while some wait."""
+"""How often questions are admitted between two sweeps at most; ever more seldom while none may begin."""
 
 
 class Maintenance:
@@ -57,6 +60,7 @@ class Maintenance:
         self.app = app
         self.stopping = threading.Event()
         self._changed: set[str] = set()
+        self._admitting = Pace(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
         self.retention = Retention(self.engine, settings.retention_days)
@@ -80,8 +84,7 @@ class Maintenance:
     def sweep(self) -> int:
         """Repairs whatever is amiss right now; returns how many messages it sent."""
         due = self._take_back() if time.monotonic() >= self._judging_from else []
-        for kind in ACTIONS:
-            due += self._take(kind)
+        due += self._take()
         with self.engine.begin() as connection:
             due += take_suspect(connection)
             closed = close_runs(connection)
@@ -93,6 +96,7 @@ class Maintenance:
         """Begins as many questions as may begin now; returns how many messages it sent."""
         with self.engine.begin() as connection:
             admitted = admit(connection)
+        self._admitting.looked(found=bool(admitted))
         return send(admitted)
 
     def stop(self, *_: int | FrameType | None) -> None:
@@ -128,7 +132,7 @@ class Maintenance:
                 woken = list(connection.notifies(timeout=self.settings.sweep_seconds / ADMISSIONS, stop_after=1))
                 if woken or self.stopping.is_set():
                     break
-                if leads:
+                if leads and self._admitting.due:
                     self.admit()
             self._changed = {notification.payload for notification in woken}
 
@@ -160,17 +164,23 @@ class Maintenance:
         logger.error("%d steps are set aside: %s", len(step_ids), message)
         return self.ledger.give_up(step_ids, Failure(type="PoisonedStep", message=message))
 
-    def _take(self, kind: str) -> list[Dispatch]:
-        queued = self._queued(kind)
+    def _take(self) -> list[Dispatch]:
         with self.engine.begin() as connection:
-            lost = take_lost(connection, kind, queued, self.settings.resend_seconds)
-            if lost:
-                logger.warning("%d %s messages seem lost and are sent again", len(lost), kind)
-            return lost + take_unsent(connection, kind, BUNCH)
+            kinds = ready_kinds(connection, ACTIONS)
+        due: list[Dispatch] = []
+        queued = self._queued(kinds) if kinds else {}
+        with self.engine.begin() as connection:
+            for kind, messages in queued.items():
+                lost = take_lost(connection, kind, messages, self.settings.resend_seconds)
+                if lost:
+                    logger.warning("%d %s messages seem lost and are sent again", len(lost), kind)
+                due += lost + take_unsent(connection, kind, BUNCH)
+        return due
 
-    def _queued(self, kind: str) -> int:
-        with self.app.connection_for_read() as connection:
-            return int(connection.default_channel.queue_declare(kind).message_count)
+    def _queued(self, kinds: Sequence[str]) -> dict[str, int]:
+        """How many messages their queues hold, asked over a connection that is kept: opening one takes long."""
+        with self.app.producer_or_acquire() as producer:
+            return {kind: producer.channel.queue_declare(kind).message_count for kind in kinds}
 
 
 def _seconds_up(connection: psycopg.Connection[tuple[object, ...]]) -> float:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, delete, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES
-from cotrail.actions import Answer, Failure, Reason, Retrieve, System
+from cotrail.actions import ACTIONS, Answer, Failure, Reason, Retrieve, System
 from cotrail.errors import CorpusChangedError, InputError
 from cotrail.prompting.prompt import AnswerForm, Prompt
 from cotrail.questions import Question
@@ -22,7 +22,7 @@ from models.ledger import Claim, Ledger
 from models.runs import Runs
 from models.submission import submit
 from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
-from models.upkeep import exhausted, expire_leases, take_lost, take_suspect, take_unsent
+from models.upkeep import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
 
@@ -297,6 +297,22 @@ def test_a_lost_message_is_found_by_the_queue_being_shorter_than_the_steps_that_
         assert take_lost(connection, "retrieve", queued=0, patience_seconds=60) == []
         assert take_lost(connection, "retrieve", queued=5, patience_seconds=0) == []
         assert take_lost(connection, "retrieve", queued=3, patience_seconds=-1) == messages[:2]
+
+
+def test_only_kinds_with_a_step_that_is_ready_are_repaired(engine: Engine) -> None:
+    def kinds() -> list[str]:
+        with engine.connect() as connection:
+            return ready_kinds(connection, ACTIONS)
+
+    assert kinds() == []
+    messages = begin(engine, 2)
+    assert kinds() == ["retrieve"]
+    dying = Ledger(engine, "dying", 0)
+    dying.claim(messages)
+    assert kinds() == []
+    with engine.begin() as connection:
+        expire_leases(connection)
+    assert kinds() == ["retrieve"]
 
 
 def test_a_submission_is_there_whole_or_not_at_all(engine: Engine, query: Query) -> None:

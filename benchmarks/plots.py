@@ -77,6 +77,7 @@ DRAWN: dict[str, Callable[[Result], Figure]] = {
     "scaling": scaling,
     "end_to_end": end_to_end,
     "retrieval": retrieval,
+    "retrieval_5_million": retrieval,
 }
 """Each plot by the name of its result file."""
 

@@ -28,6 +28,9 @@ NEEDS = {"celery": "celery", "cotrail": "celery", "dbos": "dbos", "langgraph": "
 
 MEASURED = ("celery", "dbos", "langgraph", "langgraph-checkpoint-postgres", "redis", "kombu", "psycopg", "SQLAlchemy")
 
+PROCESSES = 2
+"""How many worker processes each contender has."""
+
 errors = Console(stderr=True)
 
 
@@ -45,7 +48,7 @@ def main(
         for number in range(rounds):
             for name in contenders:
                 errors.print(f"round {number + 1} of {rounds}: {name}", style="dim")
-                measured[name].append(measure(settings, name, number, questions))
+                measured[name].append(measure(settings, name, number, questions, PROCESSES))
     report = _report(measured, questions)
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")

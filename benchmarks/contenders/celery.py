@@ -8,7 +8,7 @@ from celery import Celery, chain, signals
 from redis import Redis
 
 from benchmarks.contenders import KINDS
-from benchmarks.contenders.workers import running, wait_until, worker
+from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
 from tasks.settings import settings
 from workers.ready import announce
 
@@ -52,26 +52,23 @@ def _ready(**_: object) -> None:
     announce("bare")
 
 
-POOL, PROCESSES = "prefork", 1
-WORKERS = [
-    worker("benchmarks.contenders.celery", "reason,read", POOL, PROCESSES),
-    worker("benchmarks.contenders.celery", "retrieve", POOL, PROCESSES),
-]
+POOL = "prefork"
+QUEUES = ("reason,read", "retrieve")
 
 
-def main(count: int) -> None:
+def main(count: int, processes: int) -> None:
     """Sends a chain a question and waits for the last one's end."""
     server = _server()
     server.delete(FINISHED)
     tasks = {"retrieve": retrieve, "reason": reason, "read": read}
-    with running(WORKERS):
+    with running(alternating("benchmarks.contenders.celery", QUEUES, POOL, 1, processes)):
         began = time.monotonic()
         for _ in range(count):
             chain(*(tasks[kind].si() for kind in KINDS)).apply_async()
-        wait_until(lambda: int(server.get(FINISHED) or 0) >= count, seconds=600)
+        wait_until(lambda: int(server.get(FINISHED) or 0) >= count, seconds=PATIENCE_SECONDS)
         seconds = time.monotonic() - began
-    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"2 {POOL} processes"}))
+    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"{processes}, {POOL}"}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

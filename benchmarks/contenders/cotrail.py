@@ -11,7 +11,7 @@ import psutil
 from sqlalchemy import Engine, exists, func, select
 
 from benchmarks.contenders import KINDS
-from benchmarks.contenders.workers import running, wait_until, worker
+from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
 from cotrail.actions import Binding
 from cotrail.prompting.demonstrations import in_form, read_demonstrations
 from cotrail.prompting.prompt import AnswerForm
@@ -23,15 +23,15 @@ from models.tables import QuestionStatus, StepState, questions, steps
 from tasks.settings import settings
 
 POOL, THREADS = "threads", 64
-PATIENCE_SECONDS = 3600
 QUEUES = ("reason,read", "retrieve")
 
 
-def main(count: int, processes: int = 2) -> None:
+def main(count: int, processes: int) -> None:
     """Submits a run, with that many worker processes, and waits for its last answer."""
     migrate(settings().database)
     engine = connect(settings().database)
-    with running([*workers(processes), ["workers.maintenance"]]) as pids:
+    workers = alternating("benchmarks.costless_worker", QUEUES, POOL, THREADS, processes)
+    with running([*workers, ["workers.maintenance"]]) as pids:
         began = time.monotonic()
         submit(engine, submission(), [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(count)])
         wait_until(lambda: not _open(engine), seconds=PATIENCE_SECONDS)
@@ -42,15 +42,8 @@ def main(count: int, processes: int = 2) -> None:
         stored = connection.execute(finished).scalar_one()
     if stored != count * len(KINDS):
         raise RuntimeError(f"{stored} steps are stored, {count * len(KINDS)} were to be")
-    described = f"{processes} processes of {THREADS} {POOL}"
+    described = f"{processes} of {THREADS} {POOL}, maintenance"
     print(json.dumps({"steps": stored, "seconds": seconds, "workers": described, "memory_mib": memory}))
-
-
-def workers(processes: int) -> list[list[str]]:
-    """The commands of so many workers: one for all queues, or else for one kind of step each in turn."""
-    if processes == 1:
-        return [worker("benchmarks.costless_worker", ",".join(QUEUES), POOL, THREADS)]
-    return [worker("benchmarks.costless_worker", QUEUES[n % 2], POOL, THREADS, n) for n in range(processes)]
 
 
 def submission() -> Submission:

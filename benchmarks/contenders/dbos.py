@@ -2,16 +2,18 @@
 
 import json
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.synchronize import Barrier
 
 from dbos import DBOS
 from sqlalchemy.engine import make_url
 
 from benchmarks.contenders import KINDS
+from benchmarks.contenders.shares import timed
 from benchmarks.costless import HITS, SENTENCES
 from tasks.settings import settings
 
-QUEUE = "questions"
 POLLING_SECONDS = 0.1
 
 
@@ -52,20 +54,36 @@ def question(text: str) -> str:
     return answer
 
 
-def main(count: int) -> None:
-    """Enqueues a workflow a question and waits for the last one's end."""
+def answer(share: range, together: Barrier) -> None:
+    """Enqueues a workflow a question, in a queue of this process's own, and waits for the last one's end."""
+    with _launched(f"process-{share.start}"):
+        queue = f"questions-{share.start}"
+        DBOS.register_queue(queue, polling_interval_sec=POLLING_SECONDS)
+        together.wait()
+        handles = [DBOS.enqueue_workflow(queue, question, f"Where was builder {n} born?") for n in share]
+        for handle in handles:
+            handle.get_result()
+        together.wait()
+
+
+@contextmanager
+def _launched(executor: str) -> Iterator[None]:
     url = make_url(settings().database).set(drivername="postgresql").render_as_string(hide_password=False)
-    DBOS(config={"name": "benchmark", "system_database_url": url, "log_level": "ERROR"})
+    DBOS(config={"name": "benchmark", "system_database_url": url, "log_level": "ERROR", "executor_id": executor})
     DBOS.launch()
-    DBOS.register_queue(QUEUE, polling_interval_sec=POLLING_SECONDS)
-    began = time.monotonic()
-    handles = [DBOS.enqueue_workflow(QUEUE, question, f"Where was builder {n} born?") for n in range(count)]
-    for handle in handles:
-        handle.get_result()
-    seconds = time.monotonic() - began
-    DBOS.destroy()
-    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": "1 process, its own threads"}))
+    try:
+        yield
+    finally:
+        DBOS.destroy()
+
+
+def main(count: int, processes: int) -> None:
+    """A share of the questions for each process."""
+    with _launched("migrations"):
+        pass
+    seconds = timed(answer, count, processes)
+    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"{processes}, their own threads"}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

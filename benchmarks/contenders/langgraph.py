@@ -3,8 +3,10 @@
 import json
 import operator
 import sys
-import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.synchronize import Barrier
 from typing import Annotated, Any, TypedDict, cast
 
 from langgraph.checkpoint.postgres import PostgresSaver
@@ -14,6 +16,7 @@ from psycopg_pool import ConnectionPool
 from sqlalchemy.engine import make_url
 
 from benchmarks.contenders import KINDS
+from benchmarks.contenders.shares import timed
 from benchmarks.costless import HITS, SENTENCES
 from tasks.settings import settings
 
@@ -48,13 +51,9 @@ def _next(state: State) -> str:
     return "read" if len(state["sentences"]) == len(SENTENCES) else "retrieve"
 
 
-def main(count: int) -> None:
+def answer(share: range, together: Barrier) -> None:
     """Runs a graph a question, every checkpoint written before the next step (`durability="sync"`)."""
-    url = make_url(settings().database).set(drivername="postgresql").render_as_string(hide_password=False)
-    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    with ConnectionPool(url, min_size=THREADS, max_size=THREADS, kwargs=options) as pool:
-        saver = PostgresSaver(cast(Any, pool))
-        saver.setup()
+    with _checkpoints() as saver:
         graph = StateGraph(State)
         for node in (retrieve, reason, read):
             graph.add_node(node.__name__, node)
@@ -73,12 +72,28 @@ def main(count: int) -> None:
             }
             compiled.invoke(start, {"configurable": {"thread_id": str(number)}}, durability="sync")
 
-        began = time.monotonic()
+        together.wait()
         with ThreadPoolExecutor(THREADS) as threads:
-            list(threads.map(ask, range(count)))
-        seconds = time.monotonic() - began
-    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"1 process, {THREADS} threads"}))
+            list(threads.map(ask, share))
+        together.wait()
+
+
+@contextmanager
+def _checkpoints() -> Iterator[PostgresSaver]:
+    url = make_url(settings().database).set(drivername="postgresql").render_as_string(hide_password=False)
+    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    with ConnectionPool(url, min_size=THREADS, max_size=THREADS, kwargs=options) as pool:
+        yield PostgresSaver(cast(Any, pool))
+
+
+def main(count: int, processes: int) -> None:
+    """A share of the questions for each process."""
+    with _checkpoints() as saver:
+        saver.setup()
+    seconds = timed(answer, count, processes)
+    workers = f"{processes} of {THREADS} threads"
+    print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": workers}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -13,6 +13,9 @@ from workers.ready import VARIABLE
 
 DEADLINE_SECONDS = 60
 
+PATIENCE_SECONDS = 3600
+"""How long a whole measurement may take."""
+
 
 @contextmanager
 def running(commands: Sequence[Sequence[str]]) -> Iterator[list[int]]:
@@ -51,3 +54,10 @@ def worker(app: str, queues: str, pool: str, concurrency: int, number: int = 0) 
     name = f"{queues.replace(',', '-')}-{number}@%h"
     options = ["-P", pool, "-c", str(concurrency), "-n", name, "-l", "WARNING"]
     return ["celery", "-A", app, "worker", "-Q", queues, *options, "--without-gossip", "--without-mingle"]
+
+
+def alternating(app: str, queues: Sequence[str], pool: str, concurrency: int, processes: int) -> list[list[str]]:
+    """The commands of so many workers: one for all queues, or else for one kind of step each in turn."""
+    if processes == 1:
+        return [worker(app, ",".join(queues), pool, concurrency)]
+    return [worker(app, queues[n % len(queues)], pool, concurrency, n) for n in range(processes)]

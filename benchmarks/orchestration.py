@@ -42,17 +42,21 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
     """Measures every contender in turn, `rounds` times, and prints steps a second and the ratios."""
-    contenders = [name for name, package in NEEDS.items() if find_spec(package)]
-    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
+    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders()}
     with own_servers() as settings:
         for number in range(rounds):
-            for name in contenders:
+            for name in measured:
                 errors.print(f"round {number + 1} of {rounds}: {name}", style="dim")
                 measured[name].append(measure(settings, name, number, questions, PROCESSES))
     report = _report(measured, questions)
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")
     _print(report) if not as_json else print(json.dumps(report))
+
+
+def contenders() -> list[str]:
+    """Those whose packages are installed."""
+    return [name for name, package in NEEDS.items() if find_spec(package)]
 
 
 def measure(settings: Settings, name: str, number: int, *arguments: int) -> dict[str, Any]:

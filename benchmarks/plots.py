@@ -44,17 +44,23 @@ def end_to_end(result: Result) -> Figure:
 
 def scaling(result: Result) -> Figure:
     """Steps a second by questions, and by workers."""
-    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
+    figure = Figure(figsize=(7.2, 3.0), layout="constrained")
     by_questions, by_workers = figure.subplots(1, 2, sharey=True)
     rows = result["measured"]
-    asked = [row for row in rows if row["questions"] != result["questions_for_workers"]]
-    _line(by_questions, [(row["questions"], row["steps_per_second"]) for row in asked], "cotrail", OWN)
+    names = dict.fromkeys(row["contender"] for row in rows)
+    for name, style in zip(sorted(names, key=lambda each: each != "cotrail"), ("-", "--", "-.", ":"), strict=False):
+        own = [row for row in rows if row["contender"] == name]
+        asked = [row for row in own if row["questions"] != result["questions_for_workers"]]
+        worked = [row for row in own if row["questions"] == result["questions_for_workers"]]
+        color = OWN if name == "cotrail" else OTHERS
+        _line(by_questions, [(row["questions"], row["steps_per_second"]) for row in asked], name, color, style)
+        _line(by_workers, [(row["workers"], row["steps_per_second"]) for row in worked], name, color, style)
     by_questions.set(xscale="log", xlabel="questions, 2 workers", ylabel="steps a second", ylim=(0, None))
-    worked = [row for row in rows if row["questions"] == result["questions_for_workers"]]
-    _line(by_workers, [(row["workers"], row["steps_per_second"]) for row in worked], "cotrail", OWN)
     by_workers.set(xscale="log", xlabel=f"workers, on {result['machine']['cores']} cores", ylim=(0, None))
-    by_workers.set_xticks([row["workers"] for row in worked], [str(row["workers"]) for row in worked])
+    counts = sorted({row["workers"] for row in rows})
+    by_workers.set_xticks(counts, [str(count) for count in counts])
     by_workers.minorticks_off()
+    by_workers.legend(frameon=False)
     return figure
 
 

@@ -1,7 +1,8 @@
-"""How cotrail's steps a second change with the number of questions and of workers; and the memory of each process.
+"""How steps a second change with the number of questions and of workers; and the memory of cotrail's processes.
 
 `python -m benchmarks.scaling [--questions N]... [--workers N]... [--output FILE]` brings its own PostgreSQL and Redis.
-Each measurement has a database of its own; searches and models cost nothing, as in `benchmarks.orchestration`.
+The contenders are those of `benchmarks.orchestration`; each measurement has a database of its own. The output file is
+written anew after each of them, since all of them together take hours.
 """
 
 import json
@@ -13,9 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.orchestration import MEASURED, measure
+from benchmarks.orchestration import MEASURED, PROCESSES, contenders, measure
 from benchmarks.servers import own_servers
-from tasks.settings import Settings
 
 QUESTIONS = (1_000, 10_000, 100_000)
 WORKERS = (1, 2, 4, 8)
@@ -29,41 +29,51 @@ def main(
     workers: Annotated[list[int], typer.Option(help="How many workers, once each with 2,000 questions.")] = [*WORKERS],  # noqa: B006
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Measures each in turn and prints steps a second and the memory of the workers and of maintenance."""
-    cases = [(count, 2) for count in questions] + [(QUESTIONS_FOR_WORKERS, count) for count in workers]
+    """Measures each contender in each case in turn, and prints steps a second and the memory of cotrail's processes."""
+    cases = [(count, PROCESSES) for count in questions] + [(QUESTIONS_FOR_WORKERS, count) for count in workers]
+    measured: list[dict[str, Any]] = []
     with own_servers() as settings:
-        measured = [_row(settings, number, *case) for number, case in enumerate(cases)]
-    report = {
+        for number, case in enumerate(cases):
+            for name in contenders():
+                errors.print(f"{name}: {case[0]:,} questions, {case[1]} workers", style="dim")
+                measured.append(_row(name, case, measure(settings, name, number, *case)))
+                if output is not None:
+                    output.write_text(json.dumps(_report(measured), indent=2) + "\n")
+    _print(measured)
+
+
+def _row(name: str, case: tuple[int, int], done: dict[str, Any]) -> dict[str, Any]:
+    questions, workers = case
+    row: dict[str, Any] = {
+        "contender": name,
+        "questions": questions,
+        "workers": workers,
+        "steps_per_second": round(done["steps"] / done["seconds"], 1),
+        "seconds": round(done["seconds"], 1),
+    }
+    if memory := done.get("memory_mib"):
+        row["memory_mib"] = {"workers": memory[:-1], "maintenance": memory[-1]}
+    return row
+
+
+def _report(measured: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
         "command": machine.command("benchmarks.scaling"),
         "questions_for_workers": QUESTIONS_FOR_WORKERS,
         "measured": measured,
         "machine": machine.describe(),
         "versions": machine.versions(*MEASURED),
     }
-    if output is not None:
-        output.write_text(json.dumps(report, indent=2) + "\n")
-    _print(measured)
-
-
-def _row(settings: Settings, number: int, questions: int, workers: int) -> dict[str, Any]:
-    errors.print(f"{questions:,} questions, {workers} workers", style="dim")
-    done = measure(settings, "cotrail", number, questions, workers)
-    return {
-        "questions": questions,
-        "workers": workers,
-        "steps_per_second": round(done["steps"] / done["seconds"], 1),
-        "seconds": round(done["seconds"], 1),
-        "memory_mib": {"workers": done["memory_mib"][:-1], "maintenance": done["memory_mib"][-1]},
-    }
 
 
 def _print(measured: list[dict[str, Any]]) -> None:
-    table = Table("questions", "workers", "steps a second", "memory of workers, MiB", "of maintenance, MiB")
+    table = Table("", "questions", "workers", "steps a second", "memory of workers, MiB", "of maintenance, MiB")
     for row in measured:
-        memory = row["memory_mib"]
+        memory = row.get("memory_mib", {"workers": [], "maintenance": ""})
         each = " ".join(map(str, memory["workers"]))
         speed = f"{row['steps_per_second']:.0f}"
-        table.add_row(f"{row['questions']:,}", str(row["workers"]), speed, each, str(memory["maintenance"]))
+        case = (f"{row['questions']:,}", str(row["workers"]))
+        table.add_row(row["contender"], *case, speed, each, str(memory["maintenance"]))
     Console().print(table)
 
 

@@ -60,7 +60,7 @@ def broker_problem(url: str) -> str | None:
     """Why the broker doesn't answer; None where it does. Takes a few seconds at most."""
     patience = {"socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
     try:
-        with Connection(url, transport_options=patience) as connection:  # type: ignore[no-untyped-call]
+        with Connection(url, transport_options=patience) as connection:
             connection.ensure_connection(max_retries=1, interval_start=0)
     except BROKER_ERRORS as error:
         return str(error)

@@ -12,15 +12,17 @@ from kombu.entity import Exchange, Queue
 from cotrail.actions import ACTIONS
 from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
+from workers import transport
 from workers.ready import announce
 
 YOUNG = 100_000
 """After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
 
+transport.register()
 app = Celery("cotrail", broker=settings().broker)
 app.conf.update(
     include=[f"tasks.{kind}" for kind in ACTIONS],
-    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in ACTIONS],  # type: ignore[no-untyped-call]
+    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in ACTIONS],
     task_create_missing_queues=False,
     task_serializer="json",
     accept_content=["json"],

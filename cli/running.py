@@ -186,9 +186,9 @@ class Pace:
     def left(self, progress: Progress) -> float | None:
         """The seconds that the rest will take if its questions are like the finished ones; None: can't say."""
         steps = expected_steps(progress)
-        if steps is None or not self.rate:
+        if steps is None or steps <= progress.steps or not self.rate:
             return None
-        return max(steps - progress.steps, 0) / self.rate
+        return (steps - progress.steps) / self.rate
 
     def waits_for(self, progress: Progress) -> str | None:
         """Why nothing seems to happen, if so."""
@@ -282,7 +282,7 @@ def _bars(progress: Progress, pace: Pace) -> Group:
         Text(progress.run, style="bold"),
         table,
         Text(f"{read:,} tokens read{share}, {written:,} written", style="dim"),
-        Text(f"{pace.rate:.1f} steps/s, {'time left not known yet' if left is None else f'{duration(left)} left'}"),
+        Text(f"{pace.rate:.1f} steps/s, {'time left not known' if left is None else f'{duration(left)} left'}"),
     ]
     if waiting := pace.waits_for(progress):
         lines.append(Text(waiting, style="yellow"))

@@ -416,6 +416,13 @@ def test_the_time_left_follows_from_the_rate_and_from_finished_questions() -> No
     assert pace.left(progress(12, finished=0)) is None
 
 
+def test_no_time_is_told_for_a_run_that_takes_more_steps_than_its_first_questions_promised() -> None:
+    pace = Pace()
+    pace.note(progress(8), 100.0)
+    pace.note(progress(21), 102.0)
+    assert pace.left(progress(21)) is None
+
+
 def test_the_rate_is_that_of_the_last_half_minute() -> None:
     pace = Pace()
     for second in range(100):

@@ -12,14 +12,14 @@ SCHEMES = ("redis", "rediss")
 class Channel(redis.Channel):
     """Celery's channel asks for one message, waits for it, hands it on and asks for the next.
 
-    This one then takes further messages of the same queue and priority, half as many as the process already has at
-    most: where there is little to do, workers share it one by one. None is taken beyond the prefetch count.
+    This one then takes further messages of the same queue and priority: half as many as the process already has, or
+    half of what it may still have, whichever is less. Where there is little to do, workers so share it one by one.
     """
 
     def _brpop_read(self, **options: Any) -> Any:
         taken = super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         room = self.qos.can_consume_max_estimate() or 0
-        further = min(room, (self.qos.prefetch_count - room) // 2)
+        further = min(room, self.qos.prefetch_count - room) // 2
         if further:
             self._take(further)
         return taken

@@ -37,6 +37,10 @@ BATCH_SECONDS = 0.04
 CROWD = 8
 """How many threads make a crowd: fewer would wait longer than their waiting saves."""
 
+UNRECORDED = 256
+"""How many steps of a process may have ended and not be recorded yet: several times what commits leave behind them, so
+that only a database that can't keep up is waited for."""
+
 
 class Held(Struct, frozen=True):
     """A claim that is being executed, and what cuts its generation off."""
@@ -67,6 +71,7 @@ class Station:
         # By what comes of them: a step that was lost and claimed again here may be there twice.
         self._recording: dict[Future[None], Claim] = {}
         self._claims: Batcher[Dispatch, Claim | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
+        self._room = threading.BoundedSemaphore(UNRECORDED)
         self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
         self._generators: dict[tuple[str, str], Generator] = {}
         self._retrievers: dict[str, Retriever] = {}
@@ -104,7 +109,11 @@ class Station:
         return lost
 
     def commit(self, completion: Completion) -> None:
-        """Has it recorded how a step ended, and what follows from it sent, while the caller goes on."""
+        """Has it recorded how a step ended, and what follows from it sent, while the caller goes on.
+
+        Waits where as many are to be recorded as may be: no more is begun then than the database keeps up with.
+        """
+        self._room.acquire()
         claim = completion.claim
         future = self._commits.hand_in(completion)
         self._recording[future] = claim
@@ -179,6 +188,7 @@ class Station:
 
     def _recorded(self, future: Future[None]) -> None:
         claim = self._recording.pop(future)
+        self._room.release()
         if error := future.exception():
             logger.error("step %d isn't recorded and will be done again: %s", claim.step_id, error)
 

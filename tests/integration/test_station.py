@@ -1,6 +1,7 @@
 """What a worker process holds, on a real store."""
 
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -55,3 +56,29 @@ def test_a_step_that_is_claimed_again_while_its_first_result_is_being_recorded_i
     eventually(lambda: recorded() == [(1, "expired"), (2, "finished")], "the second result is recorded")
     station.close()
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_who_brings_more_than_the_database_keeps_up_with_waits(engine: Engine, station: Station) -> None:
+    happened = []
+
+    def third() -> None:
+        station.commit(completed(claims[2]))
+        happened.append("third")
+
+    messages = begin(engine, 3)
+    claims = station.ledger.claim(messages)
+    station._room = threading.BoundedSemaphore(2)
+    waiting = threading.Thread(target=third)
+    with engine.begin() as holding:
+        holding.execute(select(questions.c.id).with_for_update(key_share=True))
+        for claim in claims[:2]:
+            station.commit(completed(claim))
+        waiting.start()
+        waiting.join(timeout=0.5)
+        happened.append("the database goes on")
+    waiting.join(timeout=30)
+    assert happened == ["the database goes on", "third"]
+    station.close()
+    with engine.begin() as connection:
+        outcomes = connection.execute(select(attempts.c.outcome)).scalars().all()
+    assert outcomes == ["finished"] * 3

@@ -44,7 +44,7 @@ def end_to_end(result: Result) -> Figure:
 
 def scaling(result: Result) -> Figure:
     """Steps a second by questions, and by workers."""
-    figure = Figure(figsize=(7.2, 3.0), layout="constrained")
+    figure = Figure(figsize=(8.0, 3.0), layout="constrained")
     by_questions, by_workers = figure.subplots(1, 2, sharey=True)
     rows = result["measured"]
     names = dict.fromkeys(row["contender"] for row in rows)
@@ -60,7 +60,7 @@ def scaling(result: Result) -> Figure:
     counts = sorted({row["workers"] for row in rows})
     by_workers.set_xticks(counts, [str(count) for count in counts])
     by_workers.minorticks_off()
-    by_workers.legend(frameon=False)
+    figure.legend(*by_workers.get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 
 

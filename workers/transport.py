@@ -18,17 +18,17 @@ class Channel(redis.Channel):
 
     def _brpop_read(self, **options: Any) -> Any:
         taken = super()._brpop_read(**options)  # type: ignore[no-untyped-call]
-        room = self.qos.can_consume_max_estimate() or 0
-        further = min(room, self.qos.prefetch_count - room) // 2
-        if further:
-            self._take(further)
+        queue, priority = self.connection.delivered
+        if queue in self.active_queues:  # nobody has told the worker meanwhile to leave the queue
+            self._take(queue, priority)
         return taken
 
-    def _take(self, count: int) -> None:
-        key = self._q_for_pri(*self.connection.delivered)  # type: ignore[no-untyped-call]
-        queue, _ = self.connection.delivered
-        for message in self.client.rpop(key, count) or ():
-            self.connection._deliver(loads(bytes_to_str(message)), queue)
+    def _take(self, queue: str, priority: int) -> None:
+        room = self.qos.can_consume_max_estimate() or 0
+        if count := min(room, self.qos.prefetch_count - room) // 2:
+            key = self._q_for_pri(queue, priority)  # type: ignore[no-untyped-call]
+            for message in self.client.rpop(key, count) or ():
+                self.connection._deliver(loads(bytes_to_str(message)), queue)
 
 
 class Transport(redis.Transport):

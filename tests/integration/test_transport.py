@@ -37,6 +37,12 @@ class Worker:
             message.ack()
         del self.held[:count]
 
+    def leave(self) -> None:
+        """Waits for messages in vain, and is told to leave the queue while it does."""
+        with pytest.raises(TimeoutError):
+            self._connection.drain_events(timeout=0.01)
+        self._consumer.cancel()
+
     def _receive(self, message: Message) -> None:
         self.held.append(message)
         self.bodies.append(message.payload)
@@ -107,6 +113,21 @@ def test_a_worker_of_one_or_two_steps_takes_them_one_by_one(
         worker.read()
         assert len(worker.bodies) == number
         worker.done(1)
+
+
+def test_a_worker_that_leaves_the_queue_puts_back_what_it_holds_and_takes_nothing_along(
+    open_connection: Callable[[], Connection],
+) -> None:
+    queue, connection, its_own = Queue("reason"), open_connection(), open_connection()
+    worker = Worker(its_own, queue, prefetch=64)
+    publish(connection, queue, range(20))
+    while len(worker.bodies) < 20:
+        worker.read()
+    worker.leave()
+    publish(connection, queue, range(20, 40))
+    its_own.release()
+    assert worker.bodies == list(range(20))
+    assert waiting(connection, queue) == 40
 
 
 @pytest.mark.parametrize("url", ["redis://host/0", "rediss://host/0", "redis+socket:///a/socket"])

@@ -57,7 +57,7 @@ lint: install-dev
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-# About an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files of HotpotQA's form: docs/benchmarks.md.
+# More than an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files of HotpotQA's form: docs/benchmarks.md.
 bench: install-dev
 	$(PIP) dbos langgraph langgraph-checkpoint-postgres
 	$(RUN)/python -m benchmarks.orchestration --output $(RESULTS)/orchestration.json

@@ -22,7 +22,7 @@ WORKERS = (1, 2, 4, 8)
 QUESTIONS_FOR_WORKERS = 2_000
 
 MOST = 10_000
-"""How many questions the others are measured with at most: with 100,000 they would take an hour and a half."""
+"""How many questions the others are measured with at most: with 100,000 they would take more than an hour."""
 
 errors = Console(stderr=True)
 

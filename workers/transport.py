@@ -2,9 +2,8 @@
 
 from typing import Any
 
+import msgspec
 from kombu.transport import TRANSPORT_ALIASES, redis
-from kombu.utils.encoding import bytes_to_str
-from kombu.utils.json import loads
 
 SCHEMES = ("redis", "rediss")
 
@@ -28,7 +27,7 @@ class Channel(redis.Channel):
         if count := min(room, self.qos.prefetch_count - room) // 2:
             key = self._q_for_pri(queue, priority)  # type: ignore[no-untyped-call]
             for message in self.client.rpop(key, count) or ():
-                self.connection._deliver(loads(bytes_to_str(message)), queue)
+                self.connection._deliver(msgspec.json.decode(message), queue)
 
 
 class Transport(redis.Transport):

@@ -112,7 +112,7 @@ class Ledger:
         self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
 
     def defer(self, claim: Claim, delay_seconds: float) -> None:
-        """Gives a step back that nothing was done for, since what it needs is known to be away."""
+        """Gives a step back that nothing was done for; its claim leaves no trace."""
         with self.engine.begin() as connection:
             parameters = {"rows": _keys([claim]), "holder": self.worker, "delay_seconds": delay_seconds}
             connection.execute(statements.DEFER, parameters)

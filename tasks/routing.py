@@ -30,6 +30,17 @@ def task_name(kind: str) -> str:
     return f"cotrail.{kind}"
 
 
+_KINDS = {task_name(kind): kind for kind in ACTIONS}
+
+
+def message_of(task: str, arguments: Sequence[object]) -> Dispatch | None:
+    """The message that a task was called by; None where it isn't a step's."""
+    match arguments:
+        case [int(step_id), int(epoch)] if task in _KINDS:
+            return Dispatch(step_id, epoch, _KINDS[task])
+    return None
+
+
 def priority(sequence: int) -> int:
     """How soon a step's message is taken: 0 first, 9 last, in the four degrees that Celery has over Redis.
 

@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TypeVar, cast
@@ -67,6 +67,7 @@ class Station:
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
+        self._ahead: dict[Dispatch, Future[Claim | None]] = {}
         self._held: dict[int, Held] = {}
         # By what comes of them: a step that was lost and claimed again here may be there twice.
         self._recording: dict[Future[None], Claim] = {}
@@ -80,13 +81,27 @@ class Station:
         self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.generator)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
+    def claim_ahead(self, message: Dispatch) -> Future[Claim | None]:
+        """Has a message's step claimed before it is to be executed; the future tells when `claimed` needn't wait."""
+        claim = self._claims.hand_in(message)
+        self._ahead.setdefault(message, claim)
+        return claim
+
+    def forgo(self, messages: Iterable[Dispatch]) -> None:
+        """Gives back what was claimed ahead by messages that nothing will be done for."""
+        ahead = [self._ahead.pop(message) for message in messages if message in self._ahead]
+        for claim in [each.result() for each in ahead if each.exception() is None]:
+            if claim is not None:
+                self.insist(self.ledger.defer, claim, 0.0)
+
     @contextmanager
     def claimed(self, message: Dispatch) -> Iterator[Claim | None]:
         """Holds a message's step, its lease renewed all the while; None where it isn't to be had.
 
         A step that was handed to `commit` is held until that is done.
         """
-        claim = self._claims.do(message)
+        ahead = self._ahead.pop(message, None)
+        claim = ahead.result() if ahead else self._claims.do(message)
         if claim is None:
             yield None
             return
@@ -160,13 +175,14 @@ class Station:
             generator.interrupt()
 
     def close(self) -> None:
-        """Waits until all that ended is recorded, then frees the engines.
+        """Waits until all that ended is recorded, frees the engines, and gives back what wasn't begun.
 
-        One whose threads outlive the interpreter can crash the process as it exits.
+        An engine whose threads outlive the interpreter can crash the process as it exits.
         """
         wait(list(self._recording))
         self._generators.clear()
         self.evidence.close()
+        self.forgo(list(self._ahead))
 
     def _claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
         in_doubt = False
@@ -174,12 +190,18 @@ class Station:
         def claim() -> list[Claim | None]:
             nonlocal in_doubt
             if in_doubt:
-                held = self._held.keys() | {claim.step_id for claim in list(self._recording.values())}
-                self.ledger.disclaim(message for message in messages if message.step_id not in held)
+                known = self._known()
+                self.ledger.disclaim(message for message in messages if message.step_id not in known)
             in_doubt = True
             return self.ledger.claim(messages)
 
         return self.insist(claim)
+
+    def _known(self) -> set[int]:
+        """The steps that this process has claimed for certain: to be executed, being executed or being recorded."""
+        ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
+        claims = [*filter(None, ahead), *(held.claim for held in list(self._held.values()))]
+        return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
     def _commit(self, completions: Sequence[Completion]) -> list[None]:
         following = self.insist(self.ledger.commit, completions)

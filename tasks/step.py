@@ -28,6 +28,7 @@ def perform(message: Dispatch, execute: Execute) -> None:
     """
     here = station()
     if here.stopping.is_set():
+        here.forgo([message])
         raise Reject("the worker is shutting down", requeue=True)
     with here.claimed(message) as claim:
         if claim is None:

@@ -13,6 +13,7 @@ from cotrail.actions import ACTIONS
 from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers import transport
+from workers.claiming import ClaimAhead
 from workers.ready import announce
 
 YOUNG = 100_000
@@ -47,6 +48,7 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_enable_remote_control=True,
 )
+app.steps["consumer"].add(ClaimAhead)
 app.set_default()
 
 

@@ -2,14 +2,16 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from msgspec.structs import replace
+from psycopg import OperationalError
 from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
 from models.advancing import Dispatch
+from models.ledger import Claim
 from models.tables import attempts, questions, steps
 from models.upkeep import expire_leases
 from tasks.settings import Settings
@@ -28,6 +30,14 @@ def station(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -
     station.stop()
     station.close()
     station.ledger.engine.dispose()
+
+
+def claimed_steps(engine: Engine) -> list[tuple[str, int, int]]:
+    """Of each step its state, its epoch and how many attempts are on record."""
+    counted = select(func.count()).where(attempts.c.step_id == steps.c.id).scalar_subquery()
+    with engine.begin() as connection:
+        rows = connection.execute(select(steps.c.state, steps.c.epoch, counted).order_by(steps.c.id))
+        return [(state, epoch, count) for state, epoch, count in rows]
 
 
 def lose(engine: Engine, message: Dispatch) -> Dispatch:
@@ -82,3 +92,57 @@ def test_who_brings_more_than_the_database_keeps_up_with_waits(engine: Engine, s
     with engine.begin() as connection:
         outcomes = connection.execute(select(attempts.c.outcome)).scalars().all()
     assert outcomes == ["finished"] * 3
+
+
+def test_a_step_that_was_claimed_ahead_is_claimed_once(engine: Engine, station: Station) -> None:
+    (message,) = begin(engine)
+    assert station.claim_ahead(message).result(timeout=30) is not None
+    with station.claimed(message) as claim:
+        assert claim is not None
+        assert claim.step_id == message.step_id
+        assert claimed_steps(engine) == [("running", 1, 1)]
+    with station.claimed(message) as again:
+        assert again is None
+
+
+def test_of_two_messages_for_a_step_one_is_executed_whichever_comes_first(engine: Engine, station: Station) -> None:
+    (message,) = begin(engine)
+    answers = [station.claim_ahead(message), station.claim_ahead(message)]
+    assert [answer.result(timeout=30) is None for answer in answers] == [False, True]
+    with station.claimed(message) as first, station.claimed(message) as second:
+        assert (first is None, second is None) == (False, True)
+
+
+def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_a_trace(
+    engine: Engine, station: Station
+) -> None:
+    begun, left, forgone = begin(engine, 3)
+    for message in (begun, left, forgone):
+        station.claim_ahead(message).result(timeout=30)
+    with station.claimed(begun) as claim:
+        station.commit(completed(claim))
+    station.forgo([forgone, begun])
+    assert claimed_steps(engine)[1:3] == [("running", 1, 1), ("ready", 0, 0)]
+    station.close()
+    assert claimed_steps(engine)[:3] == [("finished", 1, 1), ("ready", 0, 0), ("ready", 0, 0)]
+
+
+def test_a_claim_in_doubt_takes_nothing_from_one_made_ahead(
+    engine: Engine, station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (message,) = begin(engine)
+    ahead = station.claim_ahead(message)
+    assert ahead.result(timeout=30) is not None
+    claim, failures = station.ledger.claim, [OperationalError("the connection is lost")]
+
+    def interrupted(messages: Sequence[Dispatch]) -> list[Claim | None]:
+        if failures:
+            raise failures.pop()
+        return claim(messages)
+
+    monkeypatch.setattr(station.ledger, "claim", interrupted)
+    assert station.claim_ahead(message).result(timeout=30) is None
+    assert failures == []
+    assert claimed_steps(engine) == [("running", 1, 1)]
+    with station.claimed(message) as kept:
+        assert kept is ahead.result()

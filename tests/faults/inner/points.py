@@ -9,6 +9,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import wraps
@@ -183,6 +184,11 @@ def _after(owner: Any, name: str, at: At, point: Point) -> None:
 def _in_steps(at: At) -> None:
     """Points between a message and its result."""
     perform, take, search = step.perform, stream.Stream.take, tantivy.TantivyRetriever.search
+    claim_ahead = Station.claim_ahead
+
+    def claiming(self: Station, message: Dispatch) -> Future[Claim | None]:
+        at(Point.TAKEN, [message.step_id])
+        return claim_ahead(self, message)
 
     def performing(message: Dispatch, execute: step.Execute) -> None:
         def executing(here: Station, claim: Claim) -> Result:
@@ -193,7 +199,6 @@ def _in_steps(at: At) -> None:
             at(Point.EXECUTED, [claim.step_id])
             return result
 
-        at(Point.TAKEN, [message.step_id])
         perform(message, executing)
 
     def taking(self: stream.Stream, data: str) -> bool:
@@ -207,6 +212,7 @@ def _in_steps(at: At) -> None:
         at(Point.SEARCHING, list(_executing))
         return found
 
+    Station.claim_ahead = claiming  # type: ignore[method-assign]
     step.perform = performing
     stream.Stream.take = taking  # type: ignore[method-assign]
     tantivy.TantivyRetriever.search = searching  # type: ignore[method-assign]

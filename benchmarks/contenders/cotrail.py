@@ -22,7 +22,7 @@ from models.submission import Submission, submit
 from models.tables import QuestionStatus, StepState, questions, steps
 from tasks.settings import settings
 
-POOL, THREADS = "threads", 64
+POOL, THREADS = "threads", 128
 QUEUES = ("reason,read", "retrieve")
 
 

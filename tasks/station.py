@@ -89,8 +89,9 @@ class Station:
 
     def forgo(self, messages: Iterable[Dispatch]) -> None:
         """Gives back what was claimed ahead by messages that nothing will be done for."""
-        ahead = [self._ahead.pop(message) for message in messages if message in self._ahead]
-        for claim in [each.result() for each in ahead if each.exception() is None]:
+        for message in messages:
+            ahead = self._ahead.pop(message, None)
+            claim = ahead.result() if ahead and not ahead.exception() else None
             if claim is not None:
                 self.insist(self.ledger.defer, claim, 0.0)
 

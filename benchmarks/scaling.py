@@ -72,11 +72,12 @@ def _report(measured: list[dict[str, Any]]) -> dict[str, Any]:
 def _print(measured: list[dict[str, Any]]) -> None:
     table = Table("", "questions", "workers", "steps a second", "memory of workers, MiB", "of maintenance, MiB")
     for row in measured:
-        memory = row.get("memory_mib", {"workers": [], "maintenance": ""})
-        each = " ".join(map(str, memory["workers"]))
+        memory = row.get("memory_mib", {"workers": [], "maintenance": []})
+        each = " ".join(str(worker[-1]) for worker in memory["workers"])
         speed = f"{row['steps_per_second']:.0f}"
         case = (f"{row['questions']:,}", str(row["workers"]))
-        table.add_row(row["contender"], *case, speed, each, str(memory["maintenance"]))
+        maintenance = "".join(map(str, memory["maintenance"][-1:]))
+        table.add_row(row["contender"], *case, speed, each, maintenance)
     Console().print(table)
 
 

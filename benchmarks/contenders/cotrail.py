@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,9 +22,13 @@ from models.database import connect, migrate
 from models.submission import Submission, submit
 from models.tables import QuestionStatus, StepState, questions, steps
 from tasks.settings import settings
+from workers.allocator import TUNED
 
 POOL, THREADS = "threads", 128
 QUEUES = ("reason,read", "retrieve")
+
+LOOKS = 20
+"""How many figures tell a process's memory in the course of a measurement."""
 
 
 def main(count: int, processes: int) -> None:
@@ -31,19 +36,25 @@ def main(count: int, processes: int) -> None:
     migrate(settings().database)
     engine = connect(settings().database)
     workers = alternating("benchmarks.costless_worker", QUEUES, POOL, THREADS, processes)
-    with running([*workers, ["workers.maintenance"]]) as pids:
+    memory: list[list[int]] = []
+    with running([*workers, ["workers.maintenance"]], TUNED) as pids:
+
+        def answered() -> bool:
+            memory.append([round(psutil.Process(pid).memory_info().rss / 2**20) for pid in pids])
+            return not _open(engine)
+
         began = time.monotonic()
         submit(engine, submission(), [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(count)])
-        wait_until(lambda: not _open(engine), seconds=PATIENCE_SECONDS)
+        wait_until(answered, seconds=PATIENCE_SECONDS)
         seconds = time.monotonic() - began
-        memory = [round(psutil.Process(pid).memory_info().rss / 2**20) for pid in pids]
     with engine.begin() as connection:
         finished = select(func.count()).where(steps.c.state == StepState.FINISHED)
         stored = connection.execute(finished).scalar_one()
     if stored != count * len(KINDS):
         raise RuntimeError(f"{stored} steps are stored, {count * len(KINDS)} were to be")
     described = f"{processes} of {THREADS} {POOL}, maintenance"
-    print(json.dumps({"steps": stored, "seconds": seconds, "workers": described, "memory_mib": memory}))
+    measured = {"steps": stored, "seconds": seconds, "workers": described, "memory_mib": _each(memory)}
+    print(json.dumps(measured))
 
 
 def submission() -> Submission:
@@ -62,6 +73,12 @@ def submission() -> Submission:
         shots={AnswerForm.COT: shots, AnswerForm.DIRECT: in_form(shots, AnswerForm.DIRECT)},
         provenance={},
     )
+
+
+def _each(looks: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Each process's memory, at as many moments as `LOOKS`, evenly spread, the last at the end."""
+    chosen = [looks[max(0, (number + 1) * len(looks) // LOOKS - 1)] for number in range(LOOKS)]
+    return [list(process) for process in zip(*chosen, strict=True)]
 
 
 def _open(engine: Engine) -> bool:

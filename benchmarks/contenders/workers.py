@@ -5,9 +5,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from workers.ready import VARIABLE
 
@@ -18,10 +19,12 @@ PATIENCE_SECONDS = 3600
 
 
 @contextmanager
-def running(commands: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+def running(
+    commands: Sequence[Sequence[str]], environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[list[int]]:
     """Starts `python -m ...` commands, waits until each says that it is ready, and stops them in the end.
 
-    Their process ids are what it yields.
+    Their process ids are what it yields. environment: what they get beside this process's own, which goes first.
     """
     pids = []
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
@@ -29,7 +32,7 @@ def running(commands: Sequence[Sequence[str]]) -> Iterator[list[int]]:
         for command, file in zip(commands, ready, strict=True):
             process = subprocess.Popen(
                 [sys.executable, "-m", *command],
-                env={**os.environ, VARIABLE: str(file)},
+                env={**environment, **os.environ, VARIABLE: str(file)},
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )

@@ -26,6 +26,7 @@ from cotrail.errors import InputError, UnavailableError
 from tasks.settings import Settings, settings
 from tests.conftest import wait_until
 from workers import ready
+from workers.allocator import TUNED
 from workers.stack import Service, Stack, State, flower, place, python
 from workers.stack.process import Processes, Record, alive, leftovers
 from workers.stack.wheels import package_folder
@@ -483,6 +484,16 @@ def test_relative_paths_mean_the_same_to_a_worker(
     assert service.environment["COTRAIL_HOME"] == str(home)
     assert service.environment["COTRAIL_CORPORA"] == str(home.parent / "corpora")
     assert service.environment["PYTHONPATH"] == str(home.parent / "lib")
+
+
+def test_workers_memory_is_tuned_unless_the_person_tunes_it(
+    new_home: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    stack = Settings(home=new_home())
+    assert TUNED.items() <= python.retrieval(stack, events=False).environment.items()
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1")
+    assert python.retrieval(stack, events=False).environment["GLIBC_TUNABLES"] == "glibc.malloc.arena_max=1"
 
 
 def test_the_command_line_shows_the_stack_as_json(

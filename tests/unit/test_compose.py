@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tasks.settings import Settings
+from workers.allocator import TUNED
 from workers.app import app
 from workers.maintenance import LEADER
 
@@ -44,6 +45,11 @@ def test_the_file_follows_the_compose_specification() -> None:
 def test_all_parts_are_there() -> None:
     asked_for = {"postgres", "redis", "elasticsearch", "migrations", "generation", "retrieval", "maintenance", "flower"}
     assert asked_for <= SERVICES.keys()
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_workers_memory_is_tuned(name: str) -> None:
+    assert TUNED.items() <= SERVICES[name]["environment"].items()
 
 
 @services

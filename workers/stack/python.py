@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from tasks.settings import Settings
+from workers.allocator import TUNED
 from workers.ready import VARIABLE
 from workers.stack.flower import HOST, Access, answers
 from workers.stack.process import Service
@@ -62,7 +63,7 @@ def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
         name=name,
         command=command,
         folder=_folder(settings, name),
-        environment={**_environment(settings), VARIABLE: str(ready)},
+        environment={**TUNED, **_environment(settings), VARIABLE: str(ready)},
         ready=ready.exists,
         transient=(ready,),
     )

@@ -11,6 +11,7 @@ import msgspec
 import psutil
 from sqlalchemy import Engine, exists, func, select
 
+from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
 from cotrail.actions import Binding
@@ -44,7 +45,7 @@ def main(count: int, processes: int) -> None:
             return not _open(engine)
 
         began = time.monotonic()
-        submit(engine, submission(), [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(count)])
+        submit(engine, submission(), [Question(id=f"q{n}", text=workload.question(n)) for n in range(count)])
         wait_until(answered, seconds=PATIENCE_SECONDS)
         seconds = time.monotonic() - began
     with engine.begin() as connection:

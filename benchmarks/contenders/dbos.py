@@ -9,9 +9,9 @@ from multiprocessing.synchronize import Barrier
 from dbos import DBOS
 from sqlalchemy.engine import make_url
 
+from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.shares import timed
-from benchmarks.costless import HITS, SENTENCES
 from tasks.settings import settings
 
 POLLING_SECONDS = 0.1
@@ -19,24 +19,22 @@ POLLING_SECONDS = 0.1
 
 @DBOS.step()
 def retrieve(query: str) -> list[dict[str, object]]:
-    """Finds the same paragraphs for every query."""
-    return (
-        [{"title": hit.paragraph.title, "text": hit.paragraph.text, "score": hit.score} for hit in HITS]
-        if query
-        else []
-    )
+    """Finds paragraphs."""
+    return [
+        {"title": hit.paragraph.title, "text": hit.paragraph.text, "score": hit.score} for hit in workload.search(query)
+    ]
 
 
 @DBOS.step()
-def reason(position: int) -> str:
+def reason(asked: str, position: int) -> str:
     """The next sentence."""
-    return SENTENCES[position]
+    return workload.sentence(asked, position)
 
 
 @DBOS.step()
 def read() -> str:
     """The answer."""
-    return "Grayle"
+    return workload.ANSWER
 
 
 @DBOS.workflow()
@@ -48,7 +46,7 @@ def question(text: str) -> str:
         if kind == "retrieve":
             retrieve(query)
         elif kind == "reason":
-            sentences.append(reason(len(sentences)))
+            sentences.append(reason(text, len(sentences)))
             query = sentences[-1]
     answer: str = read()
     return answer
@@ -60,7 +58,7 @@ def answer(share: range, together: Barrier) -> None:
         queue = f"questions-{share.start}"
         DBOS.register_queue(queue, polling_interval_sec=POLLING_SECONDS)
         together.wait()
-        handles = [DBOS.enqueue_workflow(queue, question, f"Where was builder {n} born?") for n in share]
+        handles = [DBOS.enqueue_workflow(queue, question, workload.question(n)) for n in share]
         for handle in handles:
             handle.get_result()
         together.wait()

@@ -15,9 +15,9 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from sqlalchemy.engine import make_url
 
+from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.shares import timed
-from benchmarks.costless import HITS, SENTENCES
 from tasks.settings import settings
 
 THREADS = 8
@@ -32,23 +32,24 @@ class State(TypedDict):
     answer: str
 
 
-def retrieve(state: State) -> dict[str, object]:  # noqa: ARG001
-    """Finds the same paragraphs for every query."""
-    return {"paragraphs": [{"title": hit.paragraph.title, "text": hit.paragraph.text} for hit in HITS]}
+def retrieve(state: State) -> dict[str, object]:
+    """Searches with the last sentence, at first with the question."""
+    hits = workload.search([state["question"], *state["sentences"]][-1])
+    return {"paragraphs": [{"title": hit.paragraph.title, "text": hit.paragraph.text} for hit in hits]}
 
 
 def reason(state: State) -> dict[str, object]:
     """The next sentence."""
-    return {"sentences": [SENTENCES[len(state["sentences"])]]}
+    return {"sentences": [workload.sentence(state["question"], len(state["sentences"]))]}
 
 
 def read(state: State) -> dict[str, object]:  # noqa: ARG001
     """The answer."""
-    return {"answer": "Grayle"}
+    return {"answer": workload.ANSWER}
 
 
 def _next(state: State) -> str:
-    return "read" if len(state["sentences"]) == len(SENTENCES) else "retrieve"
+    return "read" if len(state["sentences"]) == len(workload.SENTENCES) else "retrieve"
 
 
 def answer(share: range, together: Barrier) -> None:
@@ -64,12 +65,7 @@ def answer(share: range, together: Barrier) -> None:
         compiled = graph.compile(checkpointer=saver)
 
         def ask(number: int) -> None:
-            start: State = {
-                "question": f"Where was builder {number} born?",
-                "paragraphs": [],
-                "sentences": [],
-                "answer": "",
-            }
+            start: State = {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
             compiled.invoke(start, {"configurable": {"thread_id": str(number)}}, durability="sync")
 
         together.wait()

@@ -1,8 +1,9 @@
-"""How a worker takes messages out of Redis: several at once while it is busy."""
+"""How messages are written, and how a worker takes them out of Redis: several at once while it is busy."""
 
 from typing import Any
 
 import msgspec
+from kombu import serialization
 from kombu.transport import TRANSPORT_ALIASES, redis
 
 SCHEMES = ("redis", "rediss")
@@ -45,6 +46,12 @@ class Transport(redis.Transport):
 
 
 def register() -> None:
-    """Has Celery use it for each URL of Redis."""
+    """Has Celery use it for each URL of Redis, and msgspec for JSON, which takes a fraction of the time."""
     for scheme in SCHEMES:
         TRANSPORT_ALIASES[scheme] = f"{__name__}:{Transport.__qualname__}"
+    vars(redis).update(dumps=_encode, loads=msgspec.json.decode)
+    serialization.register("json", _encode, msgspec.json.decode, "application/json", "utf-8")
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()

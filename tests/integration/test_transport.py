@@ -1,6 +1,7 @@
 """Messages are taken several at once, in their order, none twice, and never more than a worker may hold."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -22,7 +23,7 @@ class Worker:
 
     def __init__(self, connection: Connection, queue: Queue, prefetch: int) -> None:
         self.held: list[Message] = []
-        self.bodies: list[int] = []
+        self.bodies: list[Any] = []
         self.reads = 0
         self._connection = connection
         self._consumer = Consumer(connection, [queue], on_message=self._receive, prefetch_count=prefetch)
@@ -133,3 +134,13 @@ def test_a_worker_that_leaves_the_queue_puts_back_what_it_holds_and_takes_nothin
 @pytest.mark.parametrize("url", ["redis://host/0", "rediss://host/0", "redis+socket:///a/socket"])
 def test_the_app_uses_it_for_each_url_of_redis(url: str) -> None:
     assert isinstance(app.connection_for_read(url).transport, Transport)
+
+
+def test_messages_are_json_that_msgspec_writes(open_connection: Callable[[], Connection]) -> None:
+    connection, queue = open_connection(), Queue("written")
+    with Producer(connection) as producer:
+        producer.publish([[1, 2], {}, {"chain": None}], routing_key="written", declare=[queue], serializer="json")
+    worker = Worker(connection, queue, prefetch=1)
+    worker.read()
+    assert bytes(worker.held[0].body) == b'[[1,2],{},{"chain":null}]'
+    assert worker.bodies == [[[1, 2], {}, {"chain": None}]]

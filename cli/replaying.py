@@ -17,22 +17,26 @@ def replay(run: RunName, *, json: Json = False) -> None:
 
     Needs no model, no index and no worker, and changes nothing. The exit code is 1 where something departs.
     """
+    questions = steps = 0
+    diverged = []
     with reading() as connection:
         run_id = resolve_run(connection, run)
-        replayed = list(replay_run(connection, run_id))
-    diverged = [question for question in replayed if question.divergence]
+        for question in replay_run(connection, run_id):
+            questions += 1
+            steps += question.steps
+            if question.divergence:
+                diverged.append(question)
     if json:
-        print_json({"run": run_id, "questions": len(replayed), "diverged": diverged})
+        print_json({"run": run_id, "questions": questions, "diverged": diverged})
     else:
-        _show(run_id, replayed, diverged)
+        _show(run_id, questions, steps, diverged)
     if diverged:
         raise typer.Exit(DIVERGED)
 
 
-def _show(run: str, replayed: list[Replayed], diverged: list[Replayed]) -> None:
+def _show(run: str, questions: int, steps: int, diverged: list[Replayed]) -> None:
     screen = console()
-    steps = sum(question.steps for question in replayed)
-    agree = f"{len(replayed) - len(diverged)} of {count(len(replayed), 'question')} with {count(steps, 'step')}"
+    agree = f"{questions - len(diverged)} of {count(questions, 'question')} with {count(steps, 'step')}"
     screen.print(f"{run}: {agree} replay as recorded.", soft_wrap=True)
     if diverged:
         table = Table("question", "where the code departs", box=None, header_style="dim")

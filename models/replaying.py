@@ -38,12 +38,14 @@ class Replayed(Struct, frozen=True, kw_only=True):
 def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) -> Iterator[Replayed]:
     """Every question of a run in its order."""
     known, paragraphs = runs or Runs(), Paragraphs()
-    query = select(questions).where(questions.c.run_id == run_id).order_by(questions.c.position)
-    rows = connection.execute(query).mappings().all()
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
-        histories = read_histories(connection, [row["id"] for row in chunk], paragraphs)
-        for row in chunk:
+    of_run = select(questions.c.id).where(questions.c.run_id == run_id).order_by(questions.c.position)
+    ids = connection.execute(of_run).scalars().all()
+    for start in range(0, len(ids), CHUNK):
+        chunk = ids[start : start + CHUNK]
+        query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
+        rows = connection.execute(query).mappings().all()
+        histories = read_histories(connection, chunk, paragraphs)
+        for row in rows:
             history = histories[row["id"]].records
             divergence = _divergence(connection, row, history, known)
             yield Replayed(key=row["key"], status=row["status"], steps=len(history), divergence=divergence)

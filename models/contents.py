@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from sqlalchemy import Connection, Select
-from sqlalchemy.dialects.postgresql import Insert
+from sqlalchemy import Connection, Executable
 
 from cotrail.actions import Read, Reason, Retrieved
 from cotrail.encoding import paragraphs_of
@@ -61,12 +60,16 @@ def save_demonstrations(connection: Connection, shots: Mapping[str, Demonstratio
     _keep(connection, NEW_DEMONSTRATIONS, LOCKED_DEMONSTRATIONS, rows)
 
 
-def _keep(connection: Connection, store: Insert, lock: Select[str], rows: Rows) -> None:
-    """Stores what isn't there, and keeps all of it from being pruned before this transaction has referred to it."""
+def _keep(connection: Connection, store: Executable, lock: Executable, rows: Rows) -> None:
+    """Stores what isn't there, and keeps all of it from being pruned before this transaction has referred to it.
+
+    What this transaction stores nobody else sees yet; what was there has to be locked, and may be gone by then.
+    """
     while rows:
-        connection.execute(store, {"rows": rows})
-        kept = set(connection.execute(lock, {"digests": [row["digest"] for row in rows]}).scalars())
-        rows = [row for row in rows if row["digest"] not in kept]
+        stored = set(connection.execute(store, {"rows": rows}).scalars())
+        if there := [row["digest"] for row in rows if row["digest"] not in stored]:
+            stored.update(connection.execute(lock, {"digests": there}).scalars())
+        rows = [row for row in rows if row["digest"] not in stored]
 
 
 def _brought(following: Sequence[Step], plan: RunPlan) -> dict[str, Demonstrations]:

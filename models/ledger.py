@@ -208,6 +208,7 @@ class Ledger:
             return
         new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in stored}
         save_paragraphs(connection, new)
+        self._paragraphs.add(new)
         sets: Rows = [
             {
                 "step_id": claim.step_id,

@@ -7,8 +7,9 @@ from sqlalchemy import Connection
 from cotrail.paragraphs import Paragraph
 from models.statements import PARAGRAPHS
 
-MOST = 50_000
-"""How many are kept at most, beside those that are needed at once."""
+MOST = 15_000
+"""How many are kept at most, beside those that are needed at once; half of it is what five hundred questions collect,
+and more of these a process has seldom begun at once."""
 
 
 class Paragraphs:
@@ -26,9 +27,15 @@ class Paragraphs:
         """All that are known, these among them as far as they are stored."""
         needed, known = set(digests), self._known
         if len(known) > MOST:
-            known = self._known = {digest: known[digest] for digest in needed if digest in known}
-        missing = sorted(needed - known.keys())
+            lately = list(known)[-MOST // 2 :]
+            known = self._known = {digest: known[digest] for digest in (*lately, *needed) if digest in known}
+        missing = sorted(digest for digest in needed if digest not in known)
         if missing:
             for row in connection.execute(PARAGRAPHS, {"digests": missing}):
                 known[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
         return known
+
+    def add(self, stored: Mapping[str, Paragraph]) -> None:
+        """Those that this process has stored, by digest: they needn't be read."""
+        for digest, paragraph in stored.items():
+            self._known[digest] = Paragraph(id=digest, title=paragraph.title, text=paragraph.text)

@@ -229,8 +229,10 @@ RETRIES = select(func.count()).where(
 
 NEW_SENTENCES = insert_rows(sentences, "step_id", "question_id", "position", "text")
 NEW_SETS = insert_rows(paragraph_sets, "step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score")
-NEW_PARAGRAPHS = insert_rows(paragraphs, "digest", "title", "text").on_conflict_do_nothing()
-NEW_DEMONSTRATIONS = insert_rows(demonstrations, "digest", "body").on_conflict_do_nothing()
+NEW_PARAGRAPHS, NEW_DEMONSTRATIONS = (
+    insert_rows(table, *columns).on_conflict_do_nothing().returning(table.c.digest)
+    for table, columns in ((paragraphs, ("digest", "title", "text")), (demonstrations, ("digest", "body")))
+)
 _digests = bindparam("digests", type_=ARRAY(TEXT))
 LOCKED_PARAGRAPHS, LOCKED_DEMONSTRATIONS = (
     select(table.c.digest).where(table.c.digest == func.any(_digests)).with_for_update(read=True, key_share=True)

@@ -245,11 +245,13 @@ _making = threading.Lock()
 
 def station() -> Station:
     """The process's own; made when first asked for, so that a forked process makes one of its own."""
-    with _making:
-        if os.getpid() not in _stations:
-            _stations.clear()
-            _stations[os.getpid()] = Station(settings())
-        return _stations[os.getpid()]
+    process = os.getpid()
+    if process not in _stations:
+        with _making:
+            if process not in _stations:
+                _stations.clear()
+                _stations[process] = Station(settings())
+    return _stations[process]
 
 
 def stop_station() -> None:

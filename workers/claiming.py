@@ -21,10 +21,10 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
 
     def create(self, consumer: Consumer) -> None:
         """Puts itself before what hands messages to threads."""
-        execute = consumer.on_task_request
+        execute, here = consumer.on_task_request, station()
 
         def receive(request: Request) -> None:
-            here, message = station(), message_of(request.name, request.args)
+            message = message_of(request.name, request.args)
             if message is None or here.stopping.is_set():
                 execute(request)
                 return

@@ -128,7 +128,10 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _cut(paragraph: Paragraph, words: int) -> Paragraph:
-    return replace(paragraph, text=" ".join(paragraph.text.split(" ")[:words]).strip())
+    text = paragraph.text
+    if text.count(" ") >= words:
+        text = " ".join(text.split(" ")[:words])
+    return replace(paragraph, text=text.strip())
 
 
 def _block(paragraphs: tuple[Paragraph, ...], question: str, answer: str) -> str:

@@ -26,7 +26,7 @@ def collect(
         paragraph = hit.paragraph
         if len(collected) >= settings.max_paragraphs:
             break
-        if len(paragraph.text.split(" ")) > settings.max_paragraph_words:
+        if paragraph.text.count(" ") >= settings.max_paragraph_words:
             continue
         if _is_duplicate(paragraph, collected, settings):
             continue

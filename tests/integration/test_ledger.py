@@ -21,7 +21,7 @@ from models.database import IDLE_SECONDS, connect
 from models.ledger import Claim, Ledger
 from models.runs import Runs
 from models.submission import submit
-from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from models.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
 from models.upkeep import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
@@ -58,6 +58,22 @@ def _scans(engine: Engine) -> dict[str, int]:
     with engine.begin() as connection:
         found = connection.execute(text(f"{tables} UNION ALL {of_run}"))
         return {row[0]: row[1] for row in found}
+
+
+def test_paragraphs_of_a_commit_that_came_to_nothing_are_stored_by_the_next(
+    engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [message] = begin(engine)
+    ledger = Ledger(engine, "w", LEASE)
+    [claim] = ledger.claim([message])
+    with monkeypatch.context() as failing:
+        failing.setattr(ledger, "_save_sentences", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ledger.commit([completed(claim)])
+    assert query(select(paragraphs)) == []
+    [following] = ledger.commit([completed(claim)])
+    assert len(following) == 1
+    assert len(query(select(paragraphs))) == 4
 
 
 def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None:

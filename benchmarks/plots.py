@@ -43,9 +43,10 @@ def end_to_end(result: Result) -> Figure:
 
 
 def scaling(result: Result) -> Figure:
-    """Steps a second by questions, and by workers."""
-    figure = Figure(figsize=(8.0, 3.0), layout="constrained")
-    by_questions, by_workers = figure.subplots(1, 2, sharey=True)
+    """Steps a second by questions, and by workers; and the memory of cotrail's processes in its longest measurement."""
+    figure = Figure(figsize=(10.5, 3.0), layout="constrained")
+    by_questions, by_workers, over_time = figure.subplots(1, 3)
+    by_workers.sharey(by_questions)
     rows = result["measured"]
     names = dict.fromkeys(row["contender"] for row in rows)
     for name, style in zip(sorted(names, key=lambda each: each != "cotrail"), ("-", "--", "-.", ":"), strict=False):
@@ -60,6 +61,7 @@ def scaling(result: Result) -> Figure:
     counts = sorted({row["workers"] for row in rows})
     by_workers.set_xticks(counts, [str(count) for count in counts])
     by_workers.minorticks_off()
+    _memory(over_time, max((row for row in rows if "memory_mib" in row), key=lambda row: row["questions"]))
     figure.legend(*by_workers.get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 
@@ -99,6 +101,20 @@ def _bars(values: dict[str, float], unit: str, shown: str = "{:,.0f}") -> Figure
     axes.margins(x=0.15)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _memory(axes: Any, row: Result) -> None:
+    """Each process's memory in the course of a measurement."""
+    held = row["memory_mib"]
+    for looks, color, style in [
+        *((worker, OWN, "-") for worker in held["workers"]),
+        (held["maintenance"], OTHERS, "--"),
+    ]:
+        answered = [row["questions"] * number / len(looks) for number in range(1, len(looks) + 1)]
+        _line(axes, list(zip(answered, looks, strict=True)), "", color, style)
+    axes.set(xlabel=f"of {row['questions']:,} questions", ylabel="MiB (dashed: maintenance)", ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=4)
 
 
 def _line(axes: Any, points: Sequence[tuple[float, float]], name: str, color: str, style: str = "-") -> None:

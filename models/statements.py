@@ -158,6 +158,12 @@ BLOCK = (
     .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB))
 )
 
+_renewable = (
+    select(steps.c.id)
+    .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
+    .with_for_update(of=steps, key_share=True, skip_locked=True)
+    .cte("renewable")
+)
 BEAT = (
     select(steps.c.id, steps.c.epoch)
     .where(
@@ -166,13 +172,13 @@ BEAT = (
         steps.c.state.in_([StepState.RUNNING, StepState.READY]),
     )
     .add_cte(
-        update(steps)
-        .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
-        .values(lease_until=after("lease_seconds"))
-        .cte("renewed")
+        update(steps).where(steps.c.id == _renewable.c.id).values(lease_until=after("lease_seconds")).cte("renewed")
     )
 )
-"""Renews the leases of steps that a worker holds; returns those whose result would count, as `FINISH` has it."""
+"""Renews the leases of steps that a worker holds; returns those whose result would count, as `FINISH` has it.
+
+A step that somebody is changing, as who records its end does, is left: two that wait for each other's steps never end.
+"""
 
 UNHELD = select(*_CLAIMED).where(
     steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY

@@ -76,6 +76,15 @@ def test_paragraphs_of_a_commit_that_came_to_nothing_are_stored_by_the_next(
     assert len(query(select(paragraphs))) == 4
 
 
+def test_a_sign_of_life_does_not_wait_for_steps_that_are_being_recorded(engine: Engine) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    held = [claim for claim in ledger.claim(begin(engine, 2)) if claim]
+    with ThreadPoolExecutor(1) as thread, engine.begin() as connection:
+        recorded = update(steps).where(steps.c.id == held[0].step_id).values(milliseconds=1.0)
+        connection.execute(recorded)
+        assert thread.submit(ledger.beat, held).result(timeout=10) == []
+
+
 def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None:
     [message] = begin(engine)
     ledgers = [Ledger(engine, f"w{n}", LEASE) for n in range(4)]

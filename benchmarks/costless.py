@@ -12,6 +12,7 @@ SENTENCES = (
     "That engineer was born in one town.",
     "So the answer is: Grayle.",
 )
+ANSWER = "Grayle"
 WORDS = "The town lies where the river meets the sea, and its bridge has carried the coast road since it was built. "
 PARAGRAPHS = [Paragraph(id=f"p{i}", title=f"Town number {i}", text=f"{i * i} {i}. " + WORDS * 2) for i in range(1, 5)]
 HITS = tuple(Hit(paragraph=paragraph, rank=rank, score=9.0 - rank) for rank, paragraph in enumerate(PARAGRAPHS, 1))
@@ -30,8 +31,8 @@ class CostlessGenerator:
         sampling: Sampling,
         cancellation: Cancellation | None = None,
     ) -> Generated:
-        """The next sentence, or the answer."""
-        text = SENTENCES[len(prompt.sentences)] if until == "sentence" else "Grayle"
+        """What `write` says, which takes no token."""
+        text = self.write(prompt, until, sampling)
         return Generated(
             text=text,
             raw=text,
@@ -42,6 +43,10 @@ class CostlessGenerator:
             cached_prompt_tokens=0,
             generated_tokens=0,
         )
+
+    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+        """The next sentence, or the answer."""
+        return SENTENCES[len(prompt.sentences)] if until == "sentence" else ANSWER
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """The same for each."""
@@ -66,4 +71,8 @@ class CostlessRetriever:
         field: Field = "all",
     ) -> tuple[Hit, ...]:
         """The first `count` of them."""
-        return HITS[:count]
+        return self.find(query)[:count]
+
+    def find(self, query: str) -> tuple[Hit, ...]:
+        """All that there is to find."""
+        return HITS

@@ -1,62 +1,30 @@
 """The worker of `workers.app` with the model and the search of `benchmarks.workload` (`celery -A ...`)."""
 
-from msgspec.structs import replace
-
 from benchmarks import workload
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.actions import Field, Generated, Sampling, Scope, Until
-from cotrail.generation.cancellation import Cancellation
+from benchmarks.serving import serve
+from cotrail.actions import Sampling, Until
 from cotrail.paragraphs import Hit
 from cotrail.prompting.prompt import Prompt
-from models.runs import RunPlan
-from tasks.station import Station
 from workers.app import app
 
 __all__ = ["app"]
 
 
-class ChainGenerator(CostlessGenerator):
+class OwnChains(CostlessGenerator):
     """Writes each question a chain of its own."""
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
         """The next sentence, or the answer."""
-        text = workload.sentence(prompt.question, len(prompt.sentences)) if until == "sentence" else workload.ANSWER
-        return replace(super().generate(prompt, until, max_tokens, sampling, cancellation), text=text, raw=text)
+        return workload.sentence(prompt.question, len(prompt.sentences)) if until == "sentence" else workload.ANSWER
 
 
-class TownRetriever(CostlessRetriever):
-    """Finds paragraphs that no other query finds."""
+class OwnParagraphs(CostlessRetriever):
+    """Finds paragraphs that hardly any other query finds."""
 
-    def search(
-        self,
-        query: str,
-        count: int,
-        titles: tuple[str, ...] = (),
-        *,
-        scope: Scope = "only",
-        field: Field = "all",
-    ) -> tuple[Hit, ...]:
-        """The first `count` of them."""
-        return workload.search(query)[:count]
+    def find(self, query: str) -> tuple[Hit, ...]:
+        """Those of the query."""
+        return workload.search(query)
 
 
-_generator, _retriever = ChainGenerator(), TownRetriever()
-
-
-def _load(station: Station, name: str, profile: str) -> ChainGenerator:  # noqa: ARG001
-    return _generator
-
-
-def _retrieve(station: Station, run: RunPlan) -> TownRetriever:  # noqa: ARG001
-    return _retriever
-
-
-Station.load = _load  # type: ignore[method-assign, assignment]
-Station.retriever = _retrieve  # type: ignore[method-assign, assignment]
+serve(OwnChains(), OwnParagraphs())

@@ -2,15 +2,11 @@
 
 import time
 
-from msgspec.structs import replace
-
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.actions import Field, Generated, Sampling, Scope, Until
-from cotrail.generation.cancellation import Cancellation
+from benchmarks.costless import ANSWER, CostlessGenerator, CostlessRetriever
+from benchmarks.serving import serve
+from cotrail.actions import Sampling, Until
 from cotrail.paragraphs import Hit
 from cotrail.prompting.prompt import Prompt
-from models.runs import RunPlan
-from tasks.station import Station
 from workers.app import app
 
 __all__ = ["app"]
@@ -22,50 +18,22 @@ FACTS = 3
 """How many facts each chain states, all of them its own."""
 
 
-class ChainGenerator(CostlessGenerator):
+class SampledChains(CostlessGenerator):
     """Writes a chain of its own for each sample."""
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
         """The chain of that number."""
         facts = [f"Town number {sampling.sample} has {number} bridges." for number in range(FACTS)]
-        text = " ".join([*facts, "So the answer is: Grayle."])
-        return replace(super().generate(prompt, until, max_tokens, sampling, cancellation), text=text, raw=text)
+        return " ".join([*facts, f"So the answer is: {ANSWER}."])
 
 
 class SlowRetriever(CostlessRetriever):
     """Finds the same paragraphs for every query, after a while."""
 
-    def search(
-        self,
-        query: str,
-        count: int,
-        titles: tuple[str, ...] = (),
-        *,
-        scope: Scope = "only",
-        field: Field = "all",
-    ) -> tuple[Hit, ...]:
-        """The first `count` of them."""
+    def find(self, query: str) -> tuple[Hit, ...]:
+        """All that there is to find."""
         time.sleep(SECONDS)
-        return super().search(query, count, titles, scope=scope, field=field)
+        return super().find(query)
 
 
-_generator, _retriever = ChainGenerator(), SlowRetriever()
-
-
-def _load(station: Station, name: str, profile: str) -> ChainGenerator:  # noqa: ARG001
-    return _generator
-
-
-def _retrieve(station: Station, run: RunPlan) -> SlowRetriever:  # noqa: ARG001
-    return _retriever
-
-
-Station.load = _load  # type: ignore[method-assign, assignment]
-Station.retriever = _retrieve  # type: ignore[method-assign, assignment]
+serve(SampledChains(), SlowRetriever())

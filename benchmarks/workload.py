@@ -1,25 +1,29 @@
 """What contenders are compared by: a model and a search that cost nothing, so that what remains is orchestration.
 
-Every question writes sentences and finds paragraphs of its own, as in a corpus of millions: what is stored for one
-spares no work for another.
+Every question writes sentences of its own and finds paragraphs that hardly another one finds, as in a corpus of
+millions: what is stored for one spares next to no work for another.
 """
 
 from zlib import crc32
 
+from benchmarks.costless import ANSWER, WORDS
 from cotrail.paragraphs import Hit, Paragraph
+
+__all__ = ["ANSWER", "SENTENCES", "question", "search", "sentence"]
 
 SENTENCES = (
     "The bridge of {builder} was built in one year.",
     "In that year {builder} lived in one town.",
-    "So the answer is: Grayle.",
+    f"So the answer is: {ANSWER}.",
 )
-ANSWER = "Grayle"
 TOWNS = 5_000_000
 """How many paragraphs there are to find: about what HotpotQA's corpus has."""
 
 HITS = 4
+"""How many of them a search finds."""
+
 STRIDE = 1_000_003
-WORDS = "The town lies where the river meets the sea, and its bridge has carried the coast road since it was built. "
+"""How far apart in the corpus these are: neighbouring queries share none."""
 
 
 def question(number: int) -> str:
@@ -33,7 +37,7 @@ def sentence(asked: str, position: int) -> str:
 
 
 def search(query: str) -> tuple[Hit, ...]:
-    """Four paragraphs of some eighty words, which only this query finds."""
+    """Four paragraphs of some eighty words; of all that a thousand questions find, few are found twice."""
     first = crc32(query.encode())
     found = [_town((first + rank * STRIDE) % TOWNS) for rank in range(HITS)]
     return tuple(Hit(paragraph=town, rank=rank, score=9.0 - rank) for rank, town in enumerate(found, 1))

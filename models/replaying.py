@@ -14,6 +14,7 @@ from models.histories import read_histories
 from models.paragraphs import Paragraphs
 from models.runs import Runs
 from models.tables import QuestionStatus, questions
+from models.trail import read_question_ids
 
 CHUNK = 100
 """How many questions are read at once."""
@@ -38,8 +39,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) -> Iterator[Replayed]:
     """Every question of a run in its order."""
     known, paragraphs = runs or Runs(), Paragraphs()
-    of_run = select(questions.c.id).where(questions.c.run_id == run_id).order_by(questions.c.position)
-    ids = connection.execute(of_run).scalars().all()
+    ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), CHUNK):
         chunk = ids[start : start + CHUNK]
         query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)

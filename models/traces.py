@@ -18,6 +18,7 @@ from cotrail.questions import GoldParagraph
 from models.histories import SEARCHES, hit
 from models.runs import Runs
 from models.tables import QuestionStatus, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from models.trail import read_question_ids
 
 CHUNK = 100
 """How many questions are read at once."""
@@ -96,8 +97,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
     """All questions of a run in their order."""
-    of_run = select(questions.c.id).where(questions.c.run_id == run_id).order_by(questions.c.position)
-    ids = connection.execute(of_run).scalars().all()
+    ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), CHUNK):
         yield from _read(connection, ids[start : start + CHUNK])
 

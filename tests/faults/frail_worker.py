@@ -5,8 +5,7 @@ import signal
 import time
 
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.actions import Generated, Sampling, Until
-from cotrail.generation.cancellation import Cancellation
+from cotrail.actions import Sampling, Until
 from cotrail.generation.generator import Generator
 from cotrail.prompting.prompt import Prompt
 from models.runs import RunPlan
@@ -23,19 +22,12 @@ SECONDS = 0.1
 class FrailGenerator(CostlessGenerator):
     """Writes as the costless one does, after a while in which a deadly prompt may end it."""
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
         """The next sentence, or the answer."""
         time.sleep(SECONDS)
         if DEADLY in prompt.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().generate(prompt, until, max_tokens, sampling, cancellation)
+        return super().write(prompt, until, sampling)
 
 
 _frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Station.load

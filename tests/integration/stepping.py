@@ -8,6 +8,7 @@ from sqlalchemy import Engine, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from benchmarks.workload import question
 from cotrail.actions import Read, Reason, Retrieve, Retrieved, Sampling
 from cotrail.questions import Question
 from cotrail.replay import Outcome
@@ -26,7 +27,7 @@ MILLISECONDS = 2.5
 
 
 def ask(asked: int) -> list[Question]:
-    return [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)]
+    return [Question(id=f"q{n}", text=question(n)) for n in range(asked)]
 
 
 def begin(engine: Engine, asked: int = 1, **changes: Any) -> list[Dispatch]:

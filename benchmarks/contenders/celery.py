@@ -18,7 +18,6 @@ app = Celery("bare", broker=settings().broker)
 app.conf.update(
     task_ignore_result=True,
     task_acks_late=True,
-    worker_prefetch_multiplier=1,
     broker_transport_options={"global_keyprefix": "bare:"},
     task_routes={kind: {"queue": kind} for kind in KINDS},
 )

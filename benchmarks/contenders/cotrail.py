@@ -25,7 +25,7 @@ from models.tables import QuestionStatus, StepState, questions, steps
 from tasks.settings import settings
 from workers.allocator import TUNED
 
-POOL, THREADS = "threads", 128
+POOL, THREADS = "threads", 32
 QUEUES = ("reason,read", "retrieve")
 
 LOOKS = 20

@@ -131,7 +131,8 @@ def _cut(paragraph: Paragraph, words: int) -> Paragraph:
     text = paragraph.text
     if text.count(" ") >= words:
         text = " ".join(text.split(" ")[:words])
-    return replace(paragraph, text=text.strip())
+    shown = text.strip()
+    return paragraph if shown == paragraph.text else replace(paragraph, text=shown)
 
 
 def _block(paragraphs: tuple[Paragraph, ...], question: str, answer: str) -> str:

@@ -36,7 +36,7 @@ errors = Console(stderr=True)
 
 def main(
     questions: Annotated[int, typer.Option(min=1, help="How many questions of seven steps each.")] = 2500,
-    rounds: Annotated[int, typer.Option(min=1, help="How often each is measured; the median counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each is measured; the median counts.")] = 5,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,

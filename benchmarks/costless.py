@@ -7,12 +7,12 @@ from cotrail.generation.cancellation import Cancellation
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Prompt
 
+ANSWER = "Grayle"
 SENTENCES = (
     "The bridge was built by one engineer.",
     "That engineer was born in one town.",
-    "So the answer is: Grayle.",
+    f"So the answer is: {ANSWER}.",
 )
-ANSWER = "Grayle"
 WORDS = "The town lies where the river meets the sea, and its bridge has carried the coast road since it was built. "
 PARAGRAPHS = [Paragraph(id=f"p{i}", title=f"Town number {i}", text=f"{i * i} {i}. " + WORDS * 2) for i in range(1, 5)]
 HITS = tuple(Hit(paragraph=paragraph, rank=rank, score=9.0 - rank) for rank, paragraph in enumerate(PARAGRAPHS, 1))

@@ -17,9 +17,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from cli.output import Json, console, count, duration, heading, print_json
-from cli.store import RunName, open_store, reason_of
+from cli.store import RunName, open_store
 from models.audit import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
-from models.database import unanswered
+from models.database import reason_of, unanswered
 from models.outages import Outage
 from models.tables import QuestionStatus
 from tasks.routing import broker_problem

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import StatementError
 
-from cotrail.errors import UnavailableError
-from models.database import connect
+from cotrail.errors import InputError, UnavailableError
+from models.database import connect, reason_of, refused, unanswered
 from tasks.settings import settings
 
 RunName = Annotated[
@@ -19,13 +19,18 @@ RunName = Annotated[
 
 @contextmanager
 def open_store() -> Iterator[Engine]:
-    """An engine on the database that the settings name; UnavailableError where it can't be used."""
+    """An engine on the database that the settings name.
+
+    UnavailableError: it can't be used. InputError: it can't hold what it was to hold.
+    """
     engine = connect(settings().database)
     try:
         yield engine
-    except (OperationalError, InterfaceError) as error:
-        raise UnavailableError(_unreachable(error)) from error
-    except ProgrammingError as error:
+    except StatementError as error:
+        if unanswered(error):
+            raise UnavailableError(_unreachable(error)) from error
+        if refused(error):
+            raise InputError(f"the database can't hold what was handed in: {reason_of(error)}; correct it") from error
         if getattr(error.orig, "sqlstate", None) != "42P01":  # undefined_table
             raise
         raise UnavailableError("the database has no tables yet; `cotrail up` makes them") from error
@@ -38,12 +43,6 @@ def reading() -> Iterator[Connection]:
     """A connection for reading one moment of the store, whatever workers write meanwhile."""
     with open_store() as engine, engine.connect() as connection:
         yield connection.execution_options(isolation_level="REPEATABLE READ")
-
-
-def reason_of(error: Exception) -> str:
-    """What the driver says of an error, in a line."""
-    said = str(getattr(error, "orig", None) or error).strip().splitlines()
-    return said[0] if said else type(error).__name__
 
 
 def _unreachable(error: Exception) -> str:

@@ -123,6 +123,12 @@ def result_of(result: Result) -> Json:
             return msgspec.to_builtins(result)  # type: ignore[no-any-return]
 
 
-def failure_of(error: Exception) -> Failure:
+MOST_SAID = 10_000
+"""How many characters of an error's message are kept: servers answer with whole pages."""
+
+
+def failure_of(error: BaseException) -> Failure:
     """An error as it is stored."""
-    return Failure(type=type(error).__name__, message=storable(str(error)))
+    said = str(error)
+    shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}... ({len(said):,} characters)"
+    return Failure(type=type(error).__name__, message=storable(shown))

@@ -10,8 +10,10 @@ CotrailError
 ├── UnavailableError         a server or a process that's needed doesn't answer
 ├── StepError                a step can't succeed, however often it is tried
 │   ├── PromptTooLongError     even without demonstrations and paragraphs it doesn't fit
+│   ├── UnrecordableError      the result is such that it can't be recorded
 │   └── EmptyGenerationError   the model returned nothing
 ├── TransientStepError       a step failed in a way that another try may mend
+│   └── OverdueError           an execution took longer than its kind may
 └── BlockedError             a question can't go on until a person mends something
     ├── ReplayMismatchError    the code yields something else than what is recorded
     ├── CorpusChangedError     the corpus isn't the one that the run was submitted with
@@ -69,12 +71,20 @@ class PromptTooLongError(StepError):
     """The prompt doesn't fit the model's context, even without demonstrations and paragraphs."""
 
 
+class UnrecordableError(StepError):
+    """What the step resulted in can't be recorded."""
+
+
 class EmptyGenerationError(StepError):
     """The model returned nothing."""
 
 
 class TransientStepError(CotrailError):
     """The step failed in a way that another try may mend."""
+
+
+class OverdueError(TransientStepError):
+    """An execution took longer than its kind may."""
 
 
 class BlockedError(CotrailError):

@@ -166,7 +166,9 @@ def _resume(
         return Finished(stop.value)
     except StepFailed as uncaught:
         return Failed(uncaught.failure)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise _broken(error) from error
 
 
@@ -214,7 +216,7 @@ def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tupl
     return tuple(results) if isinstance(yielded, Together) else results[0]
 
 
-def _broken(error: Exception) -> SystemBrokenError:
+def _broken(error: BaseException) -> SystemBrokenError:
     return SystemBrokenError(
         f"the system's code raised {type(error).__name__}: {error}; mend it, then `cotrail resume RUN` goes on"
     )

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
 from alembic import command
 from alembic.config import Config
 from psycopg import InterfaceError, OperationalError
-from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
+from psycopg.errors import DeadlockDetected
 from sqlalchemy import Engine, create_engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
@@ -18,6 +19,9 @@ IDLE_SECONDS = 10
 
 TRIES = 10
 """How often a migration is begun that live workers get in the way of."""
+
+MOST_SAID = 500
+"""How many characters are repeated of what the driver says of an error."""
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
@@ -60,15 +64,39 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
     )
 
 
-def unanswered(error: BaseException | None) -> bool:
-    """Whether the database itself is what failed, and the same may do later.
+OUTAGES = ("08", "40", "53", "55", "57P", "58", "25006", "25P03")
+"""SQLSTATEs, or what they begin with, of a database that is away, starting, shutting down, full or in a conflict.
 
-    It can't be reached, is starting or shutting down, is out of disk, memory or connections, or only to be read.
-    """
+Of class 25 those of a server that is only to be read, and of a process that was frozen in a transaction.
+"""
+
+REFUSALS = ("22", "23", "54")
+"""What SQLSTATEs begin with of a value that a column can't hold, a constraint forbids, or that is too large."""
+
+
+def unanswered(error: BaseException | None) -> bool:
+    """Whether the database itself is what failed, and the same statements may succeed later."""
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or unanswered(error.orig)
-    passing = OperationalError | InterfaceError | ReadOnlySqlTransaction | IdleInTransactionSessionTimeout
-    return isinstance(error, passing | PoolTimeoutError)
+    if isinstance(error, psycopg.Error) and error.sqlstate:
+        return error.sqlstate.startswith(OUTAGES)
+    return isinstance(error, OperationalError | InterfaceError | PoolTimeoutError)
+
+
+def refused(error: BaseException | None) -> bool:
+    """Whether the values are what failed: the database takes them at no time, or they can't be written down for it."""
+    if isinstance(error, StatementError):
+        return refused(error.orig)
+    if isinstance(error, psycopg.Error) and error.sqlstate:
+        return error.sqlstate.startswith(REFUSALS)
+    return isinstance(error, psycopg.DataError | ValueError | OverflowError | RecursionError)
+
+
+def reason_of(error: BaseException) -> str:
+    """What the driver says of an error, in a line and without the statement."""
+    cause = getattr(error, "orig", None) or error
+    said = str(cause).strip().splitlines()
+    return said[0][:MOST_SAID] if said else type(cause).__name__
 
 
 def _encode(value: Any) -> str:

@@ -4,26 +4,36 @@ Claims and results are taken many at once, each call one transaction, so that wh
 together. The statements are in `models.statements`.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import IntegrityError
 
 from cotrail.actions import Action, Embedded, Entailed, Failure, Generated, Lookup, Reason, Retrieve, Retrieved
 from cotrail.encoding import action_of, digests_in, failure_of, result_of
+from cotrail.errors import BlockedError, UnrecordableError
 from cotrail.paragraphs import Paragraph
+from cotrail.recordable import MOST_CHARACTERS, characters
 from cotrail.replay import Outcome
 from models import statements
 from models.adoption import Adopted, find_twins, take_waiting
 from models.advancing import Dispatch, advance_questions, lock_questions
 from models.begun import Begun
 from models.contents import save_paragraphs
+from models.database import reason_of, refused, unanswered
 from models.paragraphs import Paragraphs
 from models.rows import Rows
 from models.runs import RunPlan, Runs
 from models.tables import AttemptOutcome, StepState
+
+logger = logging.getLogger(__name__)
+
+MOST_WRITTEN = 8 * MOST_CHARACTERS
+"""How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -47,6 +57,17 @@ class Completion(Struct, frozen=True, kw_only=True):
     claim: Claim
     outcome: Outcome
     milliseconds: float
+
+
+class Beaten(Struct, frozen=True):
+    """What became of the leases of steps that a worker holds.
+
+    renewed: those that are its own for another while; lost: those that aren't its own any more, of which no result
+    counts. The others are just being changed, or their leases ran out and nobody has claimed them since.
+    """
+
+    renewed: list[Claim]
+    lost: list[Claim]
 
 
 class Ledger:
@@ -83,8 +104,34 @@ class Ledger:
         """Records how steps ended and what follows; returns, for each, the messages that are now to be sent.
 
         A completion whose claim was lost meanwhile changes nothing: another's result counts. Among the messages are
-        those of steps that waited for these to end.
+        those of steps that waited for these to end. What is very much for one transaction is written in several.
         """
+        return [messages for group in _portions(completions) for messages in self._commit_portion(group)]
+
+    def record(self, completion: Completion) -> list[Dispatch]:
+        """Records how one step ended, whatever that is; returns the messages that are now to be sent.
+
+        A result that the database can't hold is recorded as the step's failure. Where the database takes neither, or
+        what follows can't be said, the question is blocked. Raises only what `unanswered` knows.
+        """
+        try:
+            return self.commit([completion])[0]
+        except BaseException as error:
+            if unanswered(error):
+                raise
+            return self._record_failure(completion, error)
+
+    def _record_failure(self, completion: Completion, error: BaseException) -> list[Dispatch]:
+        step_id, reason = completion.claim.step_id, reason_of(error)
+        if refused(error) and not isinstance(completion.outcome, Failure):
+            logger.warning("step %d failed: the database takes no such result (%s)", step_id, reason)
+            failure = failure_of(UnrecordableError(f"the database takes no such result: {reason}"))
+            return self.record(replace(completion, outcome=failure))
+        logger.error("step %d can't be recorded, its question is blocked (%s)", step_id, reason, exc_info=error)
+        self.block(completion.claim, BlockedError(f"how step {step_id} ended can't be recorded: {reason}"))
+        return []
+
+    def _commit_portion(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
         try:
             return self._commit(completions, self._paragraphs.known)
         except IntegrityError:
@@ -103,11 +150,11 @@ class Ledger:
             following = advance_questions(connection, self.runs, rows, begun=self._begun)
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
-    def retry(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
+    def retry(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
         """Gives a step back that is to be tried again after a while."""
         self._give_back(_keys([claim]), AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
 
-    def hold(self, claim: Claim, error: Exception, delay_seconds: float) -> None:
+    def hold(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
         """Gives a step back that found what it needs away; that counts as no try."""
         self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
 
@@ -127,7 +174,7 @@ class Ledger:
             [{"id": message.step_id, "epoch": message.epoch + 1} for message in messages], AttemptOutcome.RELEASED
         )
 
-    def block(self, claim: Claim, error: Exception) -> None:
+    def block(self, claim: Claim, error: BaseException) -> None:
         """Stops a question until a person has mended what the error says; its step is given back."""
         reason = failure_of(error)
         with self.engine.begin() as connection:
@@ -139,15 +186,16 @@ class Ledger:
         with self.engine.begin() as connection:
             return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
 
-    def beat(self, held: Sequence[Claim]) -> list[Claim]:
-        """Renews the leases of steps that this worker holds; returns those that it holds no longer.
-
-        Of these no result counts: another worker has claimed the step, or it has ended or was cancelled.
-        """
+    def beat(self, held: Sequence[Claim]) -> Beaten:
+        """Renews the leases of steps that this worker holds, as far as they are its own."""
         with self.engine.begin() as connection:
             beaten = connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
-            kept = {(row.id, row.epoch) for row in beaten}
-        return [claim for claim in held if (claim.step_id, claim.epoch) not in kept]
+            kept = {(row.id, row.epoch): row.renewed for row in beaten}
+        found = [(claim, kept.get((claim.step_id, claim.epoch))) for claim in held]
+        return Beaten(
+            renewed=[claim for claim, renewed in found if renewed],
+            lost=[claim for claim, renewed in found if renewed is None],
+        )
 
     def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
         """Records steps as failed that nobody holds; their systems are told as of any failure."""
@@ -155,7 +203,7 @@ class Ledger:
             rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
             known = self._read_paragraphs(connection, rows)
             claims = [self._claim(connection, row, known) for row in rows]
-        return self.commit([Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims])
+        return [self.record(Completion(claim=claim, outcome=failure, milliseconds=0)) for claim in claims]
 
     def _read_paragraphs(self, connection: Connection, taken: Sequence[RowMapping]) -> Mapping[str, Paragraph]:
         """The paragraphs that these steps' requests refer to, among others."""
@@ -256,6 +304,21 @@ class Ledger:
         }
         with self.engine.begin() as connection:
             connection.execute(statements.GIVE_BACK, parameters)
+
+
+def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
+    """The same in their order, in parts of no more text than is written at once."""
+    portion: list[Completion] = []
+    held = 0
+    for done in completions:
+        size = characters(done.outcome)
+        if portion and held + size > MOST_WRITTEN:
+            yield portion
+            portion, held = [], 0
+        portion.append(done)
+        held += size
+    if portion:
+        yield portion
 
 
 def _has_followers(claim: Claim) -> bool:

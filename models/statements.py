@@ -164,18 +164,25 @@ _renewable = (
     .with_for_update(of=steps, key_share=True, skip_locked=True)
     .cte("renewable")
 )
+_renewed = (
+    update(steps)
+    .where(steps.c.id == _renewable.c.id)
+    .values(lease_until=after("lease_seconds"))
+    .returning(steps.c.id)
+    .cte("renewed")
+)
 BEAT = (
-    select(steps.c.id, steps.c.epoch)
+    select(steps.c.id, steps.c.epoch, _renewed.c.id.is_not(None).label("renewed"))
+    .join_from(steps, _renewed, steps.c.id == _renewed.c.id, isouter=True)
     .where(
         steps.c.id == _wanted.c.id,
         steps.c.epoch == _wanted.c.epoch,
         steps.c.state.in_([StepState.RUNNING, StepState.READY]),
     )
-    .add_cte(
-        update(steps).where(steps.c.id == _renewable.c.id).values(lease_until=after("lease_seconds")).cte("renewed")
-    )
 )
 """Renews the leases of steps that a worker holds; returns those whose result would count, as `FINISH` has it.
+
+`renewed` tells whose lease was renewed: a step may be ready again, its lease run out and nobody's claim since.
 
 A step that somebody is changing, as who records its end does, is left: two that wait for each other's steps never end.
 """

@@ -34,6 +34,7 @@ class Batcher(Generic[Item, Done]):
         self._interval = interval_seconds
         self._crowded = crowded
         self._waiting: queue.SimpleQueue[tuple[Item, Future[Done]]] = queue.SimpleQueue()
+        self._began: float | None = None
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def do(self, item: Item) -> Done:
@@ -46,6 +47,12 @@ class Batcher(Generic[Item, Done]):
         self._waiting.put((item, future))
         return future
 
+    @property
+    def busy_seconds(self) -> float:
+        """For how long the call under way has been; 0 while there is none."""
+        began = self._began
+        return 0.0 if began is None else time.monotonic() - began
+
     def _run(self) -> None:
         earliest = 0.0
         while True:
@@ -54,15 +61,17 @@ class Batcher(Generic[Item, Done]):
                 time.sleep(max(0.0, earliest - time.monotonic()))
             while not self._waiting.empty():
                 batch.append(self._waiting.get())
-            earliest = time.monotonic() + self._interval
+            self._began = time.monotonic()
+            earliest = self._began + self._interval
             self._do(batch)
+            self._began = None
 
     def _do(self, batch: list[tuple[Item, Future[Done]]]) -> None:
         try:
             results = self._work([item for item, _ in batch])
             if len(results) != len(batch):
                 raise TypeError(f"{len(batch)} items were handed in, and {len(results)} results came out")
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever handed the item in
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the item in
             if len(batch) == 1:
                 batch[0][1].set_exception(error)
                 return

@@ -49,7 +49,7 @@ class Block(Struct, frozen=True):
 Verdict = Fail | Retry | Hold | Block
 
 
-def verdict(error: Exception, retries: int, max_attempts: int) -> Verdict:
+def verdict(error: BaseException, retries: int, max_attempts: int) -> Verdict:
     """What becomes of a step; retries: how often it was tried again already."""
     match error:
         case BlockedError() | InputError():

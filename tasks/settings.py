@@ -5,6 +5,7 @@ import os
 import re
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Literal, cast
 from urllib.parse import quote
 
 from platformdirs import user_data_path
@@ -15,6 +16,19 @@ from cotrail.retrieval.stores import CorpusStore, SearchServer, corpus_store
 
 MAX_SOCKET_PATH = 90
 """Unix socket paths end at 107 bytes; the rest is room for the sockets' own names."""
+
+
+Kind = Literal["retrieve", "reason", "read", "lookup", "embed", "entail"]
+
+DEADLINES: dict[str, float] = {
+    "retrieve": 600,
+    "lookup": 600,
+    "embed": 1800,
+    "entail": 3600,
+    "reason": 3600,
+    "read": 3600,
+}
+"""How many seconds an execution may take, the time that it waits for its engine included: far more than any needs."""
 
 
 class Settings(BaseSettings):
@@ -73,8 +87,15 @@ class Settings(BaseSettings):
     max_attempts: int = Field(default=5, ge=1)
     """How many executions of one step may fail, or end their worker, before it counts as failed."""
 
+    deadlines: dict[Kind, Annotated[float, Field(gt=0)]] = {}
+    """How many seconds an execution may take by its kind, as JSON, in place of `DEADLINES`."""
+
     retention_days: float | None = Field(default=None, gt=0)
     """How many days after its end a run is removed for good; never where unset."""
+
+    def deadline(self, kind: str) -> float:
+        """How many seconds the execution of a step of that kind may take."""
+        return self.deadlines.get(cast(Kind, kind), DEADLINES[kind])
 
     @property
     def corpora_path(self) -> Path:

@@ -4,25 +4,28 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from msgspec import Struct
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
-from cotrail.errors import CorpusChangedError
+from cotrail.actions import kind
+from cotrail.errors import CorpusChangedError, OverdueError
 from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.catalogue import find_model, open_generator
 from cotrail.generation.generator import Generator, Profile
 from cotrail.retrieval.retriever import Retriever
 from models.advancing import Dispatch
-from models.database import connect, unanswered
-from models.ledger import Claim, Completion, Ledger
+from models.database import connect, reason_of, unanswered
+from models.ledger import Beaten, Claim, Completion, Ledger
 from models.runs import RunPlan
 from tasks.batching import Batcher
 from tasks.evidence import EvidenceEngines, check_model
+from tasks.failing import Failing
+from tasks.held import Held
 from tasks.outages import Outages
 from tasks.routing import send
 from tasks.settings import Settings, settings
@@ -42,11 +45,11 @@ UNRECORDED = 256
 that only a database that can't keep up is waited for."""
 
 
-class Held(Struct, frozen=True):
-    """A claim that is being executed, and what cuts its generation off."""
+STUCK_SECONDS = 60.0
+"""How long an execution that was cut off as overdue may take to notice, before its thread counts as stuck."""
 
-    claim: Claim
-    cancellation: Cancellation
+BUSY_SECONDS = 600.0
+"""How long a claim or a commit may take at most while the database answers."""
 
 
 class Station:
@@ -62,26 +65,32 @@ class Station:
             retry=retry_if_exception(unanswered),
             wait=wait_exponential(multiplier=0.05, max=1),
             stop=self._given_up,
+            before_sleep=self._met_outage,
             sleep=sleep_using_event(self.stopping),
             reraise=True,
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
-        self._ahead: dict[Dispatch, Future[Claim | None]] = {}
+        self._away = False
+        self._ahead: dict[Dispatch, Future[Held | None]] = {}
         self._held: dict[int, Held] = {}
+        # By themselves: a step that was lost and claimed again here may be executed twice.
+        self._executing: set[Held] = set()
+        self._overdue: set[Held] = set()
         # By what comes of them: a step that was lost and claimed again here may be there twice.
         self._recording: dict[Future[None], Claim] = {}
-        self._claims: Batcher[Dispatch, Claim | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
+        self._claims: Batcher[Dispatch, Held | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
         self._room = threading.BoundedSemaphore(UNRECORDED)
         self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
         self._generators: dict[tuple[str, str], Generator] = {}
         self._retrievers: dict[str, Retriever] = {}
         self._opening = threading.Lock()
         self.outages = Outages()
+        self.failing = Failing(self.ledger, self.outages, self.insist, settings.max_attempts)
         self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.generator)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
-    def claim_ahead(self, message: Dispatch) -> Future[Claim | None]:
+    def claim_ahead(self, message: Dispatch) -> Future[Held | None]:
         """Has a message's step claimed before it is to be executed; the future tells when `claimed` needn't wait."""
         claim = self._claims.hand_in(message)
         self._ahead.setdefault(message, claim)
@@ -91,29 +100,33 @@ class Station:
         """Gives back what was claimed ahead by messages that nothing will be done for."""
         for message in messages:
             ahead = self._ahead.pop(message, None)
-            claim = ahead.result() if ahead and not ahead.exception() else None
-            if claim is not None:
-                self.insist(self.ledger.defer, claim, 0.0)
+            held = ahead.result() if ahead and not ahead.exception() else None
+            if held is not None:
+                self.insist(self.ledger.defer, held.claim, 0.0)
 
     @contextmanager
-    def claimed(self, message: Dispatch) -> Iterator[Claim | None]:
+    def claimed(self, message: Dispatch) -> Iterator[Held | None]:
         """Holds a message's step, its lease renewed all the while; None where it isn't to be had.
 
         A step that was handed to `commit` is held until that is done.
         """
         ahead = self._ahead.pop(message, None)
-        claim = ahead.result() if ahead else self._claims.do(message)
-        if claim is None:
+        held = ahead.result() if ahead else self._claims.do(message)
+        if held is None or not self._leased(held):
             yield None
             return
-        if lost := self._held.get(claim.step_id):  # and claimed again, by this very process
+        step_id = held.claim.step_id
+        if lost := self._held.get(step_id):  # and claimed again, by this very process
             lost.cancellation.cancel()
-        held = self._held[claim.step_id] = Held(claim, Cancellation())
+        self._held[step_id] = held
+        self._executing.add(held)
         try:
-            yield claim
+            yield held
         finally:
-            if self._held.get(claim.step_id) is held:
-                del self._held[claim.step_id]
+            self._executing.discard(held)
+            self._overdue.discard(held)
+            if self._held.get(step_id) is held:
+                del self._held[step_id]
 
     def cancellation(self, claim: Claim) -> Cancellation:
         """What cuts a claim's generation off once its step is lost or cancelled."""
@@ -134,6 +147,17 @@ class Station:
         future = self._commits.hand_in(completion)
         self._recording[future] = claim
         future.add_done_callback(self._recorded)
+
+    def problem(self) -> str | None:
+        """What keeps the process from its work and only a new one can mend; None where nothing does."""
+        stuck = [held for held in self._overdue.copy() if held.took() > self._limit(held) + STUCK_SECONDS]
+        if stuck:
+            ids = ", ".join(str(held.claim.step_id) for held in stuck)
+            return f"{len(stuck)} of its threads don't come back from their steps: {ids}"
+        busy = max(self._claims.busy_seconds, self._commits.busy_seconds)
+        if busy > BUSY_SECONDS and not self._away:
+            return f"what it claims or records hasn't come to an end for {busy:.0f} s, though the database answers"
+        return None
 
     def generator(self, run: RunPlan) -> Generator:
         """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
@@ -165,9 +189,16 @@ class Station:
             )
         return retriever
 
+    def reopen(self, claim: Claim) -> None:
+        """Has a step's corpus opened anew: after a panic in a library in Rust its locks may be of no use any more."""
+        with self._opening:
+            self._retrievers.pop(claim.run.corpus or "", None)
+
     def insist(self, work: Callable[..., Done], *arguments: object) -> Done:
         """Does work on the store, again for as long as the database doesn't answer and the process isn't to end."""
-        return self._retrying(work, *arguments)
+        done = self._retrying(work, *arguments)
+        self._away = False
+        return done
 
     def stop(self) -> None:
         """Cuts off what the models are writing; each such step is given back."""
@@ -185,27 +216,42 @@ class Station:
         self.evidence.close()
         self.forgo(list(self._ahead))
 
-    def _claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
+    def _claim(self, messages: Sequence[Dispatch]) -> list[Held | None]:
         in_doubt = False
 
-        def claim() -> list[Claim | None]:
+        def claim() -> list[Held | None]:
             nonlocal in_doubt
             if in_doubt:
                 known = self._known()
                 self.ledger.disclaim(message for message in messages if message.step_id not in known)
             in_doubt = True
-            return self.ledger.claim(messages)
+            asked = time.monotonic()
+            return [Held(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
 
         return self.insist(claim)
 
     def _known(self) -> set[int]:
         """The steps that this process has claimed for certain: to be executed, being executed or being recorded."""
-        ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
-        claims = [*filter(None, ahead), *(held.claim for held in list(self._held.values()))]
+        claims = [held.claim for held in [*self._waiting(), *list(self._held.values())]]
         return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
+    def _waiting(self) -> list[Held]:
+        """The steps that were claimed ahead and whose execution hasn't begun."""
+        ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
+        return [held for held in ahead if held is not None]
+
+    def _leased(self, held: Held) -> bool:
+        """Whether a step is this worker's still, as it is about to begin; asks the store where that isn't sure."""
+        if time.monotonic() - held.renewed < self.settings.lease_seconds:
+            return True
+        logger.warning("the lease of step %d may have run out before it began", held.claim.step_id)
+        return bool(self.insist(self.ledger.beat, [held.claim]).renewed)
+
     def _commit(self, completions: Sequence[Completion]) -> list[None]:
-        following = self.insist(self.ledger.commit, completions)
+        if len(completions) == 1:
+            following = [self.insist(self.ledger.record, completions[0])]
+        else:
+            following = self.insist(self.ledger.commit, completions)
         send([message for messages in following for message in messages])
         return [None] * len(completions)
 
@@ -221,22 +267,63 @@ class Station:
     def _given_up(self, state: RetryCallState) -> bool:
         return self.stopping.is_set() and state.attempt_number > 1
 
+    def _met_outage(self, state: RetryCallState) -> None:
+        """Says that the database doesn't answer: at the first try, and ever more seldom."""
+        self._away = True
+        number, error = state.attempt_number, state.outcome.exception() if state.outcome else None
+        if error is not None and number.bit_count() == 1:
+            logger.warning("the database doesn't answer, try %d: %s", number, reason_of(error))
+
     def _beat(self) -> None:
         while not self.stopping.wait(self.settings.heartbeat_seconds):
-            executing, recording = list(self._held.values()), list(self._recording.values())
-            held = [*(each.claim for each in executing), *recording]
             try:
-                if held:
-                    self._cut_off(executing, self.insist(self.ledger.beat, held))
-            except Exception:
+                self._give_sign()
+                self._end_overdue()
+            except BaseException:
                 logger.exception("no sign of life was given this time")
 
-    def _cut_off(self, executing: Sequence[Held], lost: Sequence[Claim]) -> None:
-        """Ends the generations whose results can't count any more."""
-        for held in executing:
-            if any(held.claim is claim for claim in lost):
+    def _give_sign(self) -> None:
+        """Renews the leases of all steps that this process holds, and ends the generations of those that are lost."""
+        executing = [held for held in list(self._held.values()) if held not in self._overdue]
+        holding = [*executing, *self._waiting()]
+        claims = [*(held.claim for held in holding), *list(self._recording.values())]
+        if not claims:
+            return
+
+        def beat() -> tuple[float, Beaten]:
+            return time.monotonic(), self.ledger.beat(claims)
+
+        asked, beaten = self.insist(beat)
+        renewed, lost = ({id(claim) for claim in each} for each in (beaten.renewed, beaten.lost))
+        for held in holding:
+            if id(held.claim) in renewed:
+                held.renewed = asked
+            elif id(held.claim) in lost:
                 logger.info("step %d isn't this worker's any more", held.claim.step_id)
                 held.cancellation.cancel()
+
+    def _end_overdue(self) -> None:
+        """Cuts off the executions that take longer than their kind may: an engine that hangs would keep its steps."""
+        for held in self._executing.copy():
+            if held.took() > self._limit(held) and held.settle():
+                self._overdue.add(held)
+                held.cancellation.cancel()
+                # Whoever says what becomes of it may wait for the database; the leases of the others mustn't.
+                threading.Thread(target=self._give_up, args=(held,), daemon=True).start()
+
+    def _give_up(self, held: Held) -> None:
+        claim, limit = held.claim, self._limit(held)
+        error = OverdueError(
+            f"no result within {limit:g} s, as COTRAIL_DEADLINES has it for {kind(claim.action)} steps; "
+            f"it was tried in {self.ledger.worker}, whose engine may hang"
+        )
+        failure = self.failing.decide(claim, error)
+        if failure is not None:
+            self.commit(Completion(claim=claim, outcome=failure, milliseconds=held.took() * 1000))
+
+    def _limit(self, held: Held) -> float:
+        """How many seconds the execution of a step may take."""
+        return self.settings.deadline(kind(held.claim.action))
 
 
 _stations: dict[int, Station] = {}

@@ -1,19 +1,20 @@
 """The life of one step in a worker: claim, execute, commit, send what follows."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 
 from celery.exceptions import Reject
 
-from cotrail.actions import Failure, Result
-from cotrail.encoding import failure_of
+from cotrail.actions import Result
 from cotrail.generation.generator import Interrupted
+from cotrail.recordable import check_recordable
 from cotrail.replay import Outcome
 from models.advancing import Dispatch
 from models.ledger import Claim, Completion
+from tasks.held import Held
 from tasks.outages import needed
-from tasks.policy import Block, Fail, Hold, Retry, verdict
 from tasks.station import Station, station
 
 logger = logging.getLogger(__name__)
@@ -30,18 +31,19 @@ def perform(message: Dispatch, execute: Execute) -> None:
     if here.stopping.is_set():
         here.forgo([message])
         raise Reject("the worker is shutting down", requeue=True)
-    with here.claimed(message) as claim:
-        if claim is None:
+    with here.claimed(message) as held:
+        if held is None:
             logger.debug("step %d in epoch %d isn't to be had", message.step_id, message.epoch)
             return
-        completion = _completion(here, claim, execute)
+        completion = _completion(here, held, execute)
         if completion is None:
             return
         here.commit(completion)
 
 
-def _completion(here: Station, claim: Claim, execute: Execute) -> Completion | None:
+def _completion(here: Station, held: Held, execute: Execute) -> Completion | None:
     """How the step ended, be it here or where its twin was computed; None where it was given back instead."""
+    claim = held.claim
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
     wait = here.outages.hold(needed(claim))
@@ -49,44 +51,37 @@ def _completion(here: Station, claim: Claim, execute: Execute) -> Completion | N
         here.insist(here.ledger.defer, claim, wait)
         return None
     started = time.perf_counter()
-    outcome = _outcome(here, claim, execute)
+    outcome = _outcome(here, held, execute)
     if outcome is None:
         return None
     return Completion(claim=claim, outcome=outcome, milliseconds=(time.perf_counter() - started) * 1000)
 
 
-def _outcome(here: Station, claim: Claim, execute: Execute) -> Outcome | None:
-    """The step's result or failure; None where the step was given back instead."""
+def _outcome(here: Station, held: Held, execute: Execute) -> Outcome | None:
+    """The step's result or failure; None where the step was given back instead, here or since it was overdue."""
+    claim = held.claim
+    held.begin()
     try:
         result = execute(here, claim)
+        check_recordable(result)
     except Interrupted:
-        here.insist(here.ledger.release, [claim])
+        if held.settle():
+            here.insist(here.ledger.release, [claim])
         return None
-    except Exception as error:  # noqa: BLE001 - what it means is decided there
-        return _failed(here, claim, error)
+    except BaseException as error:  # a panic of a library in Rust is no Exception, and must not cost a thread either
+        if _ends_process(error):
+            raise
+        if not isinstance(error, Exception):
+            here.reopen(claim)
+        return here.failing.decide(claim, error) if held.settle() else None
+    if not held.settle():
+        logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, held.took())
+        return None
     if here.outages.over(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result
 
 
-def _failed(here: Station, claim: Claim, error: Exception) -> Failure | None:
-    """The failure that the step ends with; None where the step was given back instead."""
-    retries = here.insist(here.ledger.retries, claim)
-    decided = verdict(error, retries, here.settings.max_attempts)
-    if isinstance(decided, Hold):
-        wait = here.outages.met(needed(claim), decided.seconds)
-        logger.warning("step %d waits %.0f s for %s: %s", claim.step_id, wait, needed(claim), error)
-        here.insist(here.ledger.hold, claim, error, wait)
-        return None
-    here.outages.over(needed(claim))
-    match decided:
-        case Fail():
-            logger.warning("step %d failed: %s", claim.step_id, error)
-            return failure_of(error)
-        case Retry(seconds):
-            logger.warning("step %d failed, retry %d: %s", claim.step_id, retries + 1, error, exc_info=True)
-            here.insist(here.ledger.retry, claim, error, seconds)
-        case Block():
-            logger.warning("step %d blocks its question: %s", claim.step_id, error)
-            here.insist(here.ledger.block, claim, error)
-    return None
+def _ends_process(error: BaseException) -> bool:
+    """Whether this is how the process is told to end: only its main thread is."""
+    return isinstance(error, SystemExit | KeyboardInterrupt) and threading.current_thread() is threading.main_thread()

@@ -82,7 +82,8 @@ def test_a_sign_of_life_does_not_wait_for_steps_that_are_being_recorded(engine: 
     with ThreadPoolExecutor(1) as thread, engine.begin() as connection:
         recorded = update(steps).where(steps.c.id == held[0].step_id).values(milliseconds=1.0)
         connection.execute(recorded)
-        assert thread.submit(ledger.beat, held).result(timeout=10) == []
+        beaten = thread.submit(ledger.beat, held).result(timeout=10)
+    assert (beaten.renewed, beaten.lost) == (held[1:], [])
 
 
 def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None:
@@ -171,12 +172,13 @@ def test_a_heartbeat_tells_which_steps_are_another_workers_or_over(engine: Engin
     with engine.begin() as connection:
         assert len(expire_leases(connection)) == 3
     other.claim([begun[2]])
-    assert ledger.beat([kept, expired, lost, done]) == []
+    beaten = ledger.beat([kept, expired, lost, done])
+    assert (beaten.renewed, beaten.lost) == ([kept], [])
     other.claim([Dispatch(lost.step_id, lost.epoch, "retrieve")])
     ledger.commit([completed(done)])
-    assert ledger.beat([kept, expired, lost, done]) == [lost, done]
+    assert ledger.beat([kept, expired, lost, done]).lost == [lost, done]
     cancel(engine, "costless")
-    assert ledger.beat([kept, expired, lost, done]) == [kept, expired, lost, done]
+    assert ledger.beat([kept, expired, lost, done]).lost == [kept, expired, lost, done]
 
 
 def test_a_failure_is_told_to_the_system_and_fails_the_question_that_does_not_catch_it(

@@ -59,10 +59,10 @@ def test_a_step_that_is_claimed_again_while_its_first_result_is_being_recorded_i
     (message,) = begin(engine)
     with engine.begin() as holding:
         holding.execute(select(questions.c.id).with_for_update(key_share=True))
-        with station.claimed(message) as claim:
-            station.commit(completed(claim))
+        with station.claimed(message) as held:
+            station.commit(completed(held and held.claim))
         with station.claimed(lose(engine, message)) as again:
-            station.commit(completed(again))
+            station.commit(completed(again and again.claim))
     eventually(lambda: recorded() == [(1, "expired"), (2, "finished")], "the second result is recorded")
     station.close()
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -97,9 +97,9 @@ def test_who_brings_more_than_the_database_keeps_up_with_waits(engine: Engine, s
 def test_a_step_that_was_claimed_ahead_is_claimed_once(engine: Engine, station: Station) -> None:
     (message,) = begin(engine)
     assert station.claim_ahead(message).result(timeout=30) is not None
-    with station.claimed(message) as claim:
-        assert claim is not None
-        assert claim.step_id == message.step_id
+    with station.claimed(message) as held:
+        assert held is not None
+        assert held.claim.step_id == message.step_id
         assert claimed_steps(engine) == [("running", 1, 1)]
     with station.claimed(message) as again:
         assert again is None
@@ -119,8 +119,8 @@ def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_a_trace(
     begun, left, forgone = begin(engine, 3)
     for message in (begun, left, forgone):
         station.claim_ahead(message).result(timeout=30)
-    with station.claimed(begun) as claim:
-        station.commit(completed(claim))
+    with station.claimed(begun) as held:
+        station.commit(completed(held and held.claim))
     station.forgo([forgone, begun])
     assert claimed_steps(engine)[1:3] == [("running", 1, 1), ("ready", 0, 0)]
     station.close()

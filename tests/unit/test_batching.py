@@ -15,6 +15,10 @@ Done = TypeVar("Done")
 SECONDS = 30
 
 
+class Panic(BaseException):
+    """As libraries in Rust raise it: no `Exception`."""
+
+
 class Gate:
     """Work that waits, batch by batch, until it is let through; it keeps every batch that it was handed."""
 
@@ -131,6 +135,19 @@ def test_the_very_error_of_a_lone_item_is_raised() -> None:
     with pytest.raises(KeyError) as raised:
         Batcher("the very error", work).do("a")
     assert raised.value is error
+
+
+@pytest.mark.parametrize("kind", [Panic, SystemExit, KeyboardInterrupt])
+def test_after_a_panic_the_batcher_goes_on(kind: type[BaseException], eventually: Eventually) -> None:
+    def work(items: Sequence[str]) -> Sequence[str]:
+        if "b" in items:
+            raise kind("the library is at fault")
+        return items
+
+    batcher = Batcher("panicking", work)
+    with pytest.raises(kind):
+        batcher.do("b")
+    assert aside(batcher.do, "a").result(SECONDS) == "a"
 
 
 def test_many_threads_each_get_their_own_result() -> None:

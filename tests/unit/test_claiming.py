@@ -11,7 +11,7 @@ from celery.concurrency.prefork import TaskPool as Processes
 from celery.concurrency.thread import TaskPool as Threads
 
 from models.advancing import Dispatch
-from models.ledger import Claim
+from tasks.held import Held
 from workers.claiming import ClaimAhead
 
 
@@ -20,9 +20,9 @@ class Claiming:
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
-        self.asked: dict[Dispatch, Future[Claim | None]] = {}
+        self.asked: dict[Dispatch, Future[Held | None]] = {}
 
-    def claim_ahead(self, message: Dispatch) -> Future[Claim | None]:
+    def claim_ahead(self, message: Dispatch) -> Future[Held | None]:
         self.asked[message] = Future()
         return self.asked[message]
 

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from cotrail.errors import TransientStepError
 from cotrail.retrieval.elasticsearch.combining import Combiner
 from tests.conftest import Eventually
 
@@ -65,6 +66,16 @@ def test_what_the_work_raises_is_everybodys_and_ends_nothing(eventually: Eventua
         with pytest.raises(LookupError, match="worst"):
             other.result()
     assert combiner.do("d") == "D"
+
+
+def test_where_fewer_answers_come_than_were_asked_for_nobody_waits_for_ever(eventually: Eventually) -> None:
+    held = Held()
+    combiner = Combiner[str, str](lambda items: held.work(items)[:1])
+    first, *others = crowd(held, combiner, ["a", "b", "c"], eventually)
+    assert first.result() == "A"
+    for other in others:
+        with pytest.raises(TransientStepError, match="2 were asked for at once, and 1 answers came"):
+            other.result()
 
 
 def test_a_thread_alone_waits_for_nobody() -> None:

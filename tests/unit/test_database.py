@@ -1,13 +1,14 @@
+import logging
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import errors
 from pydantic import SecretStr
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from models.database import unanswered
+from models.database import refused, unanswered
 from tasks.settings import Settings
 from tasks.station import Station
 
@@ -25,7 +26,16 @@ AWAY = [
     errors.ReadOnlySqlTransaction(),
     errors.IdleInTransactionSessionTimeout(),
 ]
-WRONG = [errors.UniqueViolation(), errors.UndefinedTable(), errors.InsufficientPrivilege(), errors.SyntaxError()]
+WRONG = [errors.UndefinedTable(), errors.InsufficientPrivilege(), errors.SyntaxError(), errors.QueryCanceled()]
+REFUSED = [
+    errors.ProgramLimitExceeded(),
+    errors.StatementTooComplex(),
+    errors.NumericValueOutOfRange(),
+    errors.UntranslatableCharacter(),
+    errors.NotNullViolation(),
+    errors.UniqueViolation(),
+    psycopg.DataError("no NUL"),
+]
 
 
 def wrapped(error: psycopg.Error) -> Exception:
@@ -45,6 +55,26 @@ def test_a_statement_that_is_wrong_is_not_tried_again(error: psycopg.Error) -> N
     assert not unanswered(wrapped(error))
 
 
+@pytest.mark.parametrize("error", REFUSED, ids=lambda error: type(error).__name__)
+def test_a_value_that_the_database_takes_at_no_time_is_no_outage(error: psycopg.Error) -> None:
+    assert not unanswered(error)
+    assert not unanswered(wrapped(error))
+    assert refused(error)
+    assert refused(wrapped(error))
+
+
+@pytest.mark.parametrize("error", [*AWAY, *WRONG], ids=lambda error: type(error).__name__)
+def test_what_is_the_databases_own_doing_is_not_put_down_to_a_value(error: psycopg.Error) -> None:
+    assert not refused(wrapped(error))
+
+
+def test_what_can_not_even_be_written_down_for_the_database_is_refused() -> None:
+    surrogate = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+    assert refused(StatementError("binding", "INSERT", {}, surrogate))
+    assert refused(OverflowError("too large"))
+    assert not refused(KeyError("a mistake of ours"))
+
+
 def test_a_connection_that_was_lost_is_an_answer_that_did_not_come() -> None:
     lost = DBAPIError.instance("SELECT 1", {}, psycopg.DatabaseError(), psycopg.Error, connection_invalidated=True)
     assert unanswered(lost)
@@ -53,7 +83,9 @@ def test_a_connection_that_was_lost_is_an_answer_that_did_not_come() -> None:
     assert not unanswered(ValueError())
 
 
-def test_a_worker_does_its_work_again_until_the_database_is_there(tmp_path: Path) -> None:
+def test_a_worker_does_its_work_again_until_the_database_is_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     here = Station(Settings(home=tmp_path, database_url=SecretStr("postgresql://nowhere/none")))
     met = [wrapped(errors.DiskFull()), wrapped(errors.AdminShutdown()), wrapped(errors.CannotConnectNow())]
 
@@ -65,7 +97,12 @@ def test_a_worker_does_its_work_again_until_the_database_is_there(tmp_path: Path
     def refused() -> None:
         raise wrapped(errors.UniqueViolation())
 
-    assert here.insist(work) == "done"
+    with caplog.at_level(logging.WARNING):
+        assert here.insist(work) == "done"
+    assert [record.getMessage() for record in caplog.records] == [
+        "the database doesn't answer, try 1: CannotConnectNow",
+        "the database doesn't answer, try 2: AdminShutdown",
+    ]
     with pytest.raises(DBAPIError):
         here.insist(refused)
     here.stop()

@@ -17,6 +17,10 @@ from cotrail.generation.transformers.scheduler import Scheduler
 DEADLINE = 30.0
 
 
+class Panic(BaseException):
+    """As libraries in Rust raise it: no `Exception`."""
+
+
 class Waiting:
     """A request as far as a scheduler sees it."""
 
@@ -26,7 +30,7 @@ class Waiting:
         self.future: Future[None] = Future()
         self.cancelled = False
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         self.future.set_exception(error)
 
 
@@ -38,7 +42,7 @@ class ByHand:
         self.admitted: list[list[str]] = []
         self.steps = Semaphore(0)
         self.began = Event()
-        self.broken: Exception | None = None
+        self.broken: BaseException | None = None
         self.unending = False
         self._room = room
         self._memory = memory
@@ -141,7 +145,7 @@ def test_what_does_not_fit_memory_together_is_tried_apart(scheduled: Make) -> No
 def test_an_error_fails_those_concerned_and_no_later_request(scheduled: Make) -> None:
     engine = ByHand()
     scheduler = scheduled(engine)
-    for error in (ValueError("odd"), StepError("hopeless")):
+    for error in (ValueError("odd"), StepError("hopeless"), Panic("the tokenizer is at fault"), SystemExit(1)):
         requests = [Waiting("a"), Waiting("b")]
         engine.began.clear()
         submit(scheduler, requests[0])
@@ -151,7 +155,7 @@ def test_an_error_fails_those_concerned_and_no_later_request(scheduled: Make) ->
         outcome(requests[0])  # raised by the step
         submit(scheduler, requests[1])  # by the admission
         kinds = {type(outcome(request)) for request in requests}
-        assert kinds == {TransientStepError if isinstance(error, ValueError) else StepError}
+        assert kinds == {StepError if isinstance(error, StepError) else TransientStepError}
         engine.broken = None
     last = Waiting("last")
     submit(scheduler, last)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from cotrail.errors import TransientStepError
 from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Interrupted
 
@@ -44,7 +45,7 @@ class Bridge:
         """What the coroutine returns or raises; Interrupted where it was cut off, alone or with all others."""
         if self._interrupted.is_set():
             raise Interrupted
-        future = asyncio.run_coroutine_threadsafe(work(), self._serving.loop)
+        future = asyncio.run_coroutine_threadsafe(_contained(work()), self._serving.loop)
         self._running.add(future)
         if self._interrupted.is_set():  # perhaps since the others were cut off
             future.cancel()
@@ -67,6 +68,14 @@ class Bridge:
         """Ends the thread, without waiting for it."""
         self.interrupt()
         self._serving.loop.call_soon_threadsafe(self._serving.ended.set)
+
+
+async def _contained(work: Coroutine[Any, Any, Done]) -> Done:
+    """The same, without what would end the loop, and so all that is under way in it."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise TransientStepError(f"a request gave up: {error!r}; the step is tried again") from error
 
 
 async def _serve(resource: Closable, started: Future[_Loop]) -> None:

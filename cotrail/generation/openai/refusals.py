@@ -88,7 +88,7 @@ def seconds_to_wait(value: str | None) -> float | None:
 def _seconds_until(date: str) -> float | None:
     try:
         when = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
 

@@ -67,9 +67,12 @@ class Scheduler:
 
     def _work(self) -> None:
         while not self._interrupted:
-            self._cut_off()
-            self._admit(self._take())
-            self._step()
+            try:
+                self._cut_off()
+                self._admit(self._take())
+                self._step()
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the thread goes on: everybody waits for it
+                self._start_over(error)
         self._engine.cancel()
         self._give_up(Interrupted())
         for request in self._waiting:
@@ -104,25 +107,26 @@ class Scheduler:
         try:
             for request in halving(self._engine.admit, requests):
                 request.fail(no_room())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on
+        except BaseException as error:  # noqa: BLE001 - a panic of the tokenizer, for one: others go on
             _fail(requests, error)
         self._admitted = [request for request in [*self._admitted, *requests] if not request.future.done()]
 
     def _step(self) -> None:
         if self._interrupted or not self._engine.busy:
             return
-        try:
-            self._engine.step()
-        except Exception as error:  # noqa: BLE001 - as above
-            self._engine.cancel()
-            self._give_up(error)
+        self._engine.step()
 
-    def _give_up(self, error: Exception) -> None:
+    def _start_over(self, error: BaseException) -> None:
+        """Ends what is under way, which the engine may have left half done."""
+        self._engine.cancel()
+        self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
         _fail(self._admitted, error)
         self._admitted = []
 
 
-def _fail(requests: list[Request], error: Exception) -> None:
+def _fail(requests: list[Request], error: BaseException) -> None:
     known = isinstance(error, (CotrailError, Interrupted))
     reason = error if known else TransientStepError(f"transformers gave up: {error!r}; the step is tried again")
     for request in requests:

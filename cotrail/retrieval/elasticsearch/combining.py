@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from cotrail.errors import TransientStepError
+
 Item = TypeVar("Item")
 Done = TypeVar("Done")
 
@@ -37,6 +39,8 @@ class Combiner(Generic[Item, Done]):
             batch, self._waiting = self._waiting, []
         try:
             results = self._work([item for item, _ in batch])
+            if len(results) != len(batch):
+                raise TransientStepError(f"{len(batch)} were asked for at once, and {len(results)} answers came")
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the items in
             for _, future in batch:
                 future.set_exception(error)

@@ -28,6 +28,7 @@ from models import admission, control, submission, upkeep
 from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
 from tasks import routing, station, step
+from tasks.held import Held
 from tasks.station import Station
 
 
@@ -186,7 +187,7 @@ def _in_steps(at: At) -> None:
     perform, take, search = step.perform, stream.Stream.take, tantivy.TantivyRetriever.search
     claim_ahead = Station.claim_ahead
 
-    def claiming(self: Station, message: Dispatch) -> Future[Claim | None]:
+    def claiming(self: Station, message: Dispatch) -> Future[Held | None]:
         at(Point.TAKEN, [message.step_id])
         return claim_ahead(self, message)
 

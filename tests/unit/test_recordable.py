@@ -1,0 +1,69 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.errors import UnrecordableError
+from cotrail.paragraphs import Hit, Paragraph
+from cotrail.recordable import MOST_CHARACTERS, MOST_TOKENS, characters, check_recordable
+
+
+def found(text: str, score: float = 1.0, count: int = 1) -> Retrieved:
+    paragraph = Paragraph(id="p", title="T", text=text)
+    return Retrieved(hits=tuple(Hit(paragraph=paragraph, rank=rank + 1, score=score) for rank in range(count)))
+
+
+def written(text: str = "a", prompt: int = 1, cached: int = 0, generated: int = 1) -> Generated:
+    return Generated(
+        text=text,
+        raw=text,
+        demonstrations=0,
+        paragraphs=0,
+        prompt_digest="",
+        prompt_tokens=prompt,
+        cached_prompt_tokens=cached,
+        generated_tokens=generated,
+    )
+
+
+@given(st.text(), st.floats(allow_nan=False, allow_infinity=False), st.integers(0, MOST_TOKENS))
+def test_whatever_is_finite_and_small_can_be_recorded(text: str, number: float, tokens: int) -> None:
+    check_recordable(found(text, number))
+    check_recordable(written(text, prompt=tokens, cached=tokens, generated=tokens))
+    check_recordable(Embedded(similarities=((number,), (number,))))
+    check_recordable(Entailed(entailment=number, neutral=number, contradiction=number))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [found("x" * (MOST_CHARACTERS // 4), count=4), written("x" * MOST_CHARACTERS)],
+    ids=["search", "generation"],
+)
+def test_what_holds_too_much_text_is_refused_with_how_much_it_is(result: Result) -> None:
+    with pytest.raises(UnrecordableError, match=f"holds {characters(result):,} characters, and at most 2,000,000"):
+        check_recordable(result)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
+    for result in (
+        found("a", number),
+        Embedded(similarities=((0.5, number),)),
+        Entailed(entailment=0.5, neutral=number, contradiction=0.5),
+    ):
+        with pytest.raises(UnrecordableError, match="isn't finite"):
+            check_recordable(result)
+
+
+@pytest.mark.parametrize("tokens", [-1, 2**63, 10**19, 10**40])
+def test_token_counts_that_no_column_holds_are_refused_with_what_was_counted(tokens: int) -> None:
+    with pytest.raises(UnrecordableError, match=str(tokens)):
+        check_recordable(written(generated=tokens))
+    with pytest.raises(UnrecordableError, match=str(tokens)):
+        check_recordable(written(prompt=tokens))
+
+
+def test_a_failure_counts_by_its_message() -> None:
+    assert characters(Failure(type="StepError", message="four")) == 4

@@ -88,7 +88,8 @@ class Station:
         self.outages = Outages()
         self.failing = Failing(self.ledger, self.outages, self.insist, settings.max_attempts)
         self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.generator)
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heartbeat.start()
 
     def claim_ahead(self, message: Dispatch) -> Future[Held | None]:
         """Has a message's step claimed before it is to be executed; the future tells when `claimed` needn't wait."""
@@ -215,6 +216,8 @@ class Station:
         self._generators.clear()
         self.evidence.close()
         self.forgo(list(self._ahead))
+        if self.stopping.is_set():
+            self._heartbeat.join(self.settings.heartbeat_seconds)
 
     def _claim(self, messages: Sequence[Dispatch]) -> list[Held | None]:
         in_doubt = False

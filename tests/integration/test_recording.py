@@ -1,5 +1,6 @@
 """Whatever a step results in, its end is recorded and nobody else's work is held up."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from cotrail.actions import Generated, Retrieved
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.recordable import MOST_CHARACTERS
+from models.advancing import Dispatch
 from models.ledger import Claim, Completion, Ledger
 from models.tables import attempts, paragraph_sets, questions, steps
 from tests.integration.conftest import Query
@@ -70,7 +72,7 @@ def test_a_count_that_no_column_holds_is_recorded_as_a_failure(engine: Engine, q
 
 def test_four_paragraphs_as_large_as_a_result_may_be_are_stored(engine: Engine, query: Query) -> None:
     ledger = Ledger(engine, "w", LEASE)
-    large = [paragraph(f"{number}" * (MOST_CHARACTERS // 5)) for number in range(4)]
+    large = [paragraph(f"{number}" * (MOST_CHARACTERS // 5), title=f"{number}") for number in range(4)]
     (claim,) = claimed(engine, ledger)
     [messages] = ledger.commit([Completion(claim=claim, outcome=hits(*large), milliseconds=1.0)])
     assert len(messages) == 1
@@ -83,7 +85,12 @@ def test_what_is_too_much_for_one_transaction_is_written_in_several(
     ledger = Ledger(engine, "w", LEASE)
     portions: list[int] = []
     commit = ledger._commit_portion
-    monkeypatch.setattr(ledger, "_commit_portion", lambda portion: portions.append(len(portion)) or commit(portion))
+
+    def counted(portion: Sequence[Completion]) -> list[list[Dispatch]]:
+        portions.append(len(portion))
+        return commit(portion)
+
+    monkeypatch.setattr(ledger, "_commit_portion", counted)
     monkeypatch.setattr("models.ledger.MOST_WRITTEN", MOST_CHARACTERS)
     large = [hits(paragraph(f"{number}" * (MOST_CHARACTERS * 2 // 5))) for number in range(5)]
     claims = claimed(engine, ledger, 5)

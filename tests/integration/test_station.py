@@ -60,9 +60,9 @@ def test_a_step_that_is_claimed_again_while_its_first_result_is_being_recorded_i
     with engine.begin() as holding:
         holding.execute(select(questions.c.id).with_for_update(key_share=True))
         with station.claimed(message) as held:
-            station.commit(completed(held and held.claim))
+            station.commit(completed(held.claim if held else None))
         with station.claimed(lose(engine, message)) as again:
-            station.commit(completed(again and again.claim))
+            station.commit(completed(again.claim if again else None))
     eventually(lambda: recorded() == [(1, "expired"), (2, "finished")], "the second result is recorded")
     station.close()
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -120,7 +120,7 @@ def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_a_trace(
     for message in (begun, left, forgone):
         station.claim_ahead(message).result(timeout=30)
     with station.claimed(begun) as held:
-        station.commit(completed(held and held.claim))
+        station.commit(completed(held.claim if held else None))
     station.forgo([forgone, begun])
     assert claimed_steps(engine)[1:3] == [("running", 1, 1), ("ready", 0, 0)]
     station.close()

@@ -127,8 +127,11 @@ class Scheduler:
 
 
 def _fail(requests: list[Request], error: BaseException) -> None:
-    known = isinstance(error, (CotrailError, Interrupted))
-    reason = error if known else TransientStepError(f"transformers gave up: {error!r}; the step is tried again")
+    reason = (
+        error
+        if isinstance(error, CotrailError | Interrupted)
+        else TransientStepError(f"transformers gave up: {error!r}; the step is tried again")
+    )
     for request in requests:
         if not request.future.done():
             request.fail(reason)

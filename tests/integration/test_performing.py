@@ -1,0 +1,168 @@
+"""One step in a worker whose engines panic, hang or come too late, on a real store."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+from pydantic import SecretStr
+from sqlalchemy import Engine, func, select, update
+
+from cotrail.actions import Result, Retrieved
+from cotrail.paragraphs import Hit, Paragraph
+from models.ledger import Claim
+from models.tables import attempts, questions, steps
+from models.upkeep import expire_leases
+from tasks.settings import Settings
+from tasks.station import Station
+from tasks.step import perform
+from tests.conftest import Eventually
+from tests.integration.conftest import Query
+from tests.integration.stepping import begin, executed
+
+pytestmark = pytest.mark.usefixtures("verified")
+
+FOUND = Retrieved(hits=(Hit(paragraph=Paragraph(id="p", title="T", text="found"), rank=1, score=1.0),))
+
+
+class Panic(BaseException):
+    """As libraries in Rust raise it: no `Exception`."""
+
+
+@pytest.fixture
+def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Station]:
+    """The process's station; it sends nothing, and its searches may take no time at all."""
+    monkeypatch.setattr("tasks.station.send", len)
+    own = {"database_url": SecretStr(database), "heartbeat_seconds": 0.02, "deadlines": {"retrieve": 0.05}}
+    station = Station(servers.model_copy(update=own))
+    monkeypatch.setattr("tasks.step.station", lambda: station)
+    yield station
+    station.stop()
+    station.close()
+    station.ledger.engine.dispose()
+
+
+def search(_: Station, claim: Claim) -> Result:
+    result = executed(claim)
+    assert isinstance(result, Retrieved)
+    return result
+
+
+@pytest.mark.parametrize("kind", [Panic, SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, RecursionError])
+def test_whatever_an_engine_raises_its_thread_goes_on_and_the_step_is_tried_again(
+    engine: Engine, here: Station, query: Query, kind: type[BaseException], eventually: Eventually
+) -> None:
+    def panicking(_: Station, claim: Claim) -> Result:
+        raise kind("the library is at fault")
+
+    first, second = begin(engine, 2)
+    done = threading.Event()
+
+    def thread() -> None:
+        perform(first, panicking)
+        perform(second, search)
+        done.set()
+
+    threading.Thread(target=thread, daemon=True).start()
+    assert done.wait(30)
+    failed = {"outcome": "retried", "type": kind.__name__, "message": "the library is at fault"}
+    columns = attempts.c.outcome, attempts.c.error["type"].astext, attempts.c.error["message"].astext
+    told = select(*(column.label(name) for column, name in zip(columns, failed, strict=True)))
+    assert query(told.where(attempts.c.step_id == first.step_id)) == [failed]
+    is_second = steps.c.id == second.step_id
+    eventually(
+        lambda: query(select(steps.c.state).where(is_second)) == [{"state": "finished"}], "the other is recorded"
+    )
+
+
+def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Station) -> None:
+    def panicking(_: Station, claim: Claim) -> Result:
+        raise Panic
+
+    here._retrievers["costless"] = object()  # type: ignore[assignment]
+    here._retrievers["other"] = object()  # type: ignore[assignment]
+    (message,) = begin(engine, corpus="costless")
+    perform(message, panicking)
+    assert list(here._retrievers) == ["other"]
+
+
+def test_an_execution_that_takes_too_long_is_recorded_and_given_to_others_and_its_result_is_dropped(
+    engine: Engine, here: Station, query: Query, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.station.STUCK_SECONDS", 0.0)
+    wakes = threading.Event()
+
+    def hanging(_: Station, claim: Claim) -> Result:
+        assert wakes.wait(60)
+        return FOUND
+
+    (message,) = begin(engine)
+    thread = threading.Thread(target=perform, args=(message, hanging), daemon=True)
+    thread.start()
+    retried = select(attempts.c.outcome, attempts.c.error["type"].astext.label("type"))
+    expected = [{"outcome": "retried", "type": "OverdueError"}]
+    eventually(lambda: query(retried) == expected, "the execution is given up")
+    assert query(select(steps.c.state, steps.c.lease_until)) == [{"state": "ready", "lease_until": None}]
+    eventually(here.problem, "the thread counts as stuck")
+    assert here.problem() == f"1 of its threads don't come back from their steps: {message.step_id}"
+    wakes.set()
+    thread.join(30)
+    assert here.problem() is None
+    here.close()
+    assert query(select(steps.c.state)) == [{"state": "ready"}]
+    assert query(retried) == expected
+    perform(replace(message, epoch=1), search)
+    eventually(lambda: query(select(steps.c.state).where(steps.c.id == message.step_id)) == [{"state": "finished"}])
+
+
+def test_an_execution_that_takes_too_long_again_and_again_fails_its_step(
+    engine: Engine, here: Station, query: Query, eventually: Eventually
+) -> None:
+    wakes = threading.Event()
+
+    def hanging(_: Station, claim: Claim) -> Result:
+        assert wakes.wait(60)
+        return FOUND
+
+    (message,) = begin(engine)
+    for epoch in range(here.settings.max_attempts):
+        threading.Thread(target=perform, args=(replace(message, epoch=epoch), hanging), daemon=True).start()
+        ended = select(attempts.c.outcome).where(attempts.c.outcome.is_not(None))
+        eventually(lambda ended=ended, epoch=epoch: len(query(ended)) == epoch + 1, "the execution is given up")
+    wakes.set()
+    failure = select(steps.c.state, steps.c.failure["type"].astext.label("type"))
+    assert query(failure) == [{"state": "failed", "type": "OverdueError"}]
+    assert query(select(questions.c.status)) == [{"status": "failed"}]
+
+
+def test_the_leases_of_steps_that_wait_for_a_thread_are_renewed(
+    engine: Engine, here: Station, query: Query, eventually: Eventually
+) -> None:
+    (message,) = begin(engine)
+    assert here.claim_ahead(message).result(30) is not None
+    ((first,),) = (row.values() for row in query(select(steps.c.lease_until)))
+    eventually(lambda: query(select(steps.c.id).where(steps.c.lease_until > first)), "its lease is renewed")
+
+
+def test_a_step_whose_lease_ran_out_while_it_waited_is_not_begun(engine: Engine, here: Station, query: Query) -> None:
+    here.stopping.set()  # no sign of life is given
+    (message,) = begin(engine)
+    held = here.claim_ahead(message).result(30)
+    assert held is not None
+    with engine.begin() as connection:
+        connection.execute(update(steps).values(lease_until=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 1)))
+        assert expire_leases(connection) == [message.step_id]
+    held.renewed -= here.settings.lease_seconds
+    with here.claimed(message) as begun:
+        assert begun is None
+    assert query(select(steps.c.state)) == [{"state": "ready"}]
+
+
+def test_a_step_whose_lease_was_not_known_to_be_good_is_begun_where_it_is(engine: Engine, here: Station) -> None:
+    here.stopping.set()
+    (message,) = begin(engine)
+    held = here.claim_ahead(message).result(30)
+    assert held is not None
+    held.renewed -= here.settings.lease_seconds
+    with here.claimed(message) as begun:
+        assert begun is held

@@ -6,6 +6,7 @@
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from cotrail.actions import ACTIONS, Failure
+from cotrail.errors import InputError
 from models.admission import admit
 from models.advancing import Dispatch
-from models.database import NOTICED, connect, unanswered
+from models.database import NOTICED, connect, set_session, unanswered
 from models.ledger import Ledger
 from models.submission import WAKE
 from models.upkeep import (
@@ -70,6 +72,7 @@ class Maintenance:
         """Sweeps until told to stop; a database that doesn't answer is waited for."""
         while not self.stopping.is_set():
             try:
+                self.engine.connect().close()
                 with self._listening() as connection:
                     self._judge_after(self.settings.lease_seconds - _seconds_up(connection))
                     announce("maintenance")
@@ -118,6 +121,7 @@ class Maintenance:
     def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
         url = make_url(self.settings.database).set(drivername="postgresql").update_query_dict(NOTICED)
         connection = psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+        set_session(connection)
         connection.execute(f"LISTEN {WAKE}")
         return connection
 
@@ -196,7 +200,10 @@ def main() -> None:
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)
-    maintenance.run()
+    try:
+        maintenance.run()
+    except InputError as error:
+        sys.exit(f"maintenance can't work here: {error}")
 
 
 if __name__ == "__main__":

@@ -124,7 +124,11 @@ class Questions:
                 self.findings.append(Finding(table="steps", what="added", step=step, detail=detail))
 
     def _instead(self, finding: Finding, said: Finding) -> None:
-        self.findings[self.findings.index(finding)] = said
+        """Says what is known better; of a row that lost several others, that may be more than one thing."""
+        if finding in self.findings:
+            self.findings[self.findings.index(finding)] = said
+        else:
+            self.findings.append(said)
 
     def _belonged(self, rows: StepRows, question: Row) -> bool:
         step = {**rows.step, "question_id": question["id"]}

@@ -31,12 +31,13 @@ from cotrail.replay import Outcome
 from models.admission import admit
 from models.advancing import Dispatch
 from models.audit import read_progress
+from models.closing import close_run, runs_to_close
 from models.database import connect, migrate
 from models.ledger import Completion, Ledger
 from models.submission import submit
 from models.tables import Base
 from models.traces import read_question
-from models.upkeep import close_runs, expire_leases, take_lost, take_unsent
+from models.upkeep import expire_leases, take_lost, take_unsent
 
 RUN_STEPS, QUESTION_STEPS = 10_000, 8
 """Steps of a made-up run and of a question."""
@@ -223,11 +224,14 @@ class Timed:
         """What maintenance does each time; returns what is to be sent."""
         with self.engine.begin() as connection:
             expire_leases(connection)
-            close_runs(connection)
+            ended = runs_to_close(connection)
             due = [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]
             for kind in ACTIONS:
                 due += take_lost(connection, kind, 0, PATIENCE_SECONDS)
-            return due + admit(connection)
+            due += admit(connection)
+        for run_id in ended:
+            close_run(self.engine, run_id)
+        return due
 
     def _time(self, name: str, call: Callable[..., Returned], *arguments: Any) -> Returned:
         began = time.perf_counter()

@@ -23,8 +23,8 @@ from models.audit import resolve_run
 from models.traces import find_question, find_step, rebuild_prompt
 from models.trail import read_trail
 
-DEPARTED = 1
-"""The exit code where something isn't as it was recorded."""
+DEPARTED, UNSEALED = 1, 5
+"""The exit codes where something isn't as it was recorded, and where nothing is wrong but not all of it is sealed."""
 
 SHOWN = 20
 """How many findings are printed; `--json` has all."""
@@ -55,8 +55,11 @@ def verify(
 ) -> None:
     """Compute all digests of a run again, and name what was changed, removed, added or reordered.
 
-    Needs no model, no index and no worker; for a bundle no database either. The exit code is 1 where something is
-    wrong.
+    Needs no model, no index and no worker; for a bundle no database either.
+
+    **Exit codes**: 0 all of it is sealed and as it was recorded · 1 something isn't, or can't be read · 5 nothing is
+    wrong, but questions haven't ended or the run isn't closed yet, so that nothing seals these rows · 3 the database
+    doesn't answer
     """
     with _progress() as progress:
         if _is_file(what):
@@ -73,6 +76,8 @@ def verify(
         _show(console(), found)
     if found.findings:
         raise typer.Exit(DEPARTED)
+    if not found.closed:
+        raise typer.Exit(UNSEALED)
 
 
 @audit.command()
@@ -182,11 +187,19 @@ def _show(screen: Console, found: Verification) -> None:
             screen.print(f"  {finding}", soft_wrap=True)
         if len(found.findings) > SHOWN:
             screen.print(f"  … and {len(found.findings) - SHOWN:,} more; --json has all", style="dim")
-    else:
+    elif found.closed:
         screen.print("All of it is as it was recorded.", style="green")
-    if found.open_questions:
-        waiting = f"{count(found.open_questions, 'question')} and {count(found.open_steps, 'step')}"
-        screen.print(f"Not sealed yet, as they haven't ended: {waiting}.", soft_wrap=True)
+    else:
+        screen.print("What is sealed is as it was recorded.", style="green")
+    if found.open_questions or not (found.closed or found.findings):
+        screen.print(f"NOT ALL OF IT IS SEALED: {_unsealed(found)}", style="bold yellow", soft_wrap=True)
     if found.digest is not None:
-        closed = "" if found.closed else " (the store doesn't have it yet: not closed)"
-        screen.print(f"digest {found.digest}{closed}", soft_wrap=True)
+        screen.print(f"digest {found.digest}{'' if found.closed else ' (computed: no record has it)'}", soft_wrap=True)
+
+
+def _unsealed(found: Verification) -> str:
+    """What nothing shows changes of."""
+    if not found.open_questions:
+        return "the run isn't closed; nothing shows whether its digest was removed, or questions from its end."
+    open_ones = f"{count(found.open_questions, 'question')} and {count(found.open_steps, 'step')} haven't ended"
+    return f"{open_ones}, and nothing shows whether these rows were changed."

@@ -48,7 +48,8 @@ EPILOG = """
 `cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
 
 **Exit codes**: 0 done · 1 something else went wrong · 2 what was handed in can't be used · 3 a server doesn't answer ·
-4 a run that was waited for ended with failed, blocked or cancelled questions · 130 interrupted
+4 a run that was waited for ended with failed, blocked or cancelled questions · 5 nothing is wrong with a run's record,
+but not all of it is sealed yet · 130 interrupted
 """
 
 app = typer.Typer(

@@ -41,7 +41,7 @@ from models.histories import RECORD, read_records
 from models.paragraphs import Paragraphs
 from models.rows import Rows, recordset
 from models.runs import RunPlan, Runs
-from models.seals import step_digest
+from models.seals import amending, step_digest
 from models.submission import Submission, record_questions, record_run
 from models.tables import (
     RunState,
@@ -99,10 +99,11 @@ _taken_over: dict[str, ColumnElement[Any]] = {
     "run_id": bindparam("run", type_=Text),
     "question_id": _pairs.c.question,
     "adopted_from": func.coalesce(_old.c.adopted_from, _old.c.id),
-    "state": literal(StepState.READY),
+    "state": _old.c.state,
     "epoch": literal(1),
     "worker": func.coalesce(case((_old.c.worker == GIVEN, GIVEN)), _pairs.c.worker),
     "started_at": func.now(),
+    "finished_at": func.now(),
 }
 _COPY_STEPS = (
     insert(steps)
@@ -117,11 +118,7 @@ _COPY_STEPS = (
 """Steps that are to be sealed; `previous` still says which of them were yielded together."""
 
 _heads = recordset(steps.c.id, steps.c.previous)
-_sealed: dict[str, Any] = {
-    "previous": _heads.c.previous,
-    "state": case((steps.c.failure.is_(None), StepState.FINISHED), else_=StepState.FAILED),
-    "finished_at": func.now(),
-}
+_sealed: dict[str, Any] = {"previous": _heads.c.previous}
 _SEAL = (
     update(steps)
     .where(steps.c.id == _heads.c.id)
@@ -294,6 +291,7 @@ def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping
 
 def _seal(connection: Connection, copied: Sequence[Row[Any]], opened: Mapping[int, str]) -> None:
     """Chains the copied steps anew, one batch of each question at a time: those that were yielded together."""
+    amending(connection)
     batches: list[list[list[int]]] = []
     ordered = sorted(copied, key=attrgetter("question_id", "sequence"))
     for _, of_question in groupby(ordered, key=attrgetter("question_id")):

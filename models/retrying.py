@@ -46,7 +46,8 @@ _KEEP_FAILURES = (
     .where(attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch, steps.c.id == func.any(_ids))
     .values(error=steps.c.failure)
 )
-_EMPTY = dict.fromkeys(("failure", "finished_at", "milliseconds", "sent_at", "not_before", "digest"), null())
+_ENDED = ("failure", "finished_at", "milliseconds", "adopted_from", "digest")
+_EMPTY = dict.fromkeys((*_ENDED, "sent_at", "not_before"), null())
 _REOPEN_STEPS = update(steps).where(steps.c.id == func.any(_ids)).values(_EMPTY | {"state": StepState.READY})
 _OPEN: dict[str, Any] = {"status": QuestionStatus.OPEN, "reason": null(), "finished_at": null(), "digest": null()}
 _REOPEN_QUESTIONS = update(questions).where(questions.c.id == func.any(_ids)).values(_OPEN)

@@ -6,7 +6,21 @@ What they cover is in `cotrail.audit.digests`.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Text, cast, func, literal_column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    LargeBinary,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, TIME, TIMES
@@ -63,11 +77,29 @@ def run_opened() -> ColumnElement[str]:
     return _digest([plan.correlate(runs).scalar_subquery(), *texts(runs, RUN_OPENED)])
 
 
-def run_digest() -> ColumnElement[str]:
-    """The digest of a run whose questions have all ended, for statements over runs."""
-    digests = func.string_agg(questions.c.digest, aggregate_order_by(_EMPTY, questions.c.position))
-    query = select(_sha256(func.coalesce(digests, ""))).where(questions.c.run_id == runs.c.id)
-    return _digest([*texts(runs, RUN), query.correlate(runs).scalar_subquery()])
+def run_digest(run: ColumnElement[str]) -> ColumnElement[str]:
+    """The digest of the run with this id, whose questions have all ended, for statements over runs."""
+    return _digest([*texts(runs, RUN), _root(run)])
+
+
+def _root(run: ColumnElement[str]) -> ColumnElement[str]:
+    """The root of the tree over a run's questions (`cotrail.audit.tree`).
+
+    It is built level by level, each from the pairs of the one below, so that no value grows with the run.
+    """
+    place = func.row_number().over(order_by=(questions.c.position, questions.c.id)) - 1
+    leaf = _hash(literal(b"\0").concat(_utf8(func.coalesce(questions.c.digest, ""))))
+    leaves = select(literal(0).label("level"), place.label("place"), leaf.label("hash"))
+    tree = leaves.where(questions.c.run_id == run).cte("tree", recursive=True)
+    right = func.lead(tree.c.hash, type_=LargeBinary).over(order_by=tree.c.place).label("right")
+    pairs = select(tree, right).subquery("pairs")
+    node = _hash(literal(b"\1").concat(pairs.c.hash).concat(pairs.c.right))
+    joined = case((pairs.c.right.is_(None), pairs.c.hash), else_=node)
+    above = select(pairs.c.level + 1, pairs.c.place.bitwise_rshift(1), joined)
+    several = or_(pairs.c.place > 0, pairs.c.right.is_not(None))
+    tree = tree.union_all(above.where(pairs.c.place % 2 == 0, several))
+    root = select(tree.c.hash).order_by(tree.c.level.desc()).limit(1).scalar_subquery()
+    return func.encode(func.coalesce(root, _hash(literal(b""))), "hex")
 
 
 def _text(name: str, value: ColumnElement[Any]) -> ColumnElement[str]:
@@ -83,4 +115,12 @@ def _digest(parts: Iterable[ColumnElement[Any]]) -> ColumnElement[str]:
 
 
 def _sha256(content: ColumnElement[str]) -> ColumnElement[str]:
-    return func.encode(func.sha256(func.convert_to(content, "UTF8")), "hex")
+    return func.encode(_hash(_utf8(content)), "hex")
+
+
+def _hash(content: ColumnElement[Any]) -> ColumnElement[bytes]:
+    return func.sha256(content, type_=LargeBinary)
+
+
+def _utf8(content: ColumnElement[str]) -> ColumnElement[bytes]:
+    return func.convert_to(content, "UTF8", type_=LargeBinary)

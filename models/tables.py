@@ -121,6 +121,12 @@ def _one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({values})", name=column)
 
 
+def _ended_or_without(state: str, *columns: str) -> CheckConstraint:
+    """What hasn't ended is sealed by no digest; so it holds nothing that a reader might take for its end."""
+    unheld = " AND ".join(f"{column} IS NULL" for column in columns)
+    return CheckConstraint(f"{state} IN ('finished', 'failed', 'cancelled') OR ({unheld})", name="end")
+
+
 class Experiment(Base):
     """Runs that belong together; those that reuse steps do so among themselves."""
 
@@ -195,6 +201,7 @@ class Question(Base):
     __tablename__ = "questions"
     __table_args__ = (
         _one_of("status", QuestionStatus),
+        _ended_or_without("status", "answer", "sentences", "collected", "weighing", "digest"),
         Index("questions_run_id_key_key", "run_id", "key", unique=True),
         Index("questions_run_id_status_idx", "run_id", "status"),
     )
@@ -236,6 +243,18 @@ class Step(Base):
     __tablename__ = "steps"
     __table_args__ = (
         _one_of("state", StepState),
+        _ended_or_without(
+            "state",
+            "result",
+            "failure",
+            "finished_at",
+            "prompt_tokens",
+            "cached_prompt_tokens",
+            "generated_tokens",
+            "milliseconds",
+            "adopted_from",
+            "digest",
+        ),
         Index("steps_question_id_sequence_key", "question_id", "sequence", unique=True),
         Index("steps_run_id_idx", "run_id"),
         Index("steps_waiting_idx", "run_id", "id", postgresql_where=text("state = 'waiting'")),

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy.exc import NoResultFound
 
 from cotrail.actions import Embedded, Entailed, Failure, Generated, Read, Reason
+from cotrail.audit.contents import UNREADABLE
 from cotrail.encoding import action_of, digests_in
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.faithfulness.weighing import Weighing
@@ -113,7 +115,18 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
     InputError where there is no such step or it has no prompt; CotrailError where the store doesn't hold what the
     model saw.
     """
-    chosen = steps.c.question_id == find_question(connection, run_id, key)
+    question_id = find_question(connection, run_id, key)
+    try:
+        return _rendered(connection, question_id, key, sequence)
+    except (*UNREADABLE, NoResultFound) as error:
+        raise CotrailError(
+            f"the prompt of step {sequence} can't be rebuilt: what is recorded of it can't be read; "
+            f"`cotrail audit verify {run_id}` names what was changed"
+        ) from error
+
+
+def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
+    chosen = steps.c.question_id == question_id
     query = select(steps.c.kind, steps.c.request, steps.c.result).where(chosen, steps.c.sequence == sequence)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -158,7 +171,7 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
 
 
 def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
-    wanted = select(paragraphs).where(paragraphs.c.digest.in_(request.get("paragraphs", ())))
+    wanted = select(paragraphs).where(paragraphs.c.digest.in_(map(str, digests_in(request))))
     known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
     known_runs = Runs()
     action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))

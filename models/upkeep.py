@@ -1,6 +1,6 @@
 """What the maintenance process repairs and completes.
 
-Leases that ran out, steps that weren't sent or whose message was lost, runs whose last question has ended.
+Leases that ran out, and steps that weren't sent or whose message was lost.
 
 A step whose workers died several times may be what they died of, and whatever ran beside it died with them. Such
 suspects are sent one at a time: the culprit meets no other suspect again, so that they don't share its end.
@@ -12,9 +12,8 @@ from typing import Any
 from sqlalchemy import ARRAY, BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
 
 from models.advancing import Dispatch
-from models.seals import run_digest
 from models.statements import ACTIVE, after, since_failure
-from models.tables import AttemptOutcome, QuestionStatus, StepState, attempts, questions, runs, steps
+from models.tables import AttemptOutcome, StepState, attempts, steps
 
 SUSPECT = 2
 """After how many executions that ended without a sign of life a step is a suspect."""
@@ -92,23 +91,6 @@ _is_ready = and_(steps.c.kind == _kinds.c.kind, steps.c.state == StepState.READY
 _READY_KINDS = select(_kinds.c.kind).where(
     or_(exists().where(_is_ready, _unsent), exists().where(_is_ready, steps.c.sent_at.is_not(None)))
 )
-
-_CLOSE = (
-    update(runs)
-    .where(
-        runs.c.digest.is_(None),
-        ~exists().where(
-            questions.c.run_id == runs.c.id, questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED])
-        ),
-    )
-    .values(digest=run_digest())
-    .returning(runs.c.id)
-)
-
-
-def close_runs(connection: Connection) -> list[str]:
-    """Seals the runs whose questions have all ended; returns their ids."""
-    return list(connection.execute(_CLOSE).scalars())
 
 
 def cancelled_steps(connection: Connection, run_id: str) -> set[int]:

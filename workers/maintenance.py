@@ -27,7 +27,6 @@ from models.ledger import Ledger
 from models.submission import WAKE
 from models.upkeep import (
     cancelled_steps,
-    close_runs,
     exhausted,
     expire_leases,
     ready_kinds,
@@ -38,6 +37,7 @@ from models.upkeep import (
 from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
+from workers.closing import Closing
 from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
@@ -65,6 +65,7 @@ class Maintenance:
         self._admitting = Pace(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
+        self.closing = Closing(self.engine)
         self.retention = Retention(self.engine, settings.retention_days)
         self._judging_from = 0.0
 
@@ -90,9 +91,7 @@ class Maintenance:
         due += self._take()
         with self.engine.begin() as connection:
             due += take_suspect(connection)
-            closed = close_runs(connection)
-        for run_id in closed:
-            logger.info("all questions of %s have ended", run_id)
+        self.closing.go_on()
         return send(due) + self.admit()
 
     def admit(self) -> int:

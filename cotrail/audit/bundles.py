@@ -22,23 +22,35 @@ LEVEL = 9
 """Zstandard's; prompts repeat each other, which only a larger window sees."""
 
 
+LINE = 64 * 2**20
+"""How many bytes a line has at most."""
+
+SMALL, RATIO = 2**28, 1000
+"""How many bytes all lines have at most: as many as a small bundle may hold, or as often as many as the file has."""
+
+_BLOCK = 2**20
+
+
 def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) -> int:
     """Writes the records of a run as a bundle, and puts the file in place once it is whole; returns its lines.
 
-    version: that of cotrail. InputError where there is such a file already.
+    version: that of cotrail. InputError where there is such a file already; BundleError where `read_bundle` would
+    refuse it.
     """
     if path.exists():
         raise InputError(f"{path} is there already, and an audit trail is never overwritten; choose another --output")
     draft = path.with_name(f".{path.name}.draft")
-    hashed, count = hashlib.sha256(), 0
+    hashed, count, size = hashlib.sha256(), 0, 0
     try:
         with zstd.open(draft, "wb", level=LEVEL) as file:
             for record in bundled(records, run, version):
-                line = write_record(record)
+                line = _line(record)
                 hashed.update(line)
-                count += 1
+                count, size = count + 1, size + len(line)
                 file.write(line)
             file.write(write_record(end_of(count, hashed.hexdigest())))
+        if size > _allowed(draft):
+            raise BundleError(f"the record of {run} repeats itself so often that no bundle may hold it")
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -60,14 +72,61 @@ def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Recor
 def read_bundle(path: Path) -> Iterator[Record]:
     """The records of a bundle; BundleError where it isn't one, or was cut off."""
     try:
-        with zstd.open(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                record = read_record(line, number)
-                if record.table == "bundle" and record.row["format"] != FORMAT:
-                    raise BundleError(f"{path} is a bundle of the form {record.row['format']}: take a later cotrail")
-                yield record
+        for number, line in enumerate(_lines(path), start=1):
+            record = read_record(line, number)
+            if record.table == "bundle" and record.row["format"] != FORMAT:
+                raise BundleError(f"{path} is a bundle of another form than {FORMAT}: take a later cotrail")
+            yield record
     except (zstd.ZstdError, EOFError) as error:
         raise BundleError(f"{path} is damaged, cut off, or no bundle at all ({error})") from error
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of the file's one frame, one in memory at a time."""
+    line, number = bytearray(), 1
+    for block in _blocks(path):
+        start = 0
+        while end := block.find(b"\n", start) + 1:
+            yield bytes(line + block[start:end])
+            line.clear()
+            start, number = end, number + 1
+        line += block[start:]
+        if len(line) > LINE:
+            raise BundleError(
+                f"line {number} of {path} is longer than {LINE:,} bytes: `cotrail audit export` writes none"
+            )
+    if line:
+        yield bytes(line)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """What the file's one frame decompresses to."""
+    left = _allowed(path)
+    with path.open("rb") as file:
+        frame = zstd.ZstdDecompressor()
+        while not frame.eof:
+            compressed = file.read(_BLOCK) if frame.needs_input else b""
+            if frame.needs_input and not compressed:
+                raise EOFError("it ends in the middle")
+            block = frame.decompress(compressed, _BLOCK)
+            left -= len(block)
+            if left < 0:
+                raise BundleError(f"{path} holds more than any bundle of its size that `cotrail audit export` writes")
+            yield block
+        if frame.unused_data or file.read(1):
+            raise BundleError(f"{path} goes on behind its end: something was added to it")
+
+
+def _allowed(path: Path) -> int:
+    """How many bytes a file may decompress to."""
+    return max(SMALL, RATIO * path.stat().st_size)
+
+
+def _line(record: Record) -> bytes:
+    line = write_record(record)
+    if len(line) > LINE:
+        raise BundleError(f"a row of {record.table} has {len(line):,} bytes, and no bundle holds more than {LINE:,}")
+    return line
 
 
 def _prompt(step: Record, contents: Contents) -> Iterator[Record]:

@@ -8,13 +8,25 @@ from msgspec import Struct
 
 from cotrail.actions import Action, Generated, Read, Reason
 from cotrail.audit.findings import Finding
+from cotrail.audit.kept import KeptParagraphs
 from cotrail.audit.records import Record, Row, text
-from cotrail.encoding import action_of
-from cotrail.paragraphs import Paragraph
+from cotrail.encoding import action_of, digests_in
 from cotrail.prompting.prompt import Demonstrations, Prompt
 
-UNREADABLE = (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError, AttributeError)
+UNREADABLE = (
+    msgspec.MsgspecError,
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 """What reading JSON raises that isn't as it was written."""
+
+REFERRED = 64 * 2**20
+"""How many bytes of paragraphs one step may refer to: no prompt is nearly as long."""
 
 
 class References(Struct, frozen=True):
@@ -28,7 +40,7 @@ class Contents:
     """Paragraphs and demonstrations by digest, as they come."""
 
     def __init__(self) -> None:
-        self._paragraphs: dict[str, Paragraph] = {}
+        self._paragraphs = KeptParagraphs()
         self._demonstrations: dict[str, Demonstrations] = {}
         self._broken: set[str] = set()
         self._missed: set[str] = set()
@@ -55,11 +67,11 @@ class Contents:
         """What a row refers to and isn't there; each is named once."""
         self.use(references)
         for table, digests, known in (
-            ("paragraphs", references.paragraphs, self._paragraphs.keys()),
-            ("demonstrations", references.demonstrations, self._demonstrations.keys()),
+            ("paragraphs", references.paragraphs, self._paragraphs),
+            ("demonstrations", references.demonstrations, self._demonstrations),
         ):
             for digest in digests:
-                if digest not in known and digest not in self._broken | self._missed:
+                if digest not in known and digest not in self._broken and digest not in self._missed:
                     self._missed.add(digest)
                     yield Finding(table=table, what="removed", digest=digest, detail="something refers to it")
 
@@ -71,11 +83,13 @@ class Contents:
     def sound(self, references: References) -> bool:
         """Whether all of this is there as it was recorded."""
         digests = {*references.paragraphs, *references.demonstrations}
-        return not digests & (self._broken | self._missed)
+        return digests.isdisjoint(self._broken) and digests.isdisjoint(self._missed)
 
     def action(self, step: Row) -> Action:
         """What a step asks for; raises one of UNREADABLE."""
         request = msgspec.json.decode(text(step, "request"))
+        if sum(map(self._paragraphs.size, digests_in(request))) > REFERRED:
+            raise ValueError("it refers to more text than any prompt holds")
         return action_of(text(step, "kind"), request, self._paragraphs, self._demonstrations.__getitem__)
 
     def prompt(self, step: Row) -> Prompt | None:
@@ -90,24 +104,25 @@ class Contents:
 
     def _paragraph(self, row: Row) -> str:
         digest = text(row, "digest")
-        self._paragraphs[digest] = Paragraph(id=digest, title=text(row, "title"), text=text(row, "text"))
+        self._paragraphs.add(digest, text(row, "title"), text(row, "text"))
         return self._paragraphs[digest].digest
 
     def _shots(self, row: Row) -> str:
         try:
             body = msgspec.json.decode(text(row, "body"))
             shots = msgspec.convert(body, Demonstrations)
-        except msgspec.MsgspecError:
+            said = shots.digest if _within(body, msgspec.to_builtins(shots)) else ""
+        except UNREADABLE:
             return ""
         self._demonstrations[text(row, "digest")] = shots
-        return shots.digest if _within(body, msgspec.to_builtins(shots)) else ""
+        return said
 
 
 def references_of_request(step: Row) -> References:
     """What a step's request refers to; raises one of UNREADABLE."""
     request = msgspec.json.decode(text(step, "request"))
     shots = request.get("demonstrations")
-    return References(_digests(request.get("paragraphs", ())), () if shots is None else (shots,))
+    return References(_digests(request.get("paragraphs", ())), _digests((shots,)))
 
 
 def references_of_collected(question: Row) -> References:

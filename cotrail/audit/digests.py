@@ -8,7 +8,7 @@ column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, N
     step.previous    the head of the question before the steps that were yielded together with this one
     step.digest      every column, `previous` among them; its earlier attempts
     question.digest  every column, its head
-    run.digest       every column, its questions' digests in their order
+    run.digest       every column, the root of the tree over its questions' digests (`cotrail.audit.tree`)
 
 The head of a question is the SHA-256 of `question.opened` and its ended steps' digests in sequence, written one behind
 the other.
@@ -116,6 +116,16 @@ def digest_of(texts: Sequence[object]) -> str:
 def head_of(opened: str, digests: Iterable[str]) -> str:
     """A question's head: what was recorded of it so far."""
     return sha256("".join((opened, *digests)).encode()).hexdigest()
+
+
+def heads_of(opened: str, digests: Iterable[str]) -> list[str]:
+    """Every head that a question has had, from before its first step on."""
+    hashed = sha256(opened.encode())
+    heads = [hashed.hexdigest()]
+    for digest in digests:
+        hashed.update(digest.encode())
+        heads.append(hashed.hexdigest())
+    return heads
 
 
 def digest_of_hits(hits: Iterable[Hit]) -> str:

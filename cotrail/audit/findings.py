@@ -3,6 +3,13 @@
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+MOST = 1000
+"""How many findings a verification ends at."""
+
+LONGEST = 500
+"""How many characters of a text a finding repeats."""
 
 What = Literal["changed", "removed", "added", "reordered"]
 
@@ -29,6 +36,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     column: str | None = None
     perhaps: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("detail", "run", "question", "digest"):
+            value = getattr(self, name)
+            if value is not None and len(value) > LONGEST:
+                force_setattr(self, name, f"{value[:LONGEST]}…")
+
     def __str__(self) -> str:
         names = ("run", "question", "step", "epoch", "rank", "digest", "column")
         row = ", ".join(f"{name} {value}" for name in names if (value := getattr(self, name)) is not None)
@@ -40,10 +53,11 @@ class Finding(Struct, frozen=True, kw_only=True):
 class Verification(Struct, frozen=True, kw_only=True):
     """A run's audit trail as it was found.
 
-    digest: the run's, computed from its rows; None while questions are open. closed: whether the store has it too.
+    digest: the run's, computed from its rows; None while questions are open. closed: whether the record has it too, so
+        that all of it is sealed.
     records: how many rows were checked, by table.
     open_questions, open_steps: how many have not ended, so that nothing seals them yet.
-    findings: what is wrong, in the order of the records.
+    findings: what is wrong, in the order of the records, at most `MOST` and one that says that there are more.
     """
 
     run: str

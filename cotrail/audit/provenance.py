@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from cotrail.audit.contents import Contents, references_of_collected, references_of_request
+from cotrail.audit.contents import UNREADABLE, Contents, references_of_collected, references_of_request
 from cotrail.audit.records import Record, Row, text
 from cotrail.audit.steps import SEARCHES
+from cotrail.errors import CotrailError
 
 _AGENTS = {
     "retrieve": "corpus_revision",
@@ -25,11 +26,19 @@ _AGENTS = {
 
 
 def provenance(records: Iterable[Record]) -> dict[str, Any]:
-    """The PROV-JSON document of the one question among these records, which are a store's."""
+    """The PROV-JSON document of the one question among these records, which are a store's.
+
+    CotrailError where one can't be read: then somebody changed it.
+    """
     document = _Document()
-    for record in records:
-        document.take(record)
-    return document.end()
+    try:
+        for record in records:
+            document.take(record)
+        return document.end()
+    except UNREADABLE as error:
+        raise CotrailError(
+            "what is recorded of the question can't be read; `cotrail audit verify RUN` names what was changed"
+        ) from error
 
 
 class _Document:
@@ -37,6 +46,7 @@ class _Document:
 
     def __init__(self) -> None:
         self._parts: dict[str, dict[str, dict[str, Any]]] = {}
+        self._related: set[tuple[str, ...]] = set()
         self._contents = Contents()
         self._run: Row = {}
         self._question: Row = {}
@@ -152,9 +162,10 @@ class _Document:
     def _relate(self, relation: str, **ends: str) -> None:
         """Adds a relation, unless it is there: two steps may have had the same prompt."""
         relations = self._parts.setdefault(relation, {})
-        said = {f"prov:{end}": _name(name) for end, name in ends.items()}
-        if said not in relations.values():
-            relations[f"_:{relation}{len(relations) + 1}"] = said
+        said = (relation, *ends, *ends.values())
+        if said not in self._related:
+            self._related.add(said)
+            relations[f"_:{relation}{len(relations) + 1}"] = {f"prov:{end}": _name(name) for end, name in ends.items()}
 
 
 def _name(local: str) -> str:

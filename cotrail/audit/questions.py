@@ -1,22 +1,28 @@
 """Whether a question, and the chain of its steps, are as they were recorded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from msgspec import Struct, field
 
 from cotrail.actions import Binding
 from cotrail.audit.contents import UNREADABLE, Contents, references_of_collected
-from cotrail.audit.digests import head_of
-from cotrail.audit.findings import Finding
+from cotrail.audit.digests import head_of, heads_of
+from cotrail.audit.findings import MOST, Finding
 from cotrail.audit.records import Record, Row, number, text
-from cotrail.audit.seals import changed_column, question_digest, question_opened
+from cotrail.audit.seals import Guesses, changed_column, question_digest, question_opened
 from cotrail.audit.steps import ENDED, StepRows, Surroundings, check_step
 
 STATUSES = ("finished", "failed", "cancelled")
 """The statuses that questions end with."""
+
+_UNENDED = {
+    "open": ("digest", "answer", "sentences", "collected", "weighing", "reason", "finished_at"),
+    "blocked": ("digest", "answer", "sentences", "collected", "weighing"),
+}
+"""The other statuses, and what no question has with them."""
 
 
 class QuestionRows(Struct, frozen=True):
@@ -32,7 +38,7 @@ class RunOf(Struct, frozen=True, kw_only=True):
 
     opened: the digests that its configuration may have, none where its row isn't there.
     binding: None where its row isn't to be relied on. shared_in: the experiment that its steps are shared in.
-    bundled: whether the records are a bundle's.
+    bundled: whether the records are a bundle's; guesses: how much may be computed to explain what is wrong.
     """
 
     id: str
@@ -40,6 +46,7 @@ class RunOf(Struct, frozen=True, kw_only=True):
     binding: Binding | None
     shared_in: str | None
     bundled: bool
+    guesses: Guesses = field(default_factory=Guesses)
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -58,7 +65,7 @@ def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checke
     """What is wrong with a question: with its row as it was submitted, its steps, its row as it ended."""
     check = _QuestionCheck(rows, run, contents)
     _use_collected(rows.question, contents)
-    misplaced, found = list(check.submitted()), list(check.steps())
+    misplaced, found = list(check.submitted()), list(islice(check.steps(), MOST + 1))
     if not any(finding.table == "steps" for finding in found):
         found += check.following()
     # What covers a row says nothing more once that row is named.
@@ -76,8 +83,8 @@ class _QuestionCheck:
     def __init__(self, rows: QuestionRows, run: RunOf, contents: Contents) -> None:
         self.rows, self.question, self.run, self.contents = rows, rows.question, run, contents
         self.key = text(rows.question, "key")
-        self.digests = tuple(each.step["digest"] or "" for each in rows.steps)
         self.opened = self._opened()
+        self.heads = heads_of(self.opened, (each.step["digest"] or "" for each in rows.steps))
 
     def submitted(self) -> Iterator[Finding]:
         """The question as it was asked."""
@@ -90,7 +97,8 @@ class _QuestionCheck:
         values = {"run_id": (self.run.id,), "evidence": ("[]",), "kind": ("",), "pinned": (None,)}
         for opened in self.run.opened:
             recorded = text(self.question, "opened")
-            changed = changed_column(self.question, recorded, partial(question_opened, run_opened=opened), values)
+            digest = partial(question_opened, run_opened=opened)
+            changed = changed_column(self.question, recorded, digest, values, self.run.guesses)
             if changed is not None:
                 yield self._found("questions", "changed", f"it held {changed[1]!r}", column=changed[0])
                 return
@@ -113,8 +121,7 @@ class _QuestionCheck:
         status = text(self.question, "status")
         under_way = [each.step for each in self.rows.steps if each.step["state"] not in ENDED]
         if status not in STATUSES:
-            if self.question["digest"] is not None:
-                yield self._found("questions", "changed", f"it is {status} and has a digest", column="status")
+            yield from self._unended(status)
             return
         if self.question["digest"] is None:
             yield self._found("questions", "changed", f"it is {status} and has no digest", column="digest")
@@ -123,6 +130,17 @@ class _QuestionCheck:
         for step in under_way:
             detail = f"its question is {status}, and it is {step['state']}"
             yield self._found("steps", "changed", detail, step=number(step, "sequence"))
+
+    def _unended(self, status: str) -> Iterator[Finding]:
+        """A question that hasn't ended has nothing of an end."""
+        if status not in _UNENDED:
+            yield self._found("questions", "changed", f"no question is {status}", column="status")
+            return
+        held = next((name for name in _UNENDED[status] if self.question[name] is not None), None)
+        if held is not None:
+            column = "status" if self.question["digest"] is not None else held
+            detail = f"it is {status} and has {held.replace('_', ' ')}"
+            yield self._found("questions", "changed", detail, column=column)
 
     def _opened(self) -> str:
         """What the question's chain begins with: as its row says, else what its first step goes by."""
@@ -140,10 +158,10 @@ class _QuestionCheck:
             run=self.run.id,
             binding=self.run.binding,
             shared_in=self.run.shared_in,
-            opened=self.opened,
-            digests=self.digests,
+            heads=self.heads,
             contents=self.contents,
             bundled=self.run.bundled,
+            guesses=self.run.guesses,
         )
 
     def _sequences(self) -> Iterator[Finding]:
@@ -166,7 +184,7 @@ class _QuestionCheck:
         """Each batch of steps goes by the digests of all steps before it."""
         before, suspect = 0, 0
         for previous, batch in groupby(self.rows.steps, key=lambda rows: rows.step["previous"]):
-            if head_of(self.opened, self.digests[:before]) != previous:
+            if self.heads[before] != previous:
                 yield self._broken(before, suspect)
                 return
             suspect, before = before, before + len(list(batch))
@@ -179,16 +197,18 @@ class _QuestionCheck:
         detail = f"step {before} goes by another digest: this one was changed together with its own, or added"
         return self._found("steps", "changed", detail, step=number(self.rows.steps[suspect].step, "sequence"))
 
-    def _digest(self, question: Row, digests: Sequence[str] | None = None) -> str:
-        return question_digest(question, head_of(self.opened, self.digests if digests is None else digests))
+    def _digest(self, question: Row) -> str:
+        return question_digest(question, self.heads[-1])
 
     def _unsealed(self) -> Finding:
         recorded = text(self.question, "digest")
-        for place in range(len(self.digests)):
-            if self._digest(self.question, self.digests[:place]) == recorded:
+        for place, head in enumerate(self.heads[:-1]):
+            if not self.run.guesses.may(self.question):
+                break
+            if question_digest(self.question, head) == recorded:
                 step = number(self.rows.steps[place].step, "sequence")
                 return self._found("steps", "added", "its question had ended before it", step=step)
-        changed = changed_column(self.question, recorded, self._digest, self._values())
+        changed = changed_column(self.question, recorded, self._digest, self._values(), self.run.guesses)
         if changed is not None:
             return self._found("questions", "changed", f"it held {changed[1]!r}", column=changed[0])
         detail = "its digest is another one, which covers its last steps too: one of these may have been removed"

@@ -12,7 +12,8 @@ A run's records come in one order, whether they are read from a store or from a 
     end                                        of a bundle alone: how many lines there are before it, and their SHA-256
 """
 
-from typing import NoReturn
+import re
+import sys
 
 import msgspec
 from msgspec import Struct
@@ -44,7 +45,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "sentences": ("step_id", "question_id", "position", "text"),
     "end": ("records", "sha256"),
 }
-"""What records have at least, by table; a store of a later version may have more."""
+"""What records have, by table."""
 
 _NULLABLE: dict[str, tuple[str, ...]] = {
     "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
@@ -63,6 +64,15 @@ _NUMBERS: dict[str, tuple[str, ...]] = {
 }
 _FRACTIONS = {"runs": ("temperature",), "paragraph_sets": ("score",)}
 
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+_FRACTION = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|Infinity)|NaN")
+_NAMES = {table: frozenset(columns) for table, columns in COLUMNS.items()}
+_QUOTED = 200
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+_ROW = 1024
+"""How many bytes a row takes that holds nothing, about."""
+
 _DECODER = msgspec.json.Decoder(Record)
 
 
@@ -72,12 +82,38 @@ def write_record(record: Record) -> bytes:
 
 
 def read_record(line: bytes, number: int) -> Record:
-    """The record that a line of a bundle holds; BundleError names the line, which counts from 1."""
+    """The record that a line of a bundle holds; BundleError names the line, which counts from 1.
+
+    A line that says the same in other bytes than `write_record` is none.
+    """
     try:
         record = _DECODER.decode(line)
-        return _checked(record)
-    except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
-        _refuse(number, str(error))
+        check_record(record)
+        if write_record(record) != line:
+            raise ValueError("it isn't written as records are")
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise BundleError(
+            f"line {number} is no record of an audit trail ({str(error)[:_QUOTED]}): it was changed, or the file is no "
+            "bundle that this version's `cotrail audit export` wrote"
+        ) from error
+    return record
+
+
+def check_record(record: Record) -> None:
+    """Raises KeyError and ValueError where a record hasn't the columns of its table, or a column can't hold that."""
+    row, columns = record.row, COLUMNS[record.table]
+    if row.keys() != _NAMES[record.table]:
+        [name, *_] = sorted(row.keys() ^ set(columns))
+        raise ValueError(f"the column {name} is {'unknown' if name in row else 'missing'}")
+    for name in columns:
+        if row[name] is None and name not in _NULLABLE.get(record.table, ()):
+            raise ValueError(f"{name} is null")
+    for name in _NUMBERS.get(record.table, ()):
+        if not (_WHOLE.fullmatch(text(row, name)) and _LEAST <= number(row, name) <= _GREATEST):
+            raise ValueError(f"{name} is no whole number that a column holds")
+    for name in _FRACTIONS.get(record.table, ()):
+        if not _FRACTION.fullmatch(text(row, name)):
+            raise ValueError(f"{name} is no number")
 
 
 def text(row: Row, name: str) -> str:
@@ -93,19 +129,6 @@ def number(row: Row, name: str) -> int:
     return int(text(row, name))
 
 
-def _checked(record: Record) -> Record:
-    for name in COLUMNS[record.table]:
-        if record.row[name] is None and name not in _NULLABLE.get(record.table, ()):
-            raise ValueError(f"{name} is null")
-    for name in _NUMBERS.get(record.table, ()):
-        int(text(record.row, name))
-    for name in _FRACTIONS.get(record.table, ()):
-        float(text(record.row, name))
-    return record
-
-
-def _refuse(line: int, problem: str) -> NoReturn:
-    raise BundleError(
-        f"line {line} is no record of an audit trail ({problem}): it was changed, or the file is no bundle "
-        "that `cotrail audit export` wrote"
-    )
+def size_of(row: Row) -> int:
+    """How many bytes of memory a row takes, about."""
+    return _ROW + sum(map(sys.getsizeof, row.values()))

@@ -11,20 +11,23 @@ from cotrail.audit.contents import UNREADABLE
 from cotrail.audit.findings import Finding
 from cotrail.audit.questions import RunOf
 from cotrail.audit.records import Row, number, text
-from cotrail.audit.seals import changed_column, run_digest, run_opened
+from cotrail.audit.seals import Guesses, changed_column, run_digest, run_opened
 
 STATES = ("active", "paused", "cancelled")
+"""The states that a run may be closed in."""
+
+PRUNED = "pruned"
 
 
 class Asked(Struct, frozen=True, kw_only=True):
     """A run's questions as they were found.
 
-    count: how many there are; digests: the SHA-256 of their digests, one behind the other; ended, sound: whether all of
-    them have ended, and whether nothing is wrong with any of them.
+    count: how many there are; root: that of the tree over their digests.
+    ended, sound: whether all of them have ended, and whether nothing is wrong with any of them.
     """
 
     count: int
-    digests: str
+    root: str
     ended: bool
     sound: bool
 
@@ -52,7 +55,7 @@ def check_run(run: Row | None, experiment: Row | None, asked: Asked) -> list[Fin
 
 def digest_of_run(run: Row, asked: Asked) -> str | None:
     """A run's digest; None while questions are open."""
-    return run_digest(run, asked.digests) if asked.ended else None
+    return run_digest(run, asked.root) if asked.ended else None
 
 
 class _RunCheck:
@@ -60,7 +63,8 @@ class _RunCheck:
 
     def __init__(self, run: Row, experiment: Row | None, asked: Asked) -> None:
         self.run, self.experiment, self.asked = run, experiment, asked
-        self.sealed = run["digest"] is not None and run_digest(run, asked.digests) == run["digest"]
+        self.guesses = Guesses()
+        self.sealed = run["digest"] is not None and run_digest(run, asked.root) == run["digest"]
 
     def findings(self) -> Iterator[Finding]:
         """The row as it was submitted, then as the run ended."""
@@ -73,6 +77,8 @@ class _RunCheck:
                 yield self._found("it has a digest, and questions of it haven't ended", column="digest")
             elif not self.sealed:
                 yield self._unsealed()
+        elif self.run["state"] not in (*STATES, PRUNED):
+            yield self._found(f"no run is {self.run['state']}", column="state")
 
     def _reconfigured(self) -> Finding:
         if self.sealed:
@@ -80,7 +86,7 @@ class _RunCheck:
         if self._digest({**self.run, "opened": run_opened(self.run, self.experiment)}) == self.run["digest"]:
             return self._found("it isn't the digest of the configuration", column="opened")
         values: dict[str, Iterable[str | None]] = {"size": (str(self.asked.count),), "reuse": ("true", "false")}
-        changed = changed_column(self.run, text(self.run, "opened"), self._opened, values)
+        changed = changed_column(self.run, text(self.run, "opened"), self._opened, values, self.guesses)
         if changed is not None:
             return self._found(f"it held {changed[1]!r}", column=changed[0])
         ambiguous = self.experiment is not None and self.run["digest"] is None
@@ -89,7 +95,7 @@ class _RunCheck:
 
     def _unsealed(self) -> Finding:
         values = {"state": STATES, "priority": ("0",)}
-        changed = changed_column(self.run, text(self.run, "digest"), self._digest, values)
+        changed = changed_column(self.run, text(self.run, "digest"), self._digest, values, self.guesses)
         if changed is not None:
             return self._found(f"it held {changed[1]!r}", column=changed[0])
         return self._found("its digest is another one than that of its row and its questions")
@@ -98,7 +104,7 @@ class _RunCheck:
         return run_opened(run, self.experiment)
 
     def _digest(self, run: Row) -> str:
-        return run_digest(run, self.asked.digests)
+        return run_digest(run, self.asked.root)
 
     def _of_experiment(self, what: Any, detail: str) -> Finding:
         run = text(self.run, "id")

@@ -8,6 +8,9 @@ from cotrail.audit.records import Row, number
 
 Digest = Callable[[Row], str]
 
+PATIENCE, GUESS = 2**29, 4096
+"""How many characters are hashed to explain findings, seconds' worth, and how many a guess counts as at least."""
+
 
 def step_digest(step: Row, earlier: Sequence[Row]) -> str:
     """The digest of a step that ended after these attempts, in the order of their epochs."""
@@ -44,13 +47,25 @@ def run_opened(run: Row, experiment: Row | None) -> str:
     return digest_of([plan, *(run[name] for name in RUN_OPENED)])
 
 
-def run_digest(run: Row, questions: str) -> str:
-    """The digest of a run; questions: the SHA-256 of its questions' digests, one behind the other."""
-    return digest_of([*(run[name] for name in RUN), questions])
+def run_digest(run: Row, root: str) -> str:
+    """The digest of a run; root: that of the tree over its questions."""
+    return digest_of([*(run[name] for name in RUN), root])
+
+
+class Guesses:
+    """How much may still be computed to find out what rows held that aren't as they were recorded."""
+
+    def __init__(self) -> None:
+        self._left = PATIENCE
+
+    def may(self, row: Row) -> bool:
+        """Whether a digest of this row may be computed once more."""
+        self._left -= GUESS + sum(len(value) for value in row.values() if value is not None)
+        return self._left > 0
 
 
 def changed_column(
-    row: Row, recorded: str, digest: Digest, values: Mapping[str, Iterable[str | None]]
+    row: Row, recorded: str, digest: Digest, values: Mapping[str, Iterable[str | None]], guesses: Guesses
 ) -> tuple[str, str | None] | None:
     """The column, and the value that it had, with which a row has the digest that was recorded; None: none of these.
 
@@ -58,6 +73,10 @@ def changed_column(
     """
     for name, candidates in values.items():
         for value in candidates:
-            if value != row[name] and digest({**row, name: value}) == recorded:
+            if value == row[name]:
+                continue
+            if not guesses.may(row):
+                return None
+            if digest({**row, name: value}) == recorded:
                 return name, value
     return None

@@ -1,7 +1,8 @@
 """Whether a step, and the rows that belong to it, are as they were recorded."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -9,10 +10,10 @@ from msgspec import Struct
 
 from cotrail.actions import ACTIONS, Binding, fingerprint
 from cotrail.audit.contents import UNREADABLE, Contents, References, references_of_request
-from cotrail.audit.digests import digest_of_found, head_of
+from cotrail.audit.digests import digest_of_found
 from cotrail.audit.findings import Finding
 from cotrail.audit.records import Row, number, text
-from cotrail.audit.seals import changed_column, earlier_attempts, step_digest
+from cotrail.audit.seals import Guesses, changed_column, earlier_attempts, step_digest
 from cotrail.forking import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
@@ -23,8 +24,27 @@ SEARCHES = ("retrieve", "lookup")
 
 _PROMPTED = ("reason", "read")
 
-_OF_THE_END = ("digest", "finished_at", "result", "failure")
+UNENDED = ("waiting", "ready", "running")
+"""The other states."""
+
+_OF_THE_END = (
+    "digest",
+    "finished_at",
+    "result",
+    "failure",
+    "prompt_tokens",
+    "cached_prompt_tokens",
+    "generated_tokens",
+    "milliseconds",
+    "adopted_from",
+)
 """What only a step that has ended has."""
+
+_OF_A_CLAIM = ("worker", "started_at", "lease_until")
+"""What only a step that was claimed has."""
+
+NAMED = 100
+"""How many missing ranks of a search are named."""
 
 
 class StepRows(Struct, frozen=True):
@@ -43,8 +63,9 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     question, key: the question's id and key; run: its run's id, empty where that isn't known.
     binding: what fingerprints depend on, None where that isn't to be relied on.
     shared_in: the experiment that steps are shared in.
-    opened, digests: what the question's chain begins with, and the digests of its steps, empty for open ones.
+    heads: every head that the question has had, from before its first step on.
     contents: what steps refer to; bundled: whether prompts are records too.
+    guesses: how much may be computed to explain what is wrong.
     """
 
     question: str
@@ -52,15 +73,10 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     run: str
     binding: Binding | None
     shared_in: str | None
-    opened: str
-    digests: tuple[str, ...]
+    heads: Sequence[str]
     contents: Contents
     bundled: bool
-
-    @property
-    def heads(self) -> Iterator[str]:
-        """Every head that the question has had."""
-        return (head_of(self.opened, self.digests[:before]) for before in range(len(self.digests) + 1))
+    guesses: Guesses
 
 
 def check_step(rows: StepRows, around: Surroundings) -> list[Finding]:
@@ -107,18 +123,36 @@ class _StepCheck:
         return step_digest(step, earlier_attempts(step, self.rows.attempts))
 
     def _open(self) -> Iterator[Finding]:
-        """A step that hasn't ended has nothing of an end."""
-        for name in _OF_THE_END:
-            if self.step[name] is not None:
-                state = self.step["state"]
-                yield self._found("steps", "changed", f"it is {state} and has {name.replace('_', ' ')}", column="state")
-                return
+        """A step that hasn't ended has nothing of an end, and one that wasn't claimed nothing of a claim."""
+        state, epoch = self.step["state"], number(self.step, "epoch")
+        if state not in UNENDED:
+            yield self._found("steps", "changed", f"no step is {state}", column="state")
+            return
+        names = _OF_THE_END if epoch else (*_OF_THE_END, *_OF_A_CLAIM)
+        held = next((name for name in names if self.step[name] is not None), None)
+        if held is not None:
+            column = "state" if self.step["digest"] is not None else held
+            yield self._found("steps", "changed", f"it is {state} and has {held.replace('_', ' ')}", column=column)
+            return
         yield from self._epochs()
+        yield from self._unended_attempts()
+
+    def _unended_attempts(self) -> Iterator[Finding]:
+        """No attempt has ended a step that hasn't ended; only the last of a running one is under way."""
+        running = self.step["state"] == "running"
+        for attempt in self.rows.attempts:
+            under_way = running and attempt["epoch"] == self.step["epoch"]
+            if attempt["outcome"] in ("finished", "cancelled") or under_way != (attempt["outcome"] is None):
+                detail = f"its step is {self.step['state']}"
+                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="outcome")
+            elif (attempt["ended_at"] is None) != (attempt["outcome"] is None):
+                detail = f"its outcome is {attempt['outcome']}"
+                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="ended_at")
 
     def _unsealed(self) -> Finding:
         """Which row its digest doesn't agree with."""
         recorded = text(self.step, "digest")
-        changed = changed_column(self.step, recorded, self._digest, self._values())
+        changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.guesses)
         if changed is not None and changed[0] == "sequence":
             return self._found("steps", "reordered", f"it was step {changed[1]}", column="sequence")
         if changed is not None:
@@ -146,7 +180,7 @@ class _StepCheck:
         result = _object(self.step["result"])
         tokens = {name: (None, _number(result.get(name))) for name in _TOKENS}
         return {
-            "sequence": map(str, range(len(self.around.digests) + 1)),
+            "sequence": map(str, range(len(self.around.heads))),
             "id": {row["step_id"] for row in self._belonging()},
             "run_id": (self.around.run,),
             "question_id": (self.around.question,),
@@ -220,13 +254,15 @@ class _StepCheck:
         """The rows of what a search found: by rank, for its query, with the digest that its result holds."""
         table, rows = "paragraph_sets", self.rows.paragraph_sets
         hits = result["hits"] if self.step["kind"] in SEARCHES and result is not None else 0
-        ranks = [number(row, "rank") for row in rows]
-        for rank in sorted({*range(1, hits + 1)} - {*ranks}):
-            yield self._found(table, "removed", f"the step found {hits}", rank=rank)
-        for place, rank in enumerate(ranks):
-            if rank > hits or rank < 1 or rank in ranks[:place]:
+        ranks, there = [number(row, "rank") for row in rows], set[int]()
+        for rank in ranks:
+            if rank > hits or rank < 1 or rank in there:
                 yield self._found(table, "added", f"the step found {hits}", rank=rank)
-        if sorted(ranks) != list(range(1, hits + 1)):
+            there.add(rank)
+        missing = list(islice((rank for rank in range(1, hits + 1) if rank not in there), NAMED))
+        for rank in missing:
+            yield self._found(table, "removed", f"the step found {hits}", rank=rank)
+        if missing or len(ranks) != hits:
             return
         searched = {"question_id": self.around.question, "query": request.get("query") or request.get("text")}
         for row in rows:

@@ -16,9 +16,9 @@ from models.ledger import Claim, Ledger
 from models.retrying import retry
 from models.runs import Runs
 from models.submission import submit
-from models.upkeep import close_runs, expire_leases
+from models.upkeep import expire_leases
 from tests.integration import test_evidence_store as evidence
-from tests.integration.stepping import LEASE, ask, begin, completed, run_to_end, unsent
+from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
 
 FAILURE = Failure(type="IndexBroken", message='no "index": \u2028 \x7f \t é 💥\n')
 NOTHING = Failure(type="EmptyGenerationError", message="the model wrote nothing")
@@ -31,8 +31,7 @@ def record(engine: Engine) -> None:
     """Fills an empty store with the runs."""
     for begun in (_plain, _parallel, _cancelled, _experiment, _open):
         begun(engine)
-    with engine.begin() as connection:
-        assert sorted(close_runs(connection)) == sorted(CLOSED)
+    assert sorted(close_runs(engine)) == sorted(CLOSED)
 
 
 def _plain(engine: Engine) -> None:

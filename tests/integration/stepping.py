@@ -13,6 +13,7 @@ from cotrail.actions import Read, Reason, Retrieve, Retrieved, Sampling
 from cotrail.questions import Question
 from cotrail.replay import Outcome
 from models.advancing import Dispatch
+from models.closing import close_run, runs_to_close
 from models.ledger import Claim, Completion, Ledger
 from models.submission import submit
 from models.tables import StepState, steps
@@ -78,3 +79,10 @@ def run_to_end(ledger: Ledger, messages: Sequence[Dispatch]) -> int:
         computed += sum(claim.adopted is None for claim in claims)
         messages = [m for following in ledger.commit([completed(claim) for claim in claims]) for m in following]
     return computed
+
+
+def close_runs(engine: Engine) -> list[str]:
+    """Closes the runs whose questions have all ended, as maintenance does."""
+    with engine.begin() as connection:
+        due = runs_to_close(connection)
+    return [run_id for run_id in due if close_run(engine, run_id)]

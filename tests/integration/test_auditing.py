@@ -52,9 +52,11 @@ def test_verifying_says_what_was_checked_and_the_digest(store: Engine, cotrail: 
 
 
 def test_what_is_not_sealed_yet_is_said(cotrail: Cotrail) -> None:
-    said = cotrail("audit", "verify", OPEN).stdout
-    assert "Not sealed yet, as they haven't ended: 3 questions and 3 steps." in said
-    assert "digest" not in said
+    said = cotrail("audit", "verify", OPEN)
+    assert said.exit_code == 5
+    assert "NOT ALL OF IT IS SEALED: 3 questions and 3 steps haven't ended" in said.stdout
+    assert "All of it is as it was recorded" not in said.stdout
+    assert "digest" not in said.stdout
 
 
 def test_a_digest_that_was_noted_down_is_held_against_the_run(store: Engine, cotrail: Cotrail) -> None:

@@ -16,9 +16,9 @@ from models.ledger import Ledger
 from models.replaying import replay_run
 from models.tables import StepState, steps
 from models.trail import read_trail
-from models.upkeep import close_runs, expire_leases, take_unsent
+from models.upkeep import expire_leases, take_unsent
 from tasks.settings import Settings
-from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
+from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end
 from tests.upgrades.keeping import postgres
 
 RUNS = ("busy", "begun")
@@ -65,8 +65,7 @@ def finish(engine: Engine) -> None:
             )
         if not run_to_end(Ledger(engine, "later", LEASE), due):
             break
-    with engine.begin() as connection:
-        close_runs(connection)
+    close_runs(engine)
 
 
 def test_a_dump_of_a_live_run_is_a_store_that_goes_on(

@@ -80,7 +80,7 @@ def test_a_sign_of_life_does_not_wait_for_steps_that_are_being_recorded(engine: 
     ledger = Ledger(engine, "w", LEASE)
     held = [claim for claim in ledger.claim(begin(engine, 2)) if claim]
     with ThreadPoolExecutor(1) as thread, engine.begin() as connection:
-        recorded = update(steps).where(steps.c.id == held[0].step_id).values(milliseconds=1.0)
+        recorded = update(steps).where(steps.c.id == held[0].step_id).values(worker="w")
         connection.execute(recorded)
         beaten = thread.submit(ledger.beat, held).result(timeout=10)
     assert (beaten.renewed, beaten.lost) == (held[1:], [])
@@ -353,7 +353,7 @@ def test_a_process_frozen_within_a_transaction_holds_nobody_up(engine: Engine) -
     messages = begin(engine, 2)
     Ledger(engine, "w", 0).claim(messages)
     with engine.begin() as frozen, engine.begin() as connection:
-        frozen.execute(update(steps).where(steps.c.id == messages[0].step_id).values(milliseconds=1))
+        frozen.execute(update(steps).where(steps.c.id == messages[0].step_id).values(worker="w"))
         assert expire_leases(connection) == [messages[1].step_id]
 
 

@@ -11,9 +11,8 @@ from models.advancing import Dispatch
 from models.ledger import Ledger
 from models.retrying import Retried, retry
 from models.tables import attempts, questions, runs, steps
-from models.upkeep import close_runs
 from tests.integration.conftest import Query
-from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
+from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -77,8 +76,7 @@ def test_a_failure_that_the_system_caught_stays_as_it_is(engine: Engine, query: 
 
 def test_a_run_that_was_closed_is_open_again_until_its_questions_have_ended(engine: Engine, query: Query) -> None:
     def close() -> Any:
-        with engine.begin() as connection:
-            close_runs(connection)
+        close_runs(engine)
         return query(select(runs.c.digest))[0]["digest"]
 
     ledger = _fail(engine)

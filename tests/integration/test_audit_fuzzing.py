@@ -1,0 +1,305 @@
+"""Bundles that somebody changed in any way: each ends in a verdict, and what a seal covers is named."""
+
+import hashlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.digests import head_of
+from cotrail.audit.findings import Verification
+from cotrail.audit.records import Row, read_record, text, write_record
+from cotrail.audit.seals import (
+    earlier_attempts,
+    question_digest,
+    question_opened,
+    run_digest,
+    run_opened,
+    step_digest,
+)
+from cotrail.audit.tree import Tree
+from cotrail.audit.verifying import end_of, verify
+from cotrail.errors import BundleError
+from cotrail.prompting.prompt import Demonstrations
+from models.trail import read_trail
+from tests.integration.recorded import CANCELLED, OPEN, PARALLEL, PLAIN, SECOND
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+RUNS = (PLAIN, PARALLEL, CANCELLED, SECOND, OPEN)
+
+fuzzing = settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+Line = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def bundles(store: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The bundle of each run."""
+    folder = tmp_path_factory.mktemp("bundles")
+    with store.connect() as connection:
+        for run in RUNS:
+            write_bundle(folder / run, read_trail(connection, run), run, "0")
+    return {run: folder / run for run in RUNS}
+
+
+@pytest.fixture(scope="module")
+def verdict(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], Verification | None]:
+    """What is found of a file with this content; None where it is refused."""
+    path = tmp_path_factory.mktemp("changed") / "bundle"
+
+    def verdict(content: bytes) -> Verification | None:
+        path.write_bytes(content)
+        try:
+            return verify(read_bundle(path), bundled=True)
+        except BundleError:
+            return None
+
+    return verdict
+
+
+Verdict = Callable[[bytes], Verification | None]
+
+
+def is_accepted(found: Verification | None) -> bool:
+    return found is not None and not found.findings and found.closed
+
+
+def zipped(lines: Sequence[bytes], *, sealed: bool) -> bytes:
+    """A bundle of these lines; sealed: with a last line that agrees with them, as a forger would write it."""
+    content = b"".join(lines)
+    if sealed:
+        body = b"".join(lines[:-1])
+        content = body + write_record(end_of(len(lines) - 1, hashlib.sha256(body).hexdigest()))
+    return zstd.compress(content)
+
+
+def lines_of(bundle: Path) -> list[bytes]:
+    return zstd.decompress(bundle.read_bytes()).splitlines(keepends=True)
+
+
+@fuzzing
+@given(run=st.sampled_from(RUNS), data=st.data())
+def test_a_file_whose_bytes_are_changed_is_refused_or_says_the_same(
+    bundles: dict[str, Path], verdict: Verdict, run: str, data: st.DataObject
+) -> None:
+    whole = bundles[run].read_bytes()
+    place = data.draw(st.integers(0, len(whole)), "place")
+    length = data.draw(st.integers(0, len(whole) - place) | st.integers(0, min(9, len(whole) - place)), "length")
+    put = data.draw(st.binary(max_size=20) | st.just(whole[place : place + length] * 2) | st.just(whole), "put")
+    changed = whole[:place] + put + whole[place + length :]
+    found = verdict(changed)
+    if found is not None and not found.findings:
+        assert zstd.decompress(changed) == zstd.decompress(whole)
+
+
+ODD = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(
+        [
+            "",
+            "0",
+            "-1",
+            "007",
+            " 7",
+            "1_0",
+            "٣",
+            "9" * 18,
+            "9" * 19,
+            "9" * 5000,
+            "1e999",
+            "NaN",
+            "null",
+            "[]",
+            "{}",
+            "[" * 100_000,
+            '{"hits":999999999999,"digest":""}',
+            '{"hits":' + "9" * 5000 + "}",
+            '{"a":' * 5000,
+            "\u202e\x1b[2J\ud7ff\U0010ffff\x00",
+            "x" * 100_000,
+        ]
+    )
+    | st.lists(st.text(max_size=3), max_size=3)
+    | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3)
+)
+"""What a value is replaced by."""
+
+
+HOW = ("inner", "inner", "value", "value", "part", "drop", "add", "double", "table", "row", "line")
+
+
+def inner_of(value: str | None) -> Any:
+    """What a column holds as JSON, if it does."""
+    try:
+        return msgspec.json.decode(value or "null")
+    except msgspec.DecodeError:
+        return None
+
+
+def changed_line(line: bytes, data: st.DataObject) -> bytes:
+    """A line of a bundle as somebody might forge it."""
+    said: Line = msgspec.json.decode(line)
+    name = data.draw(st.sampled_from(sorted(said["row"])), "column")
+    match data.draw(st.sampled_from(HOW), "how"):
+        case "inner" if isinstance(inner := inner_of(said["row"][name]), list | dict) and inner:
+            at = data.draw(st.sampled_from(sorted(inner) if isinstance(inner, dict) else range(len(inner))), "at")
+            inner[at] = data.draw(ODD, "inner")
+            said["row"][name] = json.dumps(inner, ensure_ascii=False)
+        case "value":
+            said["row"][name] = data.draw(ODD, "value")
+        case "part" if said["row"][name]:
+            value: str = said["row"][name]
+            place = data.draw(st.integers(0, len(value) - 1), "place")
+            said["row"][name] = (
+                value[:place] + data.draw(st.characters(codec="utf-8"), "character") + value[place + 1 :]
+            )
+        case "drop":
+            del said["row"][name]
+        case "add":
+            said["row"][data.draw(st.text(min_size=1, max_size=3), "name")] = "x"
+        case "double":
+            return line[:-3] + b"," + msgspec.json.encode(name) + b':"x"}}\n'
+        case "table":
+            said["table"] = data.draw(ODD | st.sampled_from(["runs", "steps", "end", "bundle"]), "table")
+        case "row":
+            said["row"] = data.draw(ODD, "row")
+        case _:
+            return data.draw(st.sampled_from([b"", b"\n", b" " + line, line[:-1], line[:-1] + b"x\n", b"[" * 100_000]))
+    return msgspec.json.encode(said) + b"\n"
+
+
+def is_covered(before: bytes, after: bytes) -> bool:
+    """Whether something covers what was changed.
+
+    Not the version that wrote a bundle, and in demonstrations not what shows in no prompt; another spelling of a score
+    changes nothing.
+    """
+    old, new = msgspec.json.decode(before), msgspec.json.decode(after)
+    changed = [name for name in old["row"] if old["row"][name] != new["row"][name]]
+    match old["table"], changed:
+        case "bundle", ["cotrail"]:
+            return False
+        case "paragraph_sets", ["score"]:
+            return float(old["row"]["score"]) != float(new["row"]["score"])
+        case "demonstrations", ["body"]:
+            return shots(old) != shots(new)
+    return bool(changed)
+
+
+def shots(line: Line) -> str:
+    return msgspec.json.decode(line["row"]["body"], type=Demonstrations).text
+
+
+@fuzzing
+@given(run=st.sampled_from(RUNS), data=st.data())
+def test_whatever_a_record_is_made_to_say_is_named(
+    bundles: dict[str, Path], verdict: Verdict, run: str, data: st.DataObject
+) -> None:
+    lines, sealed = lines_of(bundles[run]), data.draw(st.booleans(), "sealed")
+    number = data.draw(st.integers(0, len(lines) - 1 - sealed), "line")
+    changed = changed_line(lines[number], data)
+    found = verdict(zipped([*lines[:number], changed, *lines[number + 1 :]], sealed=sealed))
+    if is_accepted(found) and changed != lines[number]:
+        assert sealed
+        assert not is_covered(lines[number], changed)
+
+
+@fuzzing
+@given(run=st.sampled_from(RUNS), data=st.data())
+def test_lines_that_are_dropped_doubled_or_moved_are_named(
+    bundles: dict[str, Path], verdict: Verdict, run: str, data: st.DataObject
+) -> None:
+    lines, sealed = lines_of(bundles[run]), data.draw(st.booleans(), "sealed")
+    places = st.integers(0, len(lines) - 1 - sealed)
+    one, other = data.draw(places, "one"), data.draw(places, "other")
+    changed = list(lines)
+    match data.draw(st.sampled_from(["drop", "double", "swap", "move"]), "how"):
+        case "drop":
+            del changed[one]
+        case "double":
+            changed.insert(other, lines[one])
+        case "swap":
+            changed[one], changed[other] = lines[other], lines[one]
+        case _:
+            changed.insert(other, changed.pop(one))
+    found = verdict(zipped(changed, sealed=sealed))
+    if is_accepted(found) and changed != lines:
+        # Contents stand anywhere before what refers to them.
+        assert sealed
+        assert without_contents(changed) == without_contents(lines)
+        assert sorted(changed) == sorted(lines)
+
+
+def without_contents(lines: Sequence[bytes]) -> list[bytes]:
+    return [line for line in lines if not line.startswith((b'{"table":"demonstrations"', b'{"table":"paragraphs"'))]
+
+
+def resealed(lines: Sequence[bytes]) -> list[bytes]:
+    """The lines with every digest computed anew, as a forger does who may write to the whole store."""
+    records = [read_record(line, number) for number, line in enumerate(lines[:-1], start=1)]
+    tables: dict[str, list[Row]] = defaultdict(list)
+    for record in records:
+        tables[record.table].append(record.row)
+    [run], experiment = tables["runs"], next(iter(tables["experiments"]), None)
+    run["opened"] = run_opened(run, experiment)
+    tree = Tree()
+    for question in tables["questions"]:
+        seal_question(question, text(run, "opened"), tables)
+        tree.add(question["digest"] or "")
+    run["digest"] = run_digest(run, tree.root()) if run["digest"] else None
+    return [*map(write_record, records), lines[-1]]
+
+
+def seal_question(question: Row, opened: str, tables: dict[str, list[Row]]) -> None:
+    question["opened"] = asked = question_opened(question, opened)
+    digests: list[str] = []
+    own = [step for step in tables["steps"] if step["question_id"] == question["id"]]
+    for _, batch in groupby(own, key=lambda step: step["previous"]):
+        head = head_of(asked, digests)
+        for step in batch:
+            step["previous"] = head
+            attempts = [attempt for attempt in tables["attempts"] if attempt["step_id"] == step["id"]]
+            step["digest"] = step_digest(step, earlier_attempts(step, attempts)) if step["digest"] else None
+            digests.append(step["digest"] or "")
+    question["digest"] = question_digest(question, head_of(asked, digests)) if question["digest"] else None
+
+
+@fuzzing
+@given(run=st.sampled_from(RUNS), data=st.data())
+def test_a_forger_who_computes_every_digest_again_gets_a_verdict_and_another_digest(
+    bundles: dict[str, Path], verdict: Verdict, run: str, data: st.DataObject
+) -> None:
+    lines = lines_of(bundles[run])
+    numbers = [n for n, line in enumerate(lines) if line.startswith(tuple(b'{"table":"%s"' % t for t in SEALED))]
+    number = data.draw(st.sampled_from(numbers), "line")
+    try:
+        forged = resealed([*lines[:number], changed_line(lines[number], data), *lines[number + 1 :]])
+    except (BundleError, ValueError):
+        reject()
+    found, before = verdict(zipped(forged, sealed=True)), verify(read_bundle(bundles[run]), bundled=True)
+    if is_accepted(found) and forged != lines:
+        assert found is not None
+        assert found.digest != before.digest
+
+
+SEALED = (b"experiments", b"runs", b"questions", b"steps", b"attempts")

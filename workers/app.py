@@ -14,7 +14,7 @@ from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers import transport
 from workers.claiming import ClaimAhead
-from workers.ready import announce
+from workers.health import keep_telling
 
 YOUNG = 100_000
 """After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
@@ -37,7 +37,8 @@ app.conf.update(
     broker_transport_options={
         "global_keyprefix": settings().broker_prefix,
         "ack_emulation": False,
-        "socket_timeout": 30,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "health_check_interval": 25,
     },
@@ -59,7 +60,7 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
         station().load(settings().model, "fast")
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
-    announce(sender.hostname)
+    keep_telling(sender.hostname, station().problem, settings().heartbeat_seconds)
 
 
 @signals.worker_shutting_down.connect

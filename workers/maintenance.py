@@ -1,6 +1,6 @@
 """The maintenance process: admits questions, sends the steps that are due, and finds those that got lost.
 
-`python -m workers.maintenance`. Any number may run; the one that holds the advisory lock works, the others wait.
+`python -m workers.maintenance`. Any number may run; one works, the others wait (`workers.leading`).
 """
 
 import logging
@@ -9,22 +9,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
-import psycopg
 from celery import Celery
+from psycopg.errors import IdleSessionTimeout
 from sqlalchemy import Engine
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
 
 from cotrail.actions import ACTIONS, Failure
 from cotrail.errors import InputError
 from models.admission import admit
 from models.advancing import Dispatch
-from models.database import NOTICED, connect, set_session, unanswered
+from models.database import connect, reason_of, unanswered
 from models.ledger import Ledger
-from models.submission import WAKE
 from models.upkeep import (
     cancelled_steps,
     exhausted,
@@ -38,20 +35,28 @@ from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
 from workers.closing import Closing
+from workers.leading import Session, session
 from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
 
 logger = logging.getLogger(__name__)
 
-LEADER = 0x636F7472
-"""The advisory lock that makes one maintenance process the working one."""
-
 BUNCH = 1000
 """How many steps of a kind that weren't sent are sent at once."""
 
 ADMISSIONS = 10
 """How often questions are admitted between two sweeps at most; ever more seldom while none may begin."""
+
+LONGEST_PAUSE = 30.0
+"""How many seconds pass at most until it is tried again what failed for a reason that nobody foresaw."""
+
+LEFT_ALONE = 2
+"""For how many sweeps a process that can't send leaves the lock to others."""
+
+
+class BrokerAwayError(OSError):
+    """The broker takes no messages."""
 
 
 class Maintenance:
@@ -70,36 +75,42 @@ class Maintenance:
         self._judging_from = 0.0
 
     def run(self) -> None:
-        """Sweeps until told to stop; a database that doesn't answer is waited for."""
+        """Sweeps until told to stop. What fails is tried again; only what a person has to mend first ends it."""
+        again = Pace(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:
                 self.engine.connect().close()
-                with self._listening() as connection:
-                    self._judge_after(self.settings.lease_seconds - _seconds_up(connection))
-                    announce("maintenance")
-                    self._lead(connection)
-            except (psycopg.Error, DBAPIError) as error:
-                if not unanswered(error):
-                    raise
-                logger.warning("the database doesn't answer, trying again: %s", error)
-                self._judge_after(self.settings.lease_seconds)
-                self.stopping.wait(self.settings.sweep_seconds)
+                with session(self.settings.database, self.settings.sweep_seconds) as own:
+                    self._judge_after(self.settings.lease_seconds - own.seconds_up())
+                    self._attend(own, again)
+            except InputError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next look may succeed
+                again.looked(found=False)
+                self._tell(error)
+                self.stopping.wait(again.pause)
 
-    def sweep(self) -> int:
-        """Repairs whatever is amiss right now; returns how many messages it sent."""
+    def sweep(self, stay: Callable[[], None] = lambda: None) -> int:
+        """Repairs whatever is amiss right now; returns how many messages it sent.
+
+        stay: called between its parts, each of which may take long. Raises BrokerAwayError.
+        """
         due = self._take_back() if time.monotonic() >= self._judging_from else []
+        stay()
         due += self._take()
+        stay()
         with self.engine.begin() as connection:
             due += take_suspect(connection)
         self.closing.go_on()
-        return send(due) + self.admit()
+        stay()
+        return _sent(due) + self.admit()
 
     def admit(self) -> int:
-        """Begins as many questions as may begin now; returns how many messages it sent."""
+        """Begins as many questions as may begin now; returns how many messages it sent. Raises BrokerAwayError."""
         with self.engine.begin() as connection:
             admitted = admit(connection)
         self._admitting.looked(found=bool(admitted))
-        return send(admitted)
+        return _sent(admitted)
 
     def stop(self, *_: int | FrameType | None) -> None:
         """Ends `run` soon."""
@@ -117,38 +128,47 @@ class Maintenance:
             logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
         return [message for messages in self._give_up(poisoned) for message in messages]
 
-    def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
-        url = make_url(self.settings.database).set(drivername="postgresql").update_query_dict(NOTICED)
-        connection = psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
-        set_session(connection)
-        connection.execute(f"LISTEN {WAKE}")
-        return connection
+    def _tell(self, error: Exception) -> None:
+        if not unanswered(error):
+            logger.error("this wasn't foreseen and is tried again: %s", reason_of(error), exc_info=error)
+            return
+        logger.warning("the database doesn't answer, trying again: %s", reason_of(error))
+        if not isinstance(error, IdleSessionTimeout):  # which this process alone has met: others renewed their leases
+            self._judge_after(self.settings.lease_seconds)
 
-    def _lead(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
-        leads = False
+    def _attend(self, own: Session, again: Pace) -> None:
+        """Works while it leads, and stands by while another one does; says after each look that it lives."""
         while not self.stopping.is_set():
-            leads = leads or bool(connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER]).fetchone() == (True,))
-            if leads:
-                self._sweep_out()
-                self.retention.go_on()
-            for _ in range(ADMISSIONS):
-                woken = list(connection.notifies(timeout=self.settings.sweep_seconds / ADMISSIONS, stop_after=1))
-                if woken or self.stopping.is_set():
-                    break
-                if leads and self._admitting.due:
-                    self.admit()
-            self._changed = {notification.payload for notification in woken}
+            try:
+                if own.lead():
+                    self._sweep_out(own)
+                    self.retention.go_on()
+                announce("maintenance")
+                again.looked(found=True)
+                self._changed = self._wait(own)
+            except BROKER_ERRORS as error:
+                logger.warning("the broker doesn't answer, another process may try: %s", error)
+                own.resign()
+                announce("maintenance")
+                self.stopping.wait(LEFT_ALONE * self.settings.sweep_seconds)
 
-    def _sweep_out(self) -> None:
-        try:
-            began = time.monotonic()
-            for run_id in self._changed:
-                self._withdraw(run_id)
-            sent = self.sweep()
-            if sent:
-                logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)
-        except BROKER_ERRORS as error:
-            logger.warning("the broker doesn't answer, trying again: %s", error)
+    def _wait(self, own: Session) -> set[str]:
+        """Waits for the next sweep, or until somebody says that there is work; admits questions meanwhile."""
+        for _ in range(ADMISSIONS):
+            woken = own.woken(self.settings.sweep_seconds / ADMISSIONS)
+            if woken or self.stopping.is_set():
+                return woken
+            if own.leads and self._admitting.due:
+                self.admit()
+        return set()
+
+    def _sweep_out(self, own: Session) -> None:
+        began = time.monotonic()
+        for run_id in self._changed:
+            self._withdraw(run_id)
+        sent = self.sweep(own.stay)
+        if sent:
+            logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)
 
     def _withdraw(self, run_id: str) -> None:
         """Takes the messages of a run that was cancelled out of their queues."""
@@ -186,11 +206,12 @@ class Maintenance:
             return {kind: producer.channel.queue_declare(kind).message_count for kind in kinds}
 
 
-def _seconds_up(connection: psycopg.Connection[tuple[object, ...]]) -> float:
-    """How long the server has been running."""
-    row = connection.execute("SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float").fetchone()
-    assert row is not None and isinstance(row[0], float)  # noqa: S101, PT018 - a SELECT of a float
-    return row[0]
+def _sent(messages: Sequence[Dispatch]) -> int:
+    """Sends messages; returns how many. Raises BrokerAwayError where the broker takes none."""
+    sent = send(messages)
+    if messages and not sent:
+        raise BrokerAwayError(f"it took none of {len(messages)} messages")
+    return sent
 
 
 def main() -> None:

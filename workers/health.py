@@ -1,0 +1,54 @@
+"""Whether a process works: `python -m workers.health` reads what it says of itself in the file COTRAIL_READY_FILE.
+
+A process that is there may be frozen, and one that answers may have no thread left that works. So workers say every few
+seconds what keeps them from their work, if anything does, and the maintenance process speaks after each look around.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from workers.ready import VARIABLE, announce
+
+SILENT_SECONDS = 30.0
+"""How long a process that works may say nothing."""
+
+
+def keep_telling(name: str, problem: Callable[[], str | None], seconds: float) -> None:
+    """Has a thread say every so many seconds how the process of that name is, for as long as it lives.
+
+    problem: what keeps the process from its work; None where nothing does.
+    """
+
+    def tell() -> None:
+        while True:
+            announce(name, problem() or "")
+            time.sleep(seconds)
+
+    threading.Thread(target=tell, name="health", daemon=True).start()
+
+
+def problem_of(path: Path) -> str | None:
+    """What is wrong with the process that writes this file; None where it works."""
+    try:
+        silent, said = time.time() - path.stat().st_mtime, path.read_text()
+    except FileNotFoundError:
+        return f"{path} isn't there: the process hasn't begun to work"
+    if silent > SILENT_SECONDS:
+        return f"it has said nothing for {silent:.0f} s"
+    return " ".join(said.splitlines()[1:]).strip() or None
+
+
+def main() -> None:
+    """Ends with 1, and says why, unless the process works."""
+    path = os.environ.get(VARIABLE)
+    if not path:
+        sys.exit(f"{VARIABLE} isn't set; set it for the process and for this check to the same file")
+    sys.exit(problem_of(Path(path)))
+
+
+if __name__ == "__main__":
+    main()

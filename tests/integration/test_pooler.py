@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,8 +28,7 @@ from tests.faults.stacked import ROOT, open_questions
 from tests.integration.conftest import Cotrail
 from tests.integration.stepping import STEPS, ask
 from tests.integration.test_deployment import free_port
-from workers.app import app as celery
-from workers.maintenance import LEADER, Maintenance
+from workers.leading import session
 from workers.stack.place import find_place, give
 from workers.stack.process import credentials
 
@@ -47,6 +47,9 @@ listen_port = {port}
 unix_socket_dir =
 auth_type = any
 """
+
+WANTED = dict(setting.split(" = ") for setting in (*SESSION, *BY_INDEX) if not setting.startswith("tcp_"))
+"""How sessions are set, but for TCP: the pooler here reaches PostgreSQL by a Unix socket."""
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer isn't installed")
 
@@ -102,27 +105,25 @@ def pooled_settings(servers: Settings) -> Callable[[str], Settings]:
 
 def shown(engine: Engine) -> tuple[int, dict[str, str]]:
     """The server process of a session that has rolled back, and how the session is set."""
-    names = [setting.split(" = ")[0] for setting in (*SESSION, *BY_INDEX)]
     with engine.connect() as connection:
         connection.rollback()
         pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
         query = text("SELECT name, setting FROM pg_settings WHERE name = ANY(:names)")
-        return pid, {row.name: row.setting for row in connection.execute(query, {"names": names})}
+        return pid, {row.name: row.setting for row in connection.execute(query, {"names": list(WANTED)})}
 
 
 def test_each_client_sets_up_the_session_that_it_gets(pooled: Pooled) -> None:
     url = pooled("session")
-    wanted = dict(setting.split(" = ") for setting in (*SESSION, *BY_INDEX))
     pids = set()
     for _ in range(3):
         engine = connect(url, by_index=True)
         pid, settings = shown(engine)
-        assert settings == wanted
+        assert settings == WANTED
         pids.add(pid)
         engine.dispose()
     assert len(pids) < 3, "no session was used twice"
     bare = create_engine(url)
-    assert shown(bare)[1] != wanted
+    assert shown(bare)[1] != WANTED
     bare.dispose()
 
 
@@ -136,20 +137,16 @@ def test_statements_that_many_clients_prepare_do_not_meet(pooled: Pooled) -> Non
         engine.dispose()
 
 
-def test_a_leader_that_is_gone_frees_its_lock(
-    pooled: Pooled, pooled_settings: Callable[[str], Settings], eventually: Eventually
-) -> None:
-    maintenance = Maintenance(pooled_settings(pooled("session")), celery)
-    take = f"SELECT pg_try_advisory_lock({LEADER})".encode()
-    with maintenance._listening() as first, maintenance._listening() as second:
-        assert first.execute(take).fetchone() == (True,)
-        assert second.execute(take).fetchone() == (False,)
-        with socket.socket(fileno=os.dup(first.fileno())) as cut:
+def test_a_leader_that_is_gone_frees_its_lock(pooled: Pooled, eventually: Eventually) -> None:
+    url = pooled("session")
+    with suppress(psycopg.OperationalError), session(url, 1.0) as first, session(url, 1.0) as second:
+        assert first.lead()
+        assert not second.lead()
+        with socket.socket(fileno=os.dup(first._connection.fileno())) as cut:
             cut.shutdown(socket.SHUT_RDWR)
-        eventually(lambda: second.execute(take).fetchone() == (True,), "the other one leads")
+        eventually(second.lead, "the other one leads")
         with pytest.raises(psycopg.OperationalError):
-            first.execute(take)
-    maintenance.engine.dispose()
+            first.lead()
 
 
 def test_a_run_is_carried_out_over_it(

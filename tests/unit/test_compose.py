@@ -12,7 +12,7 @@ import yaml
 from tasks.settings import Settings
 from workers.allocator import TUNED
 from workers.app import app
-from workers.maintenance import LEADER
+from workers.ready import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
@@ -90,8 +90,10 @@ def test_workers_are_asked_themselves_whether_they_are_well(name: str) -> None:
     assert option(name, "-n") == f"{name}@%h"
 
 
-def test_maintenance_is_asked_for_its_own_lock() -> None:
-    assert f"objid = {LEADER}" in SERVICES["maintenance"]["healthcheck"]["test"][-1]
+@pytest.mark.parametrize("name", [*WORKERS, "maintenance"])
+def test_each_is_asked_whether_it_works_where_it_says_so(name: str) -> None:
+    assert "python -m workers.health" in " ".join(SERVICES[name]["healthcheck"]["test"])
+    assert SERVICES[name]["environment"][VARIABLE].startswith("/tmp/")
 
 
 @pytest.mark.parametrize("name", WORKERS)
@@ -176,7 +178,7 @@ def test_own_services_have_no_rights_to_spare(name: str) -> None:
 
 @own
 def test_own_services_are_configured_by_variables_that_cotrail_reads(name: str) -> None:
-    own = {key for key in SERVICES[name]["environment"] if key.startswith("COTRAIL_")}
+    own = {key for key in SERVICES[name]["environment"] if key.startswith("COTRAIL_")} - {VARIABLE}
     assert {"COTRAIL_DATABASE_URL", "COTRAIL_BROKER_URL", "COTRAIL_HOME"} <= own
     assert own <= {f"COTRAIL_{field.upper()}" for field in Settings.model_fields}
 

@@ -1,13 +1,15 @@
 import errno
 import socket
 from pathlib import Path
+from typing import get_args
 from urllib.parse import unquote
 
 import pytest
 from pydantic import ValidationError
 from sqlalchemy import make_url
 
-from tasks.settings import Settings, settings
+from cotrail.actions import ACTIONS
+from tasks.settings import DEADLINES, Kind, Settings, settings
 
 SECRET = "hunter2"
 
@@ -24,6 +26,7 @@ VARIABLES = {
     "sweep_seconds": ("0.25", 0.25),
     "resend_seconds": ("7", 7.0),
     "max_attempts": ("2", 2),
+    "deadlines": ('{"reason": 7200, "retrieve": 0.5}', {"reason": 7200, "retrieve": 0.5}),
     "retention_days": ("30", 30.0),
 }
 SECRETS = {
@@ -48,6 +51,12 @@ def test_addresses_are_read_from_their_variables_too(field: str, monkeypatch: py
     assert getattr(Settings(), field).get_secret_value() == SECRETS[field]
 
 
+def test_an_execution_has_a_deadline_whatever_its_kind() -> None:
+    assert set(DEADLINES) == set(ACTIONS) == set(get_args(Kind))
+    given = Settings(deadlines={"reason": 7200})
+    assert [given.deadline(kind) for kind in ("reason", "read")] == [7200, DEADLINES["read"]]
+
+
 def test_every_field_is_tested_here() -> None:
     assert set(Settings.model_fields) == {*VARIABLES, *SECRETS}
 
@@ -58,6 +67,9 @@ def test_every_field_is_tested_here() -> None:
         ("search_prefix", "Two"),
         ("search_prefix", "*"),
         ("generation_slots", "0"),
+        ("deadlines", '{"write": 60}'),
+        ("deadlines", '{"reason": 0}'),
+        ("deadlines", "60"),
         ("generation_slots", "many"),
         ("lease_seconds", "0"),
         ("heartbeat_seconds", "-1"),

@@ -1,0 +1,86 @@
+"""Whether a process works, as a supervisor asks."""
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from psycopg import OperationalError
+from psycopg.errors import IdleSessionTimeout
+from sqlalchemy import Engine
+
+from tests.conftest import Eventually
+from tests.faults.stacked import ROOT
+from workers.health import SILENT_SECONDS, keep_telling, problem_of
+from workers.leading import session
+from workers.ready import VARIABLE, announce
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "said"
+    monkeypatch.setenv(VARIABLE, str(path))
+    return path
+
+
+def age(path: Path, seconds: float) -> None:
+    when = path.stat().st_mtime - seconds
+    os.utime(path, (when, when))
+
+
+def check(path: str | None) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
+    given = {VARIABLE: path} if path else {}
+    command = [sys.executable, "-m", "workers.health"]
+    return subprocess.run(command, cwd=ROOT, env=environment | given, capture_output=True, text=True)
+
+
+def test_a_process_that_said_lately_that_it_works_is_well(said: Path) -> None:
+    announce("worker")
+    assert problem_of(said) is None
+    done = check(str(said))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_wrong_is_told(said: Path) -> None:
+    announce("worker", "2 of its threads don't come back")
+    done = check(str(said))
+    assert (done.returncode, done.stderr) == (1, "2 of its threads don't come back\n")
+    age(said, SILENT_SECONDS + 1)
+    assert check(str(said)).stderr == f"it has said nothing for {SILENT_SECONDS + 1:.0f} s\n"
+
+
+def test_a_process_that_has_not_begun_is_not_well(said: Path) -> None:
+    assert check(str(said)).stderr == f"{said} isn't there: the process hasn't begun to work\n"
+    assert VARIABLE in check(None).stderr
+
+
+def test_a_process_goes_on_saying_how_it_is(said: Path, eventually: Eventually) -> None:
+    problems: list[str | None] = [None, None, "stuck"]
+    told = threading.Event()
+
+    def problem() -> str | None:
+        if len(problems) == 1:
+            told.set()
+        return problems.pop(0) if len(problems) > 1 else problems[0]
+
+    keep_telling("worker", problem, 0.01)
+    assert told.wait(30)
+    eventually(lambda: problem_of(said) == "stuck", "it is told")
+
+
+def test_a_session_that_asks_for_nothing_loses_its_lead(
+    database: str, engine: Engine, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.leading.IDLE_SECONDS", 0.5)
+    with suppress(OperationalError), session(database, 0.0) as frozen, session(database, 0.0) as other:
+        assert frozen.lead()
+        eventually(other.lead, "the other one leads")
+        for _ in range(3):
+            other.woken(0.3)
+            assert other.lead()
+        with pytest.raises(IdleSessionTimeout):
+            frozen.lead()

@@ -27,7 +27,7 @@ Scope = Literal["only", "after"]
 best `count` (the released code of IRCoT)."""
 
 
-class Retrieve(Struct, frozen=True, kw_only=True):
+class Retrieve(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Find the best `count` paragraphs for a query, of any page or only of the titles given."""
 
     query: str
@@ -64,7 +64,7 @@ Source = Literal["wikidata", "wordnet", "conceptnet", "table"]
 """Where knowledge comes from that isn't a corpus of paragraphs; see `cotrail.knowledge`."""
 
 
-class Lookup(Struct, frozen=True, kw_only=True):
+class Lookup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ask a knowledge source about a text, of which it returns sentences.
 
     other: a second text, for sources that connect the words of two.

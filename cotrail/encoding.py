@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from cotrail.actions import (
     Action,
@@ -19,10 +20,11 @@ from cotrail.actions import (
     Result,
     Retrieve,
     Retrieved,
+    Until,
 )
 from cotrail.audit.digests import digest_of_hits
 from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstrations, Prompt
+from cotrail.prompting.prompt import Demonstrations, Drop, Prompt
 from cotrail.storable import storable
 
 Json = dict[str, Any]
@@ -81,28 +83,81 @@ def action_of(
     paragraphs: Mapping[str, Paragraph],
     demonstrations: Callable[[str], Demonstrations],
 ) -> Action:
-    """The action that `request_of` wrote down."""
-    referred = tuple(paragraphs[digest] for digest in digests_in(request))
-    match name:
-        case "retrieve":
-            return msgspec.convert(request, Retrieve)
-        case "lookup":
-            return msgspec.convert(request, Lookup)
-        case "embed":
-            return Embed(sentences=tuple(request["sentences"]), paragraphs=referred)
-        case "entail":
-            return Entail(premise=referred[0], hypothesis=request["hypothesis"])
+    """The action that `request_of` wrote down.
+
+    Raises ValueError where the request isn't whole or says more than this version knows, KeyError where a paragraph is
+    missing, and what `demonstrations` raises.
+    """
+    read = msgspec.convert(request, _FORMS[name])
+    match read:
+        case Retrieve() | Lookup():
+            return read
+        case _Embedding():
+            return Embed(sentences=read.sentences, paragraphs=_referred(read, paragraphs))
+        case _Entailment():
+            (premise,) = _referred(read, paragraphs)
+            return Entail(premise=premise, hypothesis=read.hypothesis)
     prompt = Prompt(
-        demonstrations=demonstrations(request["demonstrations"]),
-        paragraphs=referred,
-        question=request["question"],
-        sentences=tuple(request["sentences"]),
-        max_paragraph_words=request["max_paragraph_words"],
-        drop=request["drop"],
+        demonstrations=demonstrations(read.demonstrations),
+        paragraphs=_referred(read, paragraphs),
+        question=read.question,
+        sentences=read.sentences,
+        max_paragraph_words=read.max_paragraph_words,
+        drop=read.drop,
     )
-    written = Reason if name == "reason" else Read
-    unusual = {field: request[field] for field in _UNUSUAL if field in request}
-    return written(prompt=prompt, max_tokens=request["max_tokens"], until=request["until"], **unusual)
+    if isinstance(read, _Reasoning):
+        return Reason(
+            prompt=prompt,
+            max_tokens=read.max_tokens,
+            until=read.until,
+            sample=read.sample,
+            temperature=read.temperature,
+        )
+    return Read(prompt=prompt, max_tokens=read.max_tokens, until=read.until, temperature=read.temperature)
+
+
+class _Referring(Struct, forbid_unknown_fields=True):
+    """A stored action that refers to paragraphs by digest."""
+
+    paragraphs: tuple[str, ...]
+
+
+class _Embedding(_Referring):
+    sentences: tuple[str, ...]
+
+
+class _Entailment(_Referring):
+    hypothesis: str
+
+
+class _Prompting(_Referring, kw_only=True):
+    demonstrations: str
+    question: str
+    sentences: tuple[str, ...]
+    max_paragraph_words: int
+    drop: Drop
+    max_tokens: int
+    until: Until
+    temperature: float | None = None
+
+
+class _Reasoning(_Prompting, kw_only=True):
+    sample: int | None = None
+
+
+_FORMS: dict[str, type[Retrieve | Lookup | _Embedding | _Entailment | _Prompting]] = {
+    "retrieve": Retrieve,
+    "lookup": Lookup,
+    "embed": _Embedding,
+    "entail": _Entailment,
+    "reason": _Reasoning,
+    "read": _Prompting,
+}
+"""How actions are stored, by their names."""
+
+
+def _referred(read: _Referring, paragraphs: Mapping[str, Paragraph]) -> tuple[Paragraph, ...]:
+    return tuple(paragraphs[digest] for digest in read.paragraphs)
 
 
 _UNUSUAL = ("sample", "temperature")

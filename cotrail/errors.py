@@ -19,6 +19,7 @@ CotrailError
     ├── CorpusChangedError     the corpus isn't the one that the run was submitted with
     ├── ModelChangedError      the model isn't the one that the run was submitted with
     ├── NotInstalledError      a library that's needed isn't installed; an UnavailableError too
+    ├── UnreadableError        what is recorded of a step, or what that refers to, can't be read
     └── UnknownVersionError    this worker doesn't have the system's version
 
 `BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`. Nor does an
@@ -101,6 +102,10 @@ class ModelChangedError(BlockedError):
 
 class NotInstalledError(BlockedError, UnavailableError):
     """A library that is needed isn't installed where the work is to be done."""
+
+
+class UnreadableError(BlockedError):
+    """What is recorded of a step is damaged, from a newer version, or refers to what isn't in the store."""
 
 
 class UnknownVersionError(BlockedError):

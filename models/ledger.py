@@ -7,15 +7,18 @@ together. The statements are in `models.statements`.
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from cotrail.actions import Action, Embedded, Entailed, Failure, Generated, Lookup, Reason, Retrieve, Retrieved
-from cotrail.encoding import action_of, digests_in, failure_of, result_of
-from cotrail.errors import BlockedError, UnrecordableError
+from cotrail.encoding import action_of, failure_of, result_of
+from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from cotrail.paragraphs import Paragraph
 from cotrail.recordable import MOST_CHARACTERS, characters
 from cotrail.replay import Outcome
@@ -35,17 +38,27 @@ logger = logging.getLogger(__name__)
 MOST_WRITTEN = 8 * MOST_CHARACTERS
 """How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
 
+LONGEST_REASON = 200
+"""How many characters are said of why a step can't be read."""
 
-class Claim(Struct, frozen=True, kw_only=True):
-    """A step that this worker holds, with all that is needed to execute it.
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """A step that this worker holds.
 
     epoch: how often the step has been claimed, this time included.
-    adopted: where another step has its result already: it is to be committed, and nothing executed.
     """
 
     step_id: int
     epoch: int
     question_id: int
+
+
+class Claim(Taken, frozen=True, kw_only=True):
+    """One with all that is needed to execute it.
+
+    adopted: where another step has its result already: it is to be committed, and nothing executed.
+    """
+
     action: Action
     run: RunPlan
     adopted: Adopted | None = None
@@ -87,8 +100,8 @@ class Ledger:
     def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
         """Takes steps for this worker.
 
-        None stands for one that isn't to be had: taken, finished, stale, paused, cancelled, or its twin is being
-        computed (`models.adoption`).
+        None stands for one that isn't to be had: taken, finished, stale, paused, cancelled, its twin is being computed
+        (`models.adoption`), or it can't be read, which blocks its question.
         """
         wanted = [{"id": message.step_id, "epoch": message.epoch} for message in messages]
         with self.engine.begin() as connection:
@@ -96,8 +109,10 @@ class Ledger:
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
             twins = find_twins(connection, taken, self.worker, self._paragraphs)
             kept = [row for row in taken if row["id"] not in twins.awaited]
-            known = self._read_paragraphs(connection, kept)
-            claims = {row["id"]: self._claim(connection, row, known, twins.adopted.get(row["id"])) for row in kept}
+            claims, unreadable = self._read(connection, kept, twins.adopted)
+        for held, error in unreadable:
+            logger.warning("step %d blocks its question: %s", held.step_id, error)
+            self.block(held, error)
         return [claims.pop(message.step_id, None) for message in messages]
 
     def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
@@ -174,7 +189,7 @@ class Ledger:
             [{"id": message.step_id, "epoch": message.epoch + 1} for message in messages], AttemptOutcome.RELEASED
         )
 
-    def block(self, claim: Claim, error: BaseException) -> None:
+    def block(self, claim: Taken, error: BaseException) -> None:
         """Stops a question until a person has mended what the error says; its step is given back."""
         reason = failure_of(error)
         with self.engine.begin() as connection:
@@ -201,26 +216,42 @@ class Ledger:
         """Records steps as failed that nobody holds; their systems are told as of any failure."""
         with self.engine.begin() as connection:
             rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
-            known = self._read_paragraphs(connection, rows)
-            claims = [self._claim(connection, row, known) for row in rows]
-        return [self.record(Completion(claim=claim, outcome=failure, milliseconds=0)) for claim in claims]
+            claims, unreadable = self._read(connection, rows)
+        for taken, error in unreadable:
+            self.block(taken, error)
+        completions = [Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims.values()]
+        return [self.record(completion) for completion in completions]
 
-    def _read_paragraphs(self, connection: Connection, taken: Sequence[RowMapping]) -> Mapping[str, Paragraph]:
-        """The paragraphs that these steps' requests refer to, among others."""
-        return self._paragraphs.read(connection, (digest for row in taken for digest in digests_in(row["request"])))
+    def _read(
+        self, connection: Connection, rows: Sequence[RowMapping], adopted: Mapping[int, Adopted] = MappingProxyType({})
+    ) -> tuple[dict[int, Claim], list[tuple[Taken, UnreadableError]]]:
+        """These steps by their ids; and those that can't be read, with the reason."""
+        requests = {row["id"]: _decoded(row["request"]) for row in rows}
+        referred = (digest for request in requests.values() for digest in _digests_in(request))
+        known = self._paragraphs.read(connection, referred)
+        claims: dict[int, Claim] = {}
+        unreadable: list[tuple[Taken, UnreadableError]] = []
+        for row in rows:
+            request = requests[row["id"]]
+            try:
+                claims[row["id"]] = self._claim(connection, row, request, known, adopted.get(row["id"]))
+            except DBAPIError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not spoil the others
+                taken = Taken(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
+                unreadable.append((taken, _unreadable(request, known, error)))
+        return claims, unreadable
 
     def _claim(
         self,
         connection: Connection,
         row: RowMapping,
+        request: Any,
         paragraphs: Mapping[str, Paragraph],
-        adopted: Adopted | None = None,
+        adopted: Adopted | None,
     ) -> Claim:
         action = action_of(
-            row["kind"],
-            row["request"],
-            paragraphs,
-            lambda digest: self.runs.demonstrations(connection, digest),
+            row["kind"], request, paragraphs, lambda digest: self.runs.demonstrations(connection, digest)
         )
         return Claim(
             step_id=row["id"],
@@ -332,7 +363,34 @@ def _query(action: Action) -> str:
     return action.query if isinstance(action, Retrieve) else action.text
 
 
-def _keys(claims: Iterable[Claim]) -> Rows:
+def _decoded(request: str) -> Any:
+    """A stored action; None where it is no JSON that can be read."""
+    try:
+        return msgspec.json.decode(request)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _digests_in(request: Any) -> list[str]:
+    """The paragraphs that a stored action refers to, as far as can be read."""
+    referred = request.get("paragraphs") if isinstance(request, dict) else None
+    return [digest for digest in referred if isinstance(digest, str)] if isinstance(referred, list) else []
+
+
+def _unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Exception) -> UnreadableError:
+    """Why a step can't be read."""
+    if isinstance(error, UnreadableError):
+        return error
+    missing = [digest for digest in _digests_in(request) if digest not in paragraphs]
+    if isinstance(error, KeyError) and missing:
+        return UnreadableError(f"the paragraph {missing[0]:.64} isn't in the store; restore it from a backup")
+    return UnreadableError(
+        f"what is recorded of the step can't be read ({type(error).__name__}: {error!s:.{LONGEST_REASON}}): it is "
+        "damaged, or of a newer version, which has to go on with it"
+    )
+
+
+def _keys(claims: Iterable[Taken]) -> Rows:
     return [{"id": claim.step_id, "epoch": claim.epoch} for claim in claims]
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.actions import Binding, System
-from cotrail.errors import UnknownNameError
+from cotrail.errors import UnknownNameError, UnreadableError
 from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
@@ -55,11 +55,18 @@ class Runs:
         return self._plans[run_id]
 
     def demonstrations(self, connection: Connection, digest: str) -> Demonstrations:
-        """The demonstrations of that digest, which the store holds since a run was submitted with them."""
+        """The demonstrations of that digest, which the store holds since a run was submitted with them.
+
+        Raises UnreadableError where somebody removed them.
+        """
         if digest not in self._demonstrations:
             body = connection.execute(
                 select(DemonstrationSet.body).where(DemonstrationSet.digest == digest)
-            ).scalar_one()
+            ).scalar_one_or_none()
+            if body is None:
+                raise UnreadableError(
+                    f"the demonstrations {digest:.64} aren't in the store; restore them from a backup"
+                )
             self._demonstrations[digest] = msgspec.convert(body, Demonstrations)
         return self._demonstrations[digest]
 

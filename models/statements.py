@@ -13,6 +13,7 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
+    cast,
     delete,
     func,
     null,
@@ -57,8 +58,9 @@ QUESTION_OPEN: ColumnElement[bool] = _status == QuestionStatus.OPEN
 ACTIVE: ColumnElement[bool] = and_(QUESTION_OPEN, _run_state == RunState.ACTIVE)
 """For statements over steps: whether the step's question is open, and its run active."""
 
-_CLAIMED = tuple(
-    steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "request", "shared_in", "fingerprint")
+_CLAIMED = (
+    *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint")),
+    cast(steps.c.request, TEXT).label("request"),  # so that one that can't be decoded spoils no other row
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)
 _claimed = (

@@ -1,12 +1,9 @@
 """Which queue a step belongs into, and how its message gets there."""
 
 import logging
-from base64 import b64decode
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import uuid4
 
-import msgspec
 from celery import current_app
 from kombu.connection import Connection
 from kombu.exceptions import KombuError
@@ -85,25 +82,3 @@ def _post(producer: Producer, message: Dispatch) -> None:
         str(uuid4()), name, arguments, {}, ignore_result=True, argsrepr=str(arguments), kwargsrepr="{}"
     )
     amqp.send_task_message(producer, name, task, queue=message.kind, declare=[], priority=priority(message.sequence))
-
-
-def withdraw(step_ids: Collection[int]) -> int:
-    """Takes the messages of these steps out of their queues; returns how many there were.
-
-    One that a worker takes first does no harm: its claim finds that the step isn't to be had.
-    """
-    with current_app.connection_for_write() as connection:
-        channel = connection.default_channel
-        keys = [channel._q_for_pri(kind, step) for kind in ACTIONS for step in channel.priority_steps]
-        return sum(_withdraw(channel, f"{channel.global_keyprefix}{key}", step_ids) for key in keys)
-
-
-def _withdraw(channel: Any, key: str, step_ids: Collection[int]) -> int:
-    found = [raw for raw in channel.client.lrange(key, 0, -1) if _step_id(raw) in step_ids]
-    return sum(channel.client.lrem(key, 1, raw) for raw in found)
-
-
-def _step_id(raw: bytes) -> int:
-    """The step that a message as it lies in Redis is about."""
-    (step_id, _), *_ = msgspec.json.decode(b64decode(msgspec.json.decode(raw)["body"]))
-    return int(step_id)

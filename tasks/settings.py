@@ -9,10 +9,11 @@ from typing import Annotated, Literal, cast
 from urllib.parse import quote
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cotrail.retrieval.stores import CorpusStore, SearchServer, corpus_store
+from tasks.brokers import check_broker
 
 MAX_SOCKET_PATH = 90
 """Unix socket paths end at 107 bytes; the rest is room for the sockets' own names."""
@@ -34,7 +35,8 @@ DEADLINES: dict[str, float] = {
 class Settings(BaseSettings):
     """Read once, at the edge, from variables named COTRAIL_ and the field's name in capitals."""
 
-    model_config = SettingsConfigDict(env_prefix="COTRAIL_", frozen=True)
+    # What is refused may hold a password.
+    model_config = SettingsConfigDict(env_prefix="COTRAIL_", frozen=True, hide_input_in_errors=True)
 
     home: Path = Field(default_factory=lambda: user_data_path("cotrail"))
     """Where indexes, the models' list and the local stack's state are."""
@@ -42,7 +44,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     """PostgreSQL (`postgresql://user@host/database`); the local stack's own where unset."""
 
-    broker_url: SecretStr | None = None
+    broker_url: Annotated[SecretStr, AfterValidator(check_broker)] | None = None
     """Redis or Valkey (`redis://host:6379/0`); the local stack's own where unset."""
 
     broker_prefix: str = "cotrail:"

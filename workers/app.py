@@ -10,23 +10,23 @@ from celery import Celery, signals
 from kombu.entity import Exchange, Queue
 
 from cotrail.actions import ACTIONS
+from tasks.messages import SERIALIZER
 from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
-from workers import transport
 from workers.claiming import ClaimAhead
 from workers.health import keep_telling
+from workers.transport import Amqp
 
 YOUNG = 100_000
 """After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
 
-transport.register()
-app = Celery("cotrail", broker=settings().broker)
+app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
 app.conf.update(
     include=[f"tasks.{kind}" for kind in ACTIONS],
     task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in ACTIONS],
     task_create_missing_queues=False,
-    task_serializer="json",
-    accept_content=["json"],
+    task_serializer=SERIALIZER,
+    accept_content=[SERIALIZER],
     result_backend=None,
     task_ignore_result=True,
     task_acks_late=True,
@@ -34,6 +34,7 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
+    broker_channel_error_retry=True,
     broker_transport_options={
         "global_keyprefix": settings().broker_prefix,
         "ack_emulation": False,

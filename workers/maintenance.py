@@ -31,7 +31,7 @@ from models.upkeep import (
     take_suspect,
     take_unsent,
 )
-from tasks.routing import BROKER_ERRORS, send, withdraw
+from tasks.routing import BROKER_ERRORS, send
 from tasks.settings import Settings, settings
 from workers.app import app
 from workers.closing import Closing
@@ -175,7 +175,9 @@ class Maintenance:
         with self.engine.begin() as connection:
             step_ids = cancelled_steps(connection, run_id)
         if step_ids:
-            logger.info("%s is cancelled: %d of its messages are taken back", run_id, withdraw(step_ids))
+            with self.app.connection_for_write() as broker:
+                withdrawn = broker.default_channel.withdraw(step_ids)
+            logger.info("%s is cancelled: %d of its messages are taken back", run_id, withdrawn)
 
     def _give_up(self, step_ids: list[int]) -> list[list[Dispatch]]:
         if not step_ids:

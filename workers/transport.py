@@ -1,12 +1,52 @@
-"""How messages are written, and how a worker takes them out of Redis: several at once while it is busy."""
+"""Celery's transport over Redis as this app has it: messages are taken several at once, and strange ones skipped.
 
-from typing import Any
+Only connections of this app use it (`Amqp`). What it takes of kombu that isn't documented is held against the installed
+kombu by `tests/unit/test_kombu.py`.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from queue import Empty
+from typing import Any, TypeVar
 
 import msgspec
-from kombu import serialization
-from kombu.transport import TRANSPORT_ALIASES, redis
+from celery.app.amqp import AMQP
+from kombu import connection
+from kombu.transport import redis
+from kombu.utils.encoding import bytes_to_str
+from kombu.utils.json import loads
 
-SCHEMES = ("redis", "rediss")
+from cotrail.actions import ACTIONS
+from cotrail.errors import InputError
+from tasks.messages import read
+
+Done = TypeVar("Done")
+
+logger = logging.getLogger(__name__)
+
+LOUD = 10
+"""How many skipped messages are each worth a line in the log; then only the 16th, the 32nd, the 64th and so on."""
+
+ASIDE = ".unreadable"
+"""What a key is renamed by that holds something else than a queue, or than a table of queues."""
+
+
+class Skipped:
+    """How many messages this process couldn't read."""
+
+    count = 0
+
+    def add(self, what: str, error: Exception) -> None:
+        """Counts one and says so, unless there are too many."""
+        self.count += 1
+        if self.count <= LOUD or self.count.bit_count() == 1:
+            logger.warning("%s is skipped (%d so far): %s", what, self.count, error)
+
+
+skipped = Skipped()
+
+WRONG_TYPE = "WRONGTYPE"
+"""What Redis's errors have in common where a key is of another type than a command needs."""
 
 
 class Channel(redis.Channel):
@@ -14,44 +54,144 @@ class Channel(redis.Channel):
 
     This one then takes further messages of the same queue and priority: half as many as the process already has, or
     half of what it may still have, whichever is less. Where there is little to do, workers so share it one by one.
+    What lies in a step's queue and isn't such a step's message is dropped.
     """
 
-    def _brpop_read(self, **options: Any) -> Any:
-        taken = super()._brpop_read(**options)  # type: ignore[no-untyped-call]
-        queue, priority = self.connection.delivered
-        if queue in self.active_queues:  # nobody has told the worker meanwhile to leave the queue
-            self._take(queue, priority)
-        return taken
+    def withdraw(self, step_ids: Collection[int]) -> int:
+        """Takes the messages of these steps out of their queues; returns how many there were.
 
-    def _take(self, queue: str, priority: int) -> None:
-        room = self.qos.can_consume_max_estimate() or 0
-        if count := min(room, self.qos.prefetch_count - room) // 2:
-            key = self._q_for_pri(queue, priority)  # type: ignore[no-untyped-call]
-            for message in self.client.rpop(key, count) or ():
-                self.connection._deliver(msgspec.json.decode(message), queue)
+        One that a worker takes first does no harm: its claim finds that the step isn't to be had.
+        """
+        return sum(self._withdraw(kind, key, step_ids) for kind in ACTIONS for key in self._lists(kind))
+
+    def _withdraw(self, kind: str, key: str, step_ids: Collection[int]) -> int:
+        name = f"{self.global_keyprefix}{key}"
+        raws = self._mended(self._lists(kind), self.client.lrange, name, 0, -1)
+        found = [raw for raw in raws if _step_id(raw, kind) in step_ids]
+        return sum(self.client.lrem(name, 1, raw) for raw in found)
+
+    def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
+        """As kombu does it for queues that don't expire, but for the JSON."""
+        if queue not in ACTIONS:
+            super()._put(queue, message, **options)
+            return
+        key = self._q_for_pri(queue, self._get_message_priority(message))
+        encoded = msgspec.json.encode(message)
+        if batch := options.get("_publish_batch"):
+            batch.add("lpush", key, encoded)
+            return
+        with self.conn_or_acquire() as client:
+            client.lpush(key, encoded)
+
+    def _brpop_read(self, **options: Any) -> bool:
+        """As kombu does it, but for what is done with the message."""
+        try:
+            try:
+                taken = self.client.parse_response(self.client.connection, "BRPOP", **options)
+            except self.connection_errors:
+                self.client.connection.disconnect()
+                raise
+            except self.ResponseError as error:
+                for queue in self.active_queues:
+                    self._mend(self._lists(queue), error)
+                taken = ()
+            if not taken:
+                raise Empty
+            self._receive_from(bytes_to_str(taken[0]), taken[1])
+            return True
+        finally:
+            self._in_poll = None  # type: ignore[assignment]
+            self._flush_brpop_reauth()
+
+    def _receive_from(self, key: str, raw: bytes) -> None:
+        queue = key.rsplit(self.sep, 1)[0]
+        self._queue_cycle.rotate(queue)
+        self._hand_on(queue, raw)
+        if queue in self.active_queues:  # nobody has told the worker meanwhile to leave the queue
+            room = self.qos.can_consume_max_estimate() or 0
+            if count := min(room, self.qos.prefetch_count - room) // 2:
+                for further in self.client.rpop(key, count) or ():
+                    self._hand_on(queue, further)
+
+    def _hand_on(self, queue: str, raw: bytes) -> None:
+        if queue not in ACTIONS:  # an answer to `celery inspect`
+            self.connection._deliver(loads(bytes_to_str(raw)), queue)
+            return
+        try:
+            message, _ = read(raw, queue)
+        except InputError as error:
+            skipped.add(f"a message in the queue {queue}", error)
+        else:
+            self.connection._deliver(message, queue)
+
+    def _receive_one(self, client: Any) -> Any:
+        try:
+            return super()._receive_one(client)
+        except RecursionError as error:
+            skipped.add("a broadcast", error)
+            return None
+
+    def _deliver_fanout_message(self, message: Any, exchange: str) -> bool:
+        try:
+            return bool(super()._deliver_fanout_message(message, exchange))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            skipped.add("a broadcast", error)
+            return False
+
+    def _size(self, queue: str) -> int:
+        return int(self._mended(self._lists(queue), super()._size, queue))
+
+    def _queue_bind(self, exchange: str, *arguments: Any) -> None:
+        tables = [form % exchange for form in (self.keyprefix_queue, self.keyprefix_binding_permanent)]
+        self._mended(dict.fromkeys(tables, "set"), super()._queue_bind, exchange, *arguments)
+
+    def _lists(self, queue: str) -> dict[str, str]:
+        """The keys of a queue's messages, by priority, and of what type they are."""
+        return {self._q_for_pri(queue, step): "list" for step in self.priority_steps}
+
+    def _mended(self, types: Mapping[str, str], work: Callable[..., Done], *arguments: Any) -> Done:
+        """Does work on these keys, again where something else than is expected lay there."""
+        try:
+            return work(*arguments)
+        except self.ResponseError as error:
+            self._mend(types, error)
+            return work(*arguments)
+
+    def _mend(self, types: Mapping[str, str], error: Exception) -> None:
+        """Renames those of the keys that are of another type and so make their queue useless."""
+        if WRONG_TYPE not in str(error):
+            raise error
+        with self.conn_or_acquire() as client:
+            for key, wanted in types.items():
+                name = f"{self.global_keyprefix}{key}"
+                if (found := bytes_to_str(client.type(name))) not in (wanted, "none"):
+                    logger.warning("in Redis %r is a %s and no %s: it is renamed *%s", name, found, wanted, ASIDE)
+                    client.rename(name, f"{name}{ASIDE}")
 
 
 class Transport(redis.Transport):
-    """Celery's transport over Redis with that channel.
-
-    delivered: the queue and the priority of the message that was handed on last.
-    """
+    """Celery's transport over Redis with that channel."""
 
     Channel = Channel
-    delivered: tuple[str, int]
-
-    def _deliver(self, message: dict[str, Any], queue: str) -> None:
-        super()._deliver(message, queue)  # type: ignore[no-untyped-call]
-        self.delivered = queue, message["properties"].get("priority") or 0
 
 
-def register() -> None:
-    """Has Celery use it for each URL of Redis, and msgspec for JSON, which takes a fraction of the time."""
-    for scheme in SCHEMES:
-        TRANSPORT_ALIASES[scheme] = f"{__name__}:{Transport.__qualname__}"
-    vars(redis).update(dumps=_encode, loads=msgspec.json.decode)
-    serialization.register("json", _encode, msgspec.json.decode, "application/json", "utf-8")
+class Connection(connection.Connection):
+    """A connection that uses it, whatever URL of Redis leads to the server."""
+
+    def get_transport_cls(self) -> type[Transport]:
+        """The transport of every connection of the app."""
+        return Transport
 
 
-def _encode(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+class Amqp(AMQP):
+    """Celery's messaging over such connections."""
+
+    Connection = Connection
+
+
+def _step_id(raw: bytes, kind: str) -> int | None:
+    """The step that a message is about; None where it can't be read, which a worker will find too."""
+    try:
+        return read(raw, kind)[1].step_id
+    except InputError:
+        return None

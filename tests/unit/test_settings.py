@@ -84,6 +84,37 @@ def test_what_makes_no_sense_is_refused(field: str, bad: str, monkeypatch: pytes
         Settings()
 
 
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        (f"sentinel://:{SECRET}@host:26379/0", "Redis Sentinel isn't supported"),
+        (f"rediss+sentinel://:{SECRET}@host:26379/0", "Redis Sentinel isn't supported"),
+        (f"redis+cluster://:{SECRET}@host", "a Redis cluster isn't supported"),
+        (f"rediss+cluster://:{SECRET}@host", "a Redis cluster isn't supported"),
+        (f"cluster://:{SECRET}@host", "a Redis cluster isn't supported"),
+        (f"valkey://:{SECRET}@host", "write redis://"),
+        (f"valkeys://:{SECRET}@host", "write rediss://"),
+        (f"unix:///{SECRET}", "write redis\\+socket:///path"),
+        (f"amqp://guest:{SECRET}@host", "the broker must be Redis or Valkey"),
+        (f"memory://{SECRET}", "the broker must be Redis or Valkey"),
+        (f"redis://:{SECRET}@host;sentinel://host", "Redis Sentinel isn't supported"),
+        (f"{SECRET}@host:6379", "the broker must be Redis or Valkey"),
+        ("", "the broker must be Redis or Valkey"),
+    ],
+)
+def test_other_brokers_are_refused_by_name(url: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_BROKER_URL", url)
+    with pytest.raises(ValidationError, match=hint) as refused:
+        Settings()
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["redis://h", "rediss://:p@h:1/2", "redis+socket:///a/b", "redis://a;redis://b"])
+def test_every_way_to_a_redis_is_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_BROKER_URL", url)
+    assert Settings().broker == url
+
+
 def test_settings_are_read_once_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     first = settings()
     monkeypatch.setenv("COTRAIL_MODEL", "another")

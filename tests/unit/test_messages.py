@@ -1,0 +1,51 @@
+"""Steps' messages are read, and nothing else is."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.actions import ACTIONS
+from cotrail.errors import InputError
+from models.advancing import Dispatch
+from tasks.messages import read
+from tests.garbage import GARBAGE, called, message
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_a_steps_message_is_read(kind: str) -> None:
+    handed_on, dispatch = read(message(called(2**63 - 1, 7), kind), kind)
+    assert dispatch == Dispatch(2**63 - 1, 7, kind)
+    assert handed_on == json.loads(message(called(2**63 - 1, 7), kind))
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+def test_what_is_none_is_refused_in_few_words(garbage: bytes) -> None:
+    with pytest.raises(InputError) as refused:
+        read(garbage, "reason")
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 250
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3),
+    max_leaves=8,
+)
+NAMES = ["headers", "properties", "content_type", "task", "id", "priority", "delivery_info", "delivery_tag"]
+
+
+@given(st.binary())
+def test_any_bytes_are_refused(garbage: bytes) -> None:
+    with pytest.raises(InputError):
+        read(garbage, "reason")
+
+
+@given(VALUES, st.dictionaries(st.sampled_from(NAMES), VALUES))
+def test_whatever_is_changed_in_one_it_is_read_or_refused(body: object, changes: dict[str, Any]) -> None:
+    for changed in (message(body), message(called(1, 0), **changes)):
+        with suppress(InputError):
+            read(changed, "reason")

@@ -134,8 +134,8 @@ class Ledger:
         with self.engine.begin() as connection:
             held = {"rows": _keys([claim]), "holder": self.worker}
             if connection.execute(statements.BLOCK, {**question, **held, "reason": reason}).rowcount:
+                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
                 connection.execute(statements.BLOCK_STEPS, question)
-            connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
 
     def retries(self, claim: Claim) -> int:
         """How often a step was given back to be tried again, since it last failed for good."""

@@ -13,7 +13,6 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
-    case,
     delete,
     exists,
     func,
@@ -26,6 +25,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from models.rows import insert_rows, recordset
 from models.seals import step_digest
 from models.tables import (
+    UNENDED_QUESTIONS,
     UNENDED_STEPS,
     AttemptOutcome,
     QuestionStatus,
@@ -138,7 +138,7 @@ _held = and_(
     steps.c.worker == bindparam("holder", type_=String),
 )
 _given_back: dict[str, Any] = {
-    "state": case((QUESTION_OPEN, StepState.READY), else_=StepState.BLOCKED),
+    "state": StepState.READY,
     "sent_at": None,
     "lease_until": None,
     "not_before": after("delay_seconds"),
@@ -161,12 +161,12 @@ BLOCK = (
     update(questions)
     .where(
         questions.c.id == _blocking,
-        questions.c.status == QuestionStatus.OPEN,
+        questions.c.status.in_(UNENDED_QUESTIONS),
         exists().where(_held).correlate(questions),
     )
     .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
 )
-"""Blocks the question of a step that this worker holds."""
+"""Blocks the question of a step that this worker holds; another step may have done so already."""
 
 BLOCK_STEPS = (
     update(steps)
@@ -176,7 +176,7 @@ BLOCK_STEPS = (
     )
     .values(state=StepState.BLOCKED)
 )
-"""Puts away what a blocked question's other steps are; those under way follow as they are given back."""
+"""Puts the steps of a question away that was blocked in this transaction, so that nobody opens it meanwhile."""
 
 _renewable = (
     select(steps.c.id)

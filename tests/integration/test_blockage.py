@@ -1,20 +1,25 @@
 """What a person has to mend is met by a few questions of a run and not by all, and costs nothing while it waits."""
 
 import json
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
+from cli.conducting import Conductor
+from cli.experiment_inputs import Inputs
 from cotrail.actions import ACTIONS, Failure
 from cotrail.errors import CorpusChangedError
+from cotrail.experiments.experiment import DatasetFiles, Experiment
 from models.admission import LEAST, admit
 from models.advancing import Dispatch
 from models.audit import list_runs, read_progress
 from models.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
 from models.control import being_cancelled, pause, resume
 from models.database import connect
+from models.experiments import open_experiment
 from models.ledger import Ledger
 from models.submission import submit
 from models.tables import questions
@@ -134,6 +139,21 @@ def test_a_run_is_running_as_long_as_anything_of_it_is_under_way(engine: Engine,
     run_to_end(ledger, ledger.commit([completed(claim)])[0])
     with engine.connect() as connection:
         assert read_blockage(connection, RUN) is None
+
+
+def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engine, tmp_path: Path) -> None:
+    files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
+    experiment = Experiment(name="e", datasets={"hotpotqa": files}, models=("m",))
+    open_experiment(engine, "e", {})
+    submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100))
+    conductor = Conductor(engine, Inputs(experiment, tmp_path), reuse=False)
+    ledger = Ledger(engine, "w", LEASE)
+    for claim in ledger.claim(admitted(engine)):
+        assert claim is not None
+        assert (conductor._standing().done, conductor._standing().stuck) == (0, ())
+        ledger.block(claim, CAUSE)
+    block_until_stopped(engine, ledger)
+    assert (conductor._standing().done, conductor._standing().stuck) == (1, (RUN,))
 
 
 def test_a_paused_run_is_paused(engine: Engine, ledger: Ledger) -> None:

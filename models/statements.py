@@ -15,6 +15,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    exists,
     func,
     null,
     select,
@@ -25,6 +26,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from models.rows import insert_rows, recordset
 from models.seals import step_digest
 from models.tables import (
+    UNENDED_QUESTIONS,
+    UNENDED_STEPS,
     AttemptOutcome,
     QuestionStatus,
     RunState,
@@ -115,7 +118,7 @@ _open = (
     select(func.count())
     .where(
         _of_question.c.question_id == _finished.c.question_id,
-        _of_question.c.state.in_([StepState.RUNNING, StepState.READY, StepState.WAITING]),
+        _of_question.c.state.in_(UNENDED_STEPS),
     )
     .scalar_subquery()
 )
@@ -130,18 +133,19 @@ FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).ad
 `open` is how many steps of the question had no end before this statement, these included.
 """
 
-_returned = (
-    update(steps)
-    .where(
-        steps.c.id == _wanted.c.id,
-        steps.c.epoch == _wanted.c.epoch,
-        steps.c.state == StepState.RUNNING,
-        steps.c.worker == bindparam("holder", type_=String),
-    )
-    .values(state=StepState.READY, sent_at=None, lease_until=None, not_before=after("delay_seconds"))
-    .returning(steps.c.id, steps.c.epoch)
-    .cte("returned")
+_held = and_(
+    steps.c.id == _wanted.c.id,
+    steps.c.epoch == _wanted.c.epoch,
+    steps.c.state == StepState.RUNNING,
+    steps.c.worker == bindparam("holder", type_=String),
 )
+_given_back: dict[str, Any] = {
+    "state": StepState.READY,
+    "sent_at": None,
+    "lease_until": None,
+    "not_before": after("delay_seconds"),
+}
+_returned = update(steps).where(_held).values(_given_back).returning(steps.c.id, steps.c.epoch).cte("returned")
 GIVE_BACK = select(_returned.c.id).add_cte(
     update(attempts)
     .where(attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch)
@@ -154,11 +158,32 @@ GIVE_BACK = select(_returned.c.id).add_cte(
 )
 """Makes steps ready again that this worker holds; maintenance sends them when `delay_seconds` are over."""
 
+_blocking = bindparam("blocking", type_=BigInteger)
+_decided = and_(
+    steps.c.id == _wanted.c.id,
+    steps.c.epoch == _wanted.c.epoch,
+    steps.c.state.in_([StepState.RUNNING, StepState.READY]),
+)
 BLOCK = (
     update(questions)
-    .where(questions.c.id == bindparam("question_id", type_=BigInteger), questions.c.status == QuestionStatus.OPEN)
-    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB))
+    .where(
+        questions.c.id == _blocking,
+        questions.c.status.in_(UNENDED_QUESTIONS),
+        exists().where(_decided).correlate(questions),
+    )
+    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
 )
+"""Blocks the question of a step, under the epoch of its claim; another step may have done so already."""
+
+BLOCK_STEPS = (
+    update(steps)
+    .where(
+        steps.c.question_id == _blocking,
+        steps.c.state.in_([StepState.WAITING, StepState.READY]),
+    )
+    .values(state=StepState.BLOCKED)
+)
+"""Puts the steps of a question away that was blocked in this transaction, so that nobody opens it meanwhile."""
 
 _renewable = (
     select(steps.c.id)
@@ -190,40 +215,31 @@ A step that somebody is changing, as who records its end does, is left: two that
 """
 
 UNHELD = select(*_CLAIMED).where(
-    steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY
+    steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
+    steps.c.state == StepState.READY,
+    exists().where(attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch),
 )
+"""Those of these steps that nobody holds; the last claim of each came to an execution, which is on record."""
 
 
 def _of_attempt_before(name: str) -> ColumnElement[Any]:
-    before = attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch - 1
-    return select(attempts.c[name]).where(*before).scalar_subquery()
+    before = attempts.c.step_id == steps.c.id, attempts.c.epoch < steps.c.epoch
+    return select(attempts.c[name]).where(*before).order_by(attempts.c.epoch.desc()).limit(1).scalar_subquery()
 
-
-_unclaimed: dict[str, Any] = {
-    "state": StepState.READY,
-    "epoch": steps.c.epoch - 1,
-    "worker": _of_attempt_before("worker"),
-    "started_at": _of_attempt_before("started_at"),
-    "lease_until": None,
-    "sent_at": None,
-    "not_before": after("delay_seconds"),
-}
-"""A claimed step as it was before: nothing was done for it, and no execution is to be left on record."""
 
 _deferred = (
     update(steps)
-    .where(
-        steps.c.id == _wanted.c.id,
-        steps.c.epoch == _wanted.c.epoch,
-        steps.c.state == StepState.RUNNING,
-        steps.c.worker == bindparam("holder", type_=String),
-    )
-    .values(_unclaimed)
+    .where(_held)
+    .values(_given_back | {name: _of_attempt_before(name) for name in ("worker", "started_at")})
     .returning(steps.c.id, steps.c.epoch)
     .cte("deferred")
 )
-DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch + 1)
-"""Undoes claims of steps whose time hasn't come; maintenance sends them when `delay_seconds` are over."""
+DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch)
+"""Gives steps back whose time hasn't come; maintenance sends them when `delay_seconds` are over.
+
+Nothing was done for them, and of no execution a record is left. Their epoch stays used: were it counted down, the next
+claim would have it again, and this statement, done again where its answer was lost, would undo that one.
+"""
 
 _failed = attempts.alias("failed")
 

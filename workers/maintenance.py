@@ -33,6 +33,7 @@ from models.upkeep import (
 )
 from tasks.routing import BROKER_ERRORS, send
 from tasks.settings import Settings, settings
+from workers import cancelling
 from workers.app import app
 from workers.closing import Closing
 from workers.leading import Session, session
@@ -142,6 +143,7 @@ class Maintenance:
             try:
                 if own.lead():
                     self._sweep_out(own)
+                    cancelling.go_on(self.engine)
                     self.retention.go_on()
                 announce("maintenance")
                 again.looked(found=True)

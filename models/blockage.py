@@ -23,8 +23,6 @@ class Blockage(Struct, frozen=True, kw_only=True):
 
 
 _type = questions.c.reason["type"].astext
-
-
 _latest = (
     select(questions.c.status, _type.label("type"))
     .where(questions.c.run_id == runs.c.id, questions.c.finished_at.is_not(None))

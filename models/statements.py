@@ -18,6 +18,7 @@ from sqlalchemy import (
     exists,
     func,
     null,
+    or_,
     select,
     update,
 )
@@ -102,12 +103,21 @@ _ending: dict[str, Any] = {
     "finished_at": func.now(),
     "lease_until": null(),
 }
+_ran_out = (
+    exists()
+    .where(
+        attempts.c.step_id == steps.c.id,
+        attempts.c.epoch == steps.c.epoch,
+        attempts.c.outcome == AttemptOutcome.EXPIRED,
+    )
+    .correlate(steps)
+)
 _finished = (
     update(steps)
     .where(
         steps.c.id == _done.c.id,
         steps.c.epoch == _done.c.epoch,
-        steps.c.state.in_([StepState.RUNNING, StepState.READY]),
+        or_(steps.c.state == StepState.RUNNING, and_(steps.c.state == StepState.READY, _ran_out)),
     )
     .values(_ending | {"digest": step_digest(_ending)})
     .returning(steps.c.id, steps.c.epoch, steps.c.state, steps.c.question_id)

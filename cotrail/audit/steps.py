@@ -24,7 +24,7 @@ SEARCHES = ("retrieve", "lookup")
 
 _PROMPTED = ("reason", "read")
 
-UNENDED = ("waiting", "ready", "running")
+UNENDED = ("waiting", "ready", "running", "blocked")
 """The other states."""
 
 _OF_THE_END = (

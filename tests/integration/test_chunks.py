@@ -1,17 +1,20 @@
 """What is done to all questions of a run is done by chunks: nobody waits for it, and it can be gone on with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Connection, Engine, func, select
 
+from cli.running import Pace
 from cotrail.actions import Failure
 from cotrail.errors import CorpusChangedError, InputError
 from models.advancing import REPLAYED
+from models.audit import read_progress
+from models.chunks import by_chunks
 from models.control import being_cancelled, cancel, pause, resume
 from models.ledger import Claim, Ledger
 from models.retrying import retry
-from models.tables import StepState, questions, runs, steps
+from models.tables import QuestionStatus, StepState, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 from workers import cancelling
@@ -19,7 +22,7 @@ from workers import cancelling
 pytestmark = pytest.mark.usefixtures("verified")
 
 RUN = "costless"
-ASKED = 2 * REPLAYED + 20
+ASKED = REPLAYED + 20
 FAILURE = Failure(type="IndexBroken", message="no")
 
 End = Callable[[Ledger, list[Claim]], None]
@@ -162,6 +165,29 @@ def test_between_two_chunks_nothing_is_locked_and_within_one_few_questions_are(
     verb(engine, RUN, look)
     assert told[-1] == ASKED
     assert max(later - earlier for earlier, later in zip([0, *told], told, strict=False)) <= REPLAYED
+
+
+def test_other_questions_of_the_run_go_on_while_a_chunk_is_done(engine: Engine) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    claims = ledger.claim(begin(engine, ASKED)[-1:])
+    recorded: list[int] = []
+
+    def record(connection: Connection, ids: Sequence[int]) -> int:
+        if claims:
+            recorded.extend(map(len, ledger.commit([completed(claims.pop())])))
+        return len(ids)
+
+    assert sum(by_chunks(engine, RUN, QuestionStatus.OPEN, record)) == ASKED
+    assert recorded == [1]
+
+
+def test_a_run_that_is_being_cancelled_is_shown_as_that(engine: Engine) -> None:
+    begin(engine, ASKED)
+    break_off(cancel, engine)
+    with engine.connect() as connection:
+        progress = read_progress(connection, RUN)
+    assert (progress.standing, progress.open) == ("cancelled", ASKED - REPLAYED)
+    assert str(Pace().waits_for(progress)).startswith("It is being cancelled")
 
 
 def test_maintenance_does_not_wait_for_who_holds_what_is_to_be_cancelled(

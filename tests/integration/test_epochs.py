@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select, text
 
+from cotrail.actions import Failure
 from cotrail.audit.verifying import verify
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
 from models.advancing import Dispatch
@@ -89,6 +90,16 @@ def test_a_late_result_does_not_count_once_another_claimed_though_that_gave_the_
     other.defer(claim(other, unsent(engine)[0]), 0)
     assert late.commit([completed(claimed)]) == [[]]
     assert run_to_end(other, unsent(engine)) > 0
+
+
+def test_a_step_whose_last_claim_came_to_nothing_is_not_given_up(engine: Engine, query: Query) -> None:
+    late, other = Ledger(engine, "late", 0), Ledger(engine, "other", LEASE)
+    claimed = claim(late, begin(engine)[0])
+    with engine.begin() as connection:
+        expire_leases(connection)
+    other.defer(claim(other, unsent(engine)[0]), 0)
+    assert other.give_up([claimed.step_id], Failure(type="PoisonedStep", message="again and again")) == []
+    assert query(select(steps.c.state, steps.c.epoch)) == [{"state": "ready", "epoch": 2}]
 
 
 def test_who_lost_a_step_blocks_its_question_no_more(engine: Engine, query: Query) -> None:

@@ -22,7 +22,6 @@ from models.tables import attempts, questions, steps
 from models.upkeep import SUSPECT, exhausted, expire_leases
 from tasks import step
 from tasks.generating import generate
-from tasks.outages import Outages
 from tasks.settings import Settings
 from tasks.station import Station
 from tests.integration.conftest import Query
@@ -109,7 +108,7 @@ def clock() -> Clock:
 def here(database: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Station]:
     """A worker's station whose clock stands still."""
     station = Station(Settings(home=tmp_path, database_url=SecretStr(database)))
-    station.outages = Outages(clock)
+    station.outages._clock = clock
     monkeypatch.setattr(step, "station", lambda: station)
     yield station
     station.stop()

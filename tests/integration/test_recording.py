@@ -117,7 +117,7 @@ def test_where_it_can_not_be_said_what_follows_the_question_is_blocked(
     (question,) = query(select(questions))
     assert (question["status"], question["reason"]["type"]) == ("blocked", "BlockedError")
     assert "index out of bounds" in question["reason"]["message"]
-    assert [row["state"] for row in query(select(steps))] == ["ready"]
+    assert [row["state"] for row in query(select(steps))] == ["blocked"]
     assert [row["outcome"] for row in query(select(attempts))] == ["blocked"]
 
 

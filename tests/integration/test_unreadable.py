@@ -119,4 +119,4 @@ def test_steps_are_set_aside_beside_one_that_cannot_be_read(engine: Engine, quer
     failure = Failure(type="PoisonedStep", message="no")
     Ledger(engine, "m", LEASE).give_up([message.step_id for message in messages], failure)
     states = [row["state"] for row in query(select(steps.c.state).order_by(steps.c.id))]
-    assert states[:2] == ["ready", "failed"]
+    assert states[:2] == ["blocked", "failed"]

@@ -19,6 +19,7 @@ from cli.output import count
 from cotrail.experiments.cells import Cell, Line
 from cotrail.experiments.protocol import cells_to_search, cells_to_test, choose, lines
 from models.audit import count_steps, read_standings
+from models.blockage import stopped_runs
 from models.experiments import read_experiment
 from models.submission import submit
 from models.tables import QuestionStatus
@@ -31,8 +32,8 @@ LINE_SECONDS = 10.0
 class Standing(Struct, frozen=True, kw_only=True):
     """How far an experiment is.
 
-    runs: those that are submitted; planned: all; done: those without an open question. stuck: the ids of runs with
-    blocked or cancelled questions, which cannot be counted.
+    runs: those that are submitted; planned: all; done: those that no more comes of by itself. stuck: the ids of those
+    with blocked or cancelled questions, which cannot be counted.
     """
 
     planned: int
@@ -108,23 +109,23 @@ class Conductor:
     def _standing(self) -> Standing:
         with self._engine.connect() as connection:
             standings = read_standings(connection, self._experiment.name)
+            stopped = stopped_runs(connection)
             steps, adopted = count_steps(connection, self._experiment.name)
         planned = sum(
             len(searched) + len(cells_to_test(self._experiment, line, searched[0] if searched else None))
             for line in lines(self._experiment)
             for searched in [cells_to_search(self._experiment, line)]
         )
+        done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
         return Standing(
             planned=planned,
             runs=len(standings),
-            done=sum(not counts[QuestionStatus.OPEN] for counts in standings.values()),
+            done=len(done),
             questions=sum(sum(counts.values()) for counts in standings.values()),
             answered=sum(sum(counts.values()) - counts[QuestionStatus.OPEN] for counts in standings.values()),
             steps=steps,
             adopted=adopted,
-            stuck=tuple(
-                run for run, counts in standings.items() if not counts[QuestionStatus.OPEN] and not _complete(counts)
-            ),
+            stuck=tuple(run for run, counts in done.items() if not _complete(counts)),
         )
 
 

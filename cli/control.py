@@ -1,10 +1,12 @@
 """`cotrail pause`, `resume`, `retry`, `prioritize` and `cancel`."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import msgspec
 import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
 from cli.output import Json, console, count, print_json
@@ -12,17 +14,28 @@ from cli.request import MAX_PRIORITY
 from cli.store import RunName, open_store
 from models import control, retrying
 from models.audit import resolve_run
+from models.chunks import Told
 from models.retrying import Retried
 
 
 def pause(run: RunName, *, json: Json = False) -> None:
     """Begin no further step of a run; what is under way is finished and recorded."""
-    _do(control.pause, run, "paused. `cotrail resume {run}` goes on.", json=json)
+    with open_store() as engine:
+        name = _resolve(engine, run)
+        control.pause(engine, name)
+    _say("pause", f"{name}: paused. `cotrail resume {name}` goes on.", name, json=json)
 
 
 def resume(run: RunName, *, json: Json = False) -> None:
-    """Go on with a paused run, and try its blocked questions again."""
-    _do(control.resume, run, "goes on. `cotrail watch {run}` shows it.", json=json)
+    """Go on with a paused run, and try its blocked questions again.
+
+    Broken off, it is gone on with by doing it again.
+    """
+    with open_store() as engine:
+        name = _resolve(engine, run)
+        with _counting("tried again") as told:
+            control.resume(engine, name, told)
+    _say("resume", f"{name}: goes on. `cotrail watch {name}` shows it.", name, json=json)
 
 
 def retry(
@@ -36,7 +49,8 @@ def retry(
     both = failed == blocked
     with open_store() as engine:
         name = _resolve(engine, run)
-        retried = retrying.retry(engine, name, failed=failed or both, blocked=blocked or both)
+        with _counting("tried again") as told:
+            retried = retrying.retry(engine, name, failed=failed or both, blocked=blocked or both, told=told)
     if json:
         print_json({"run": name, **msgspec.structs.asdict(retried)})
         return
@@ -70,18 +84,31 @@ def prioritize(
 
 
 def cancel(run: RunName, *, json: Json = False) -> None:
-    """End a run for ever; what is recorded stays."""
-    _do(control.cancel, run, "cancelled. What is recorded stays.", json=json)
+    """End a run for ever; what is recorded stays.
 
-
-def _do(verb: Callable[[Engine, str], None], given: str, said: str, *, json: bool) -> None:
+    Broken off, it is gone on with by doing it again, and by the maintenance process.
+    """
     with open_store() as engine:
-        run = _resolve(engine, given)
-        verb(engine, run)
+        name = _resolve(engine, run)
+        with _counting("cancelled") as told:
+            control.cancel(engine, name, told)
+    _say("cancel", f"{name}: cancelled. What is recorded stays.", name, json=json)
+
+
+@contextmanager
+def _counting(done: str) -> Iterator[Told]:
+    """Shows on a terminal how many questions are done, as that may take long."""
+    columns = SpinnerColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        shown = progress.add_task("")
+        yield lambda number: progress.update(shown, description=f"{count(number, 'question')} {done}")
+
+
+def _say(verb: str, said: str, run: str, *, json: bool) -> None:
     if json:
-        print_json({"run": run, "done": verb.__name__})
+        print_json({"run": run, "done": verb})
     else:
-        console().print(f"{run}: {said.format(run=run)}", soft_wrap=True)
+        console().print(said, soft_wrap=True)
 
 
 def _resolve(engine: Engine, given: str) -> str:

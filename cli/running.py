@@ -19,9 +19,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from cli.output import Json, console, count, duration, heading, print_json
 from cli.store import RunName, open_store, reason_of
 from models.audit import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
+from models.blockage import Blockage
 from models.database import unanswered
 from models.outages import Outage
-from models.tables import QuestionStatus
+from models.tables import QuestionStatus, RunState
 from tasks.routing import broker_problem
 from tasks.settings import settings
 
@@ -43,7 +44,7 @@ INCOMPLETE = 4
 
 
 def watch(run: RunName, *, json: Json = False) -> None:
-    """Show a run's progress until no question is open, and what holds it back. Ctrl-C ends only the watching.
+    """Show a run's progress until nothing more comes by itself, and what holds it back. Ctrl-C ends only the watching.
 
     Exits with 4 if questions failed, are blocked or were cancelled.
     """
@@ -55,14 +56,14 @@ def watch(run: RunName, *, json: Json = False) -> None:
 
 
 def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
-    """Shows the run's progress until no question is open; returns the last that was seen."""
+    """Shows the run's progress until no question is open, or one cause blocks it; returns the last that was seen."""
     screen = console(stderr=stderr)
     pace = Pace(lambda: broker_problem(settings().broker))
     try:
         with _display(screen) as show:
             for progress in _read_on(engine, run, pace):
                 show(progress, pace)
-                if not progress.open:
+                if not progress.open or progress.stopped:
                     break
         return progress
     except KeyboardInterrupt:
@@ -99,7 +100,9 @@ def summarize(engine: Engine, progress: Progress, *, json: bool) -> int:
         screen = console()
         screen.print(closing_line(progress), soft_wrap=True)
         print_reasons(screen, reasons)
-        if progress.questions[QuestionStatus.BLOCKED]:
+        if progress.blockage:
+            screen.print(blockage_line(progress.run, progress.blockage), soft_wrap=True)
+        elif progress.questions[QuestionStatus.BLOCKED]:
             screen.print(f"Once that is mended, `cotrail resume {progress.run}` goes on.", soft_wrap=True)
     return 0 if complete else INCOMPLETE
 
@@ -114,6 +117,7 @@ def summary(progress: Progress) -> dict[str, Any]:
         "steps": progress.steps,
         "seconds": progress.seconds,
         "outages": progress.outages,
+        "blockage": progress.blockage,
         **{name: progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")},
     }
 
@@ -196,6 +200,10 @@ class Pace:
             return f"The database doesn't answer ({self.lost}): the workers wait for it, and so does this."
         if progress.standing == "paused":
             return f"Paused. `cotrail resume {progress.run}` goes on."
+        if progress.state == RunState.CANCELLED:
+            return f"It is being cancelled; if that was broken off, `cotrail cancel {progress.run}` goes on."
+        if progress.blockage:
+            return blockage_line(progress.run, progress.blockage)
         if progress.outages:
             return " ".join(outage_line(outage) for outage in progress.outages)
         for counts in progress.kinds:
@@ -212,6 +220,14 @@ class Pace:
             f"{waits}, and no worker has taken one for {duration(seconds)}. "
             "`cotrail stack` shows the workers, `cotrail up` starts those that are missing."
         )
+
+
+def blockage_line(run: str, blockage: Blockage) -> str:
+    """Why no further questions begin, and what to do."""
+    return (
+        f"Paused after {count(blockage.questions, 'question')} were blocked by {blockage.type}: "
+        f"{blockage.message.rstrip('.')}. Mend it, then `cotrail resume {run}` goes on."
+    )
 
 
 def outage_line(outage: Outage) -> str:

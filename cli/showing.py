@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cli.output import Json, console, count, duration, grid, heading, print_json
 from cli.provenance import INSTEAD
-from cli.running import outage_line, print_reasons, summary
+from cli.running import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
 from models.audit import (
     Progress,
@@ -64,6 +64,8 @@ def show(run: RunName, *, json: Json = False) -> None:
     screen.print()
     screen.print(_steps(progress))
     screen.print(_effort(progress, repeated), style="dim")
+    if progress.blockage:
+        screen.print(blockage_line(record.id, progress.blockage), style="yellow", soft_wrap=True)
     for outage in progress.outages:
         screen.print(outage_line(outage), style="yellow", soft_wrap=True)
     print_reasons(screen, reasons)
@@ -169,14 +171,15 @@ def _standings(progress: Progress) -> Iterator[str]:
 
 
 def _steps(progress: Progress) -> Table:
-    columns = ("finished", "failed", "running", "ready", "waiting", "tokens read", "cached", "written", "ms a step")
+    states = ("finished", "failed", "running", "ready", "waiting", "blocked")
+    columns = (*states, "tokens read", "cached", "written", "ms a step")
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("steps")
     for name in columns:
         table.add_column(name, justify="right")
     for counts in progress.kinds:
         mean = counts.milliseconds / counts.finished if counts.finished else 0
-        numbers = (counts.finished, counts.failed, counts.running, counts.ready, counts.waiting)
+        numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
         shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
         table.add_row(counts.kind, *shown, f"{mean:,.1f}")

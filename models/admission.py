@@ -1,7 +1,8 @@
 """Admission: which waiting questions may begin, so that queues stay short and runs share the workers fairly.
 
 Each run may have a window of steps under way, all runs the same, whatever their size. Runs of a lower priority wait for
-as long as a higher one has questions waiting, unless nobody works on anything.
+as long as a higher one has questions waiting, unless nobody works on anything. Of a run that one cause blocks no
+further questions begin (`models.blockage`).
 """
 
 from collections import defaultdict
@@ -12,6 +13,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
 
 from models.advancing import Dispatch
+from models.blockage import STOPPED
 from models.rows import recordset
 from models.statements import QUESTION_OPEN
 from models.tables import RunState, StepState, runs, steps
@@ -45,6 +47,7 @@ _WAITING = (
         runs.c.state == RunState.ACTIVE,
         runs.c.digest.is_(None),  # so that an index leaves out the runs that have ended
         exists().where(_of_run, steps.c.state == StepState.WAITING),
+        ~STOPPED,
     )
     .order_by(runs.c.created_at, runs.c.id)
 )

@@ -28,6 +28,9 @@ from models.seals import question_digest
 from models.statements import NEW_STEPS, NEW_UNSENT_STEPS
 from models.tables import QuestionStatus, StepState, questions
 
+REPLAYED = 100
+"""How many questions are replayed in a row at most: their transaction does nothing meanwhile, and mustn't for long."""
+
 
 class Dispatch(Struct, frozen=True):
     """A message that is due: all that it holds, the queue that it belongs into, and how far its question is."""

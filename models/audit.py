@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, and_, bindparam, cast, exists, func, literal_column, select
 
 from cotrail.errors import InputError, UnknownNameError
+from models.blockage import Blockage, read_blockage, stopped_runs
 from models.outages import Outage, read_outages
 from models.tables import (
     AttemptOutcome,
@@ -63,15 +64,19 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """A run and how many of its questions stand where."""
+    """A run and how many of its questions stand where.
+
+    stopped: whether one cause blocks it as a whole (`models.blockage`).
+    """
 
     run: RunRecord
     questions: dict[str, int]
+    stopped: bool
 
     @property
     def standing(self) -> str:
         """One word for the run as a whole."""
-        return standing(self.run.state, self.questions)
+        return standing(self.run.state, self.questions, stopped=self.stopped)
 
 
 class StepCounts(Struct, frozen=True, kw_only=True):
@@ -79,15 +84,18 @@ class StepCounts(Struct, frozen=True, kw_only=True):
 
     adopted: those of them whose result another run computed, tokens and time included.
     due: those of open questions that a worker could take now; busy: some worker holds a step, of any kind and run.
+    under_way: those of open questions that are ready or running.
     """
 
     kind: str
     waiting: int
     ready: int
+    blocked: int
     running: int
     finished: int
     failed: int
     due: int
+    under_way: int
     busy: bool
     adopted: int
     prompt_tokens: int
@@ -113,6 +121,13 @@ class Progress(Struct, frozen=True, kw_only=True):
     """How many steps the finished questions took."""
     outages: tuple[Outage, ...] = ()
     """What is away and holds the run's steps back."""
+    blockage: Blockage | None = None
+    """What no further questions are admitted for until a person has mended it."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run goes no further by itself: one cause blocks it, and what was under way has ended."""
+        return self.blockage is not None and not any(counts.under_way for counts in self.kinds)
 
     @property
     def total(self) -> int:
@@ -132,7 +147,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     @property
     def standing(self) -> str:
         """One word for the run as a whole."""
-        return standing(self.state, self.questions)
+        return standing(self.state, self.questions, stopped=self.stopped)
 
     def tokens(self, name: str) -> int:
         """The sum over all kinds of `prompt_tokens`, `cached_prompt_tokens` or `generated_tokens`."""
@@ -149,11 +164,11 @@ class Reason(Struct, frozen=True, kw_only=True):
     examples: tuple[str, ...]
 
 
-def standing(state: str, counts: dict[str, int]) -> str:
+def standing(state: str, counts: dict[str, int], *, stopped: bool) -> str:
     """One word for a run: running, paused, blocked, finished, cancelled or pruned."""
     if state in (RunState.CANCELLED, RunState.PRUNED):
         return str(state)
-    if counts[QuestionStatus.OPEN]:
+    if counts[QuestionStatus.OPEN] and not stopped:
         return "paused" if state == RunState.PAUSED else "running"
     return "blocked" if counts[QuestionStatus.BLOCKED] else "finished"
 
@@ -180,8 +195,12 @@ def list_runs(connection: Connection) -> list[RunSummary]:
     )
     for run_id, status, count in connection.execute(grouped):
         counts.setdefault(run_id, _no_questions())[status] = count
-    rows = connection.execute(select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc())).mappings()
-    return [RunSummary(run=_record(row), questions=counts.get(row["id"], _no_questions())) for row in rows]
+    rows = connection.execute(select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc())).mappings().all()
+    stopped = stopped_runs(connection)
+    return [
+        RunSummary(run=_record(row), questions=counts.get(row["id"], _no_questions()), stopped=row["id"] in stopped)
+        for row in rows
+    ]
 
 
 def read_run(connection: Connection, run_id: str) -> RunRecord:
@@ -206,6 +225,7 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
         seconds=(ended - began).total_seconds() if began and ended else 0.0,
         done_in_finished=sum(row["in_finished"] for row in rows),
         outages=read_outages(connection, run_id),
+        blockage=read_blockage(connection, run_id),
     )
 
 
@@ -284,6 +304,7 @@ def _columns() -> Sequence[Any]:
         steps.c.kind,
         *(_count(steps.c.state == state).label(str(state)) for state in StepState),
         _count(to_come, of_open, func.coalesce(steps.c.not_before <= func.now(), True)).label("due"),
+        _count(steps.c.state.in_([StepState.READY, StepState.RUNNING]), of_open).label("under_way"),
         exists().where(other.c.state == StepState.RUNNING).label("busy"),
         *(
             cast(_total(name), steps.c[name].type).label(name)

@@ -1,19 +1,50 @@
-"""What a person may do to a run under way: pause, resume, prioritize, cancel. Each is rows, not a message."""
+"""What a person may do to a run under way: pause, resume, prioritize, cancel. Each is rows, not a message.
 
+A run's own row is changed first, and with that the verb counts; its questions follow by chunks (`models.chunks`). A
+verb that was broken off is gone on with by doing it again, and a cancelling by the maintenance process too.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, bindparam, func, literal, null, or_, select, update
-from sqlalchemy.exc import OperationalError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    bindparam,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.errors import InputError, UnknownNameError
+from cotrail.errors import InputError
 from models.advancing import advance_questions, lock_questions
+from models.chunks import TRIES, Told, by_chunks, lock_run, nobody, through, wake
 from models.runs import Runs
 from models.seals import EARLIER, question_digest, question_head, step_digest
-from models.submission import WAKE
-from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState, attempts, questions, runs, steps
+from models.statements import QUESTION_OPEN
+from models.tables import (
+    UNENDED_QUESTIONS,
+    UNENDED_STEPS,
+    AttemptOutcome,
+    QuestionStatus,
+    RunState,
+    StepState,
+    attempts,
+    questions,
+    runs,
+    steps,
+)
 
 _run: ColumnElement[str] = bindparam("run")
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
 
 _ended_step: dict[str, Any] = {
     "state": literal(StepState.CANCELLED),
@@ -22,7 +53,7 @@ _ended_step: dict[str, Any] = {
 }
 _cancelled = (
     update(steps)
-    .where(steps.c.run_id == _run, steps.c.state.in_([StepState.WAITING, StepState.READY, StepState.RUNNING]))
+    .where(steps.c.question_id == func.any(_ids), steps.c.state.in_(UNENDED_STEPS))
     .values(_ended_step | {"digest": step_digest(_ended_step, or_(EARLIER, attempts.c.outcome.is_not(None)))})
     .returning(steps.c.id, steps.c.epoch)
     .cte("cancelled")
@@ -32,19 +63,31 @@ _CANCEL_STEPS = (
     .where(attempts.c.step_id == _cancelled.c.id, attempts.c.epoch == _cancelled.c.epoch, attempts.c.outcome.is_(None))
     .values(outcome=AttemptOutcome.CANCELLED, ended_at=func.now())
 )
-
-_unended = (
-    select(questions.c.id)
-    .where(questions.c.run_id == _run, questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED]))
-    .order_by(questions.c.id)
-    .with_for_update(key_share=True)
-)
 _ended_question: dict[str, Any] = {"status": literal(QuestionStatus.CANCELLED), "finished_at": func.now()}
 _CANCEL_QUESTIONS = (
     update(questions)
-    .where(questions.c.run_id == _run, questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED]))
+    .where(questions.c.id == func.any(_ids))
     .values(_ended_question | {"digest": question_digest(question_head(), _ended_question)})
 )
+_unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
+_BEING_CANCELLED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.state == RunState.CANCELLED, _unended)
+
+_UNBLOCK = (
+    update(questions)
+    .where(questions.c.id == func.any(_ids))
+    .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
+)
+_UNBLOCK_STEPS = (
+    update(steps)
+    .where(steps.c.question_id == func.any(_ids), steps.c.state == StepState.BLOCKED, QUESTION_OPEN)
+    .values(state=StepState.WAITING)
+)
+_SEND_ANEW = (
+    update(steps)
+    .where(steps.c.run_id == _run, steps.c.state == StepState.READY, steps.c.sent_at.is_not(None))
+    .values(sent_at=None)
+)
+"""No more than were admitted: workers have met their messages and left them."""
 
 
 def pause(engine: Engine, run_id: str) -> None:
@@ -53,14 +96,13 @@ def pause(engine: Engine, run_id: str) -> None:
         _change(connection, run_id, state=RunState.PAUSED)
 
 
-def resume(engine: Engine, run_id: str) -> None:
+def resume(engine: Engine, run_id: str, told: Told = nobody) -> None:
     """Goes on with a paused run, and tries the blocked questions of any run again."""
     with engine.begin() as connection:
         _change(connection, run_id, state=RunState.ACTIVE)
-        unblock(connection, run_id)
-        unsent = update(steps).where(steps.c.run_id == run_id, steps.c.state == StepState.READY).values(sent_at=None)
-        connection.execute(unsent)
+        connection.execute(_SEND_ANEW, {"run": run_id})
         wake(connection, run_id)
+    unblock(engine, run_id, told)
 
 
 def prioritize(engine: Engine, run_id: str, priority: int) -> None:
@@ -70,52 +112,55 @@ def prioritize(engine: Engine, run_id: str, priority: int) -> None:
         wake(connection, run_id)
 
 
-@retry(retry=retry_if_exception_type(OperationalError), stop=stop_after_attempt(5), reraise=True)
-def cancel(engine: Engine, run_id: str) -> None:
-    """Ends a run for ever; what is recorded stays, and its open questions and their steps are cancelled.
-
-    Workers claim and renew steps meanwhile; where they and this wait for one another, PostgreSQL ends one, which is
-    then done again.
-    """
+def cancel(engine: Engine, run_id: str, told: Told = nobody) -> None:
+    """Ends a run for ever; what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
-        _change(connection, run_id, state=RunState.CANCELLED)
-        connection.execute(_unended, {"run": run_id})
-        connection.execute(_CANCEL_STEPS, {"run": run_id})
-        connection.execute(_CANCEL_QUESTIONS, {"run": run_id})
+        if run_id not in being_cancelled(connection):
+            _change(connection, run_id, state=RunState.CANCELLED)
+    through(cancelling(engine, run_id), told)
+
+
+def being_cancelled(connection: Connection) -> list[str]:
+    """The runs that are cancelled, and questions of theirs aren't yet."""
+    return list(connection.execute(_BEING_CANCELLED).scalars())
+
+
+def cancelling(engine: Engine, run_id: str, tries: int = TRIES) -> Iterator[int]:
+    """Cancels the questions of a cancelled run, a chunk each time it is asked for the next; yields how many those were.
+
+    Open ones first: of these some may be blocked meanwhile, and no blocked one is opened any more.
+    """
+    for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
+        yield from by_chunks(engine, run_id, status, _cancel, final=(RunState.PRUNED,), tries=tries)
+    with engine.begin() as connection:
         wake(connection, run_id)
 
 
-def unblock(connection: Connection, run_id: str) -> int:
-    """Opens the blocked questions of a run again; returns how many."""
-    unblocked = (
-        update(questions)
-        .where(questions.c.run_id == run_id, questions.c.status == QuestionStatus.BLOCKED)
-        .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
-        .returning(questions.c.id)
-    )
-    ids = connection.execute(unblocked).scalars().all()
-    advance_questions(connection, Runs(), lock_questions(connection, ids), send=False)
+def unblock(engine: Engine, run_id: str, told: Told = nobody) -> int:
+    """Opens the blocked questions of a run again, so that they are admitted anew; returns how many."""
+    done = through(by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs())), told)
+    if done:
+        with engine.begin() as connection:
+            wake(connection, run_id)
+    return done
+
+
+def _cancel(connection: Connection, ids: Sequence[int]) -> int:
+    connection.execute(_CANCEL_STEPS, {"ids": ids})
+    return connection.execute(_CANCEL_QUESTIONS, {"ids": ids}).rowcount
+
+
+def _unblock(known: Runs, connection: Connection, ids: Sequence[int]) -> int:
+    connection.execute(_UNBLOCK, {"ids": ids})
+    locked = lock_questions(connection, ids)
+    advance_questions(connection, known, locked, send=False, state=StepState.WAITING)
+    connection.execute(_UNBLOCK_STEPS, {"ids": ids})
     return len(ids)
-
-
-def lock_run(connection: Connection, run_id: str) -> None:
-    """Takes an open run for this transaction; raises UnknownNameError, and InputError where it is over."""
-    query = select(runs.c.state).where(runs.c.id == run_id).with_for_update()
-    state = connection.execute(query).scalar()
-    if state is None:
-        raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")
-    if state in (RunState.CANCELLED, RunState.PRUNED):
-        raise InputError(f"run {run_id} is {state}, which is final; submit it again")
-
-
-def wake(connection: Connection, run_id: str) -> None:
-    """Tells the maintenance process, once this is committed, that there is something to do."""
-    connection.execute(select(func.pg_notify(WAKE, run_id)))
 
 
 def _change(connection: Connection, run_id: str, **values: Any) -> None:
     lock_run(connection, run_id)
-    still = questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED])
-    if connection.execute(select(questions.c.id).where(questions.c.run_id == run_id, still).limit(1)).first() is None:
+    standing = questions.c.run_id == run_id, questions.c.status.in_(UNENDED_QUESTIONS)
+    if connection.execute(select(questions.c.id).where(*standing).limit(1)).first() is None:
         raise InputError(f"all questions of run {run_id} have ended; `cotrail retry` tries failed ones again")
     connection.execute(update(runs).where(runs.c.id == run_id).values(values))

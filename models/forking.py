@@ -34,9 +34,8 @@ from cotrail.audit.digests import QUESTION_OPENED, head_of
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
 from cotrail.forking import FORK, GIVEN, Point, steps_before
 from cotrail.replay import Failed, Recorded, advance, agreement
-from models.advancing import advance_questions, asked, lock_questions
-from models.contents import CHUNK
-from models.control import wake
+from models.advancing import REPLAYED, advance_questions, asked, lock_questions
+from models.chunks import wake
 from models.histories import RECORD, read_records
 from models.paragraphs import Paragraphs
 from models.rows import Rows, recordset
@@ -171,8 +170,8 @@ def fork(engine: Engine, submission: Submission, at: Point | None, keys: Collect
         prefixes = _prefixes(connection, _plan(submission), rows, at, known)
         opened = record_run(connection, submission, len(rows))
         assert opened is not None  # noqa: S101 - a fork is no experiment's cell
-        for start in range(0, len(rows), CHUNK):
-            chunk = list(enumerate(rows[start : start + CHUNK], start=start))
+        for start in range(0, len(rows), REPLAYED):
+            chunk = list(enumerate(rows[start : start + REPLAYED], start=start))
             new = [{name: row[name] for name in QUESTION_OPENED} | _placed(submission, n) for n, row in chunk]
             ids = record_questions(connection, new, opened)
             pairs = [_pair(each.id, rows[each.position]["id"], prefixes) for each in ids]
@@ -227,8 +226,8 @@ def _prefixes(
 ) -> dict[int, Prefix]:
     """What is taken over of each question, by its id in the origin."""
     prefixes, paragraphs = {}, Paragraphs()
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
+    for start in range(0, len(rows), REPLAYED):
+        chunk = rows[start : start + REPLAYED]
         histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
         for row in chunk:
             prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], at, runs)

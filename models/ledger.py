@@ -112,7 +112,7 @@ class Ledger:
         self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
 
     def defer(self, claim: Claim, delay_seconds: float) -> None:
-        """Gives a step back that nothing was done for; its claim leaves no trace."""
+        """Gives a step back that nothing was done for: its claim leaves no attempt."""
         with self.engine.begin() as connection:
             parameters = {"rows": _keys([claim]), "holder": self.worker, "delay_seconds": delay_seconds}
             connection.execute(statements.DEFER, parameters)
@@ -128,11 +128,14 @@ class Ledger:
         )
 
     def block(self, claim: Claim, error: Exception) -> None:
-        """Stops a question until a person has mended what the error says; its step is given back."""
+        """Stops a question until a person has mended what the error says, unless the claim was lost meanwhile."""
         reason = failure_of(error)
+        question = {"blocking": claim.question_id}
         with self.engine.begin() as connection:
-            connection.execute(statements.BLOCK, {"question_id": claim.question_id, "reason": reason})
-        self._give_back(_keys([claim]), AttemptOutcome.BLOCKED, reason)
+            held = {"rows": _keys([claim]), "holder": self.worker}
+            if connection.execute(statements.BLOCK, {**question, **held, "reason": reason}).rowcount:
+                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
+                connection.execute(statements.BLOCK_STEPS, question)
 
     def retries(self, claim: Claim) -> int:
         """How often a step was given back to be tried again, since it last failed for good."""
@@ -241,21 +244,21 @@ class Ledger:
             connection.execute(statements.NEW_SENTENCES, {"rows": rows})
 
     def _give_back(
-        self,
-        rows: Rows,
-        outcome: AttemptOutcome,
-        error: Failure | None = None,
-        delay_seconds: float = 0,
+        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None = None, delay_seconds: float = 0
     ) -> None:
-        parameters = {
+        with self.engine.begin() as connection:
+            connection.execute(statements.GIVE_BACK, self._returned(rows, outcome, error, delay_seconds))
+
+    def _returned(
+        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None, delay_seconds: float = 0
+    ) -> dict[str, object]:
+        return {
             "rows": rows,
             "holder": self.worker,
             "outcome": outcome,
             "error": error,
             "delay_seconds": delay_seconds,
         }
-        with self.engine.begin() as connection:
-            connection.execute(statements.GIVE_BACK, parameters)
 
 
 def _has_followers(claim: Claim) -> bool:

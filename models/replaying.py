@@ -9,15 +9,12 @@ from sqlalchemy import Connection, RowMapping, select
 
 from cotrail.errors import BlockedError
 from cotrail.replay import Failed, Finished, Recorded, advance
-from models.advancing import asked, ending
+from models.advancing import REPLAYED, asked, ending
 from models.histories import read_histories
 from models.paragraphs import Paragraphs
 from models.runs import Runs
 from models.tables import QuestionStatus, questions
 from models.trail import read_question_ids
-
-CHUNK = 100
-"""How many questions are read at once."""
 
 COMPARED = ("answer", "sentences", "collected", "weighing", "reason")
 """What a question that ended is held against, beside its status."""
@@ -40,8 +37,8 @@ def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) ->
     """Every question of a run in its order."""
     known, paragraphs = runs or Runs(), Paragraphs()
     ids = read_question_ids(connection, run_id)
-    for start in range(0, len(ids), CHUNK):
-        chunk = ids[start : start + CHUNK]
+    for start in range(0, len(ids), REPLAYED):
+        chunk = ids[start : start + REPLAYED]
         query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
         rows = connection.execute(query).mappings().all()
         histories = read_histories(connection, chunk, paragraphs)

@@ -1,18 +1,18 @@
 """Trying questions again that failed or are blocked."""
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
-from models.control import lock_run, unblock, wake
+from models.chunks import Told, by_chunks, lock_run, nobody, through, wake
+from models.control import unblock
 from models.seals import amending
 from models.tables import QuestionStatus, StepState, attempts, questions, runs, steps
-
-CHUNK = 1000
-"""How many questions a statement takes at most."""
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -47,41 +47,45 @@ _KEEP_FAILURES = (
     .values(error=steps.c.failure)
 )
 _EMPTY = dict.fromkeys(("failure", "finished_at", "milliseconds", "sent_at", "not_before", "digest"), null())
-_REOPEN_STEPS = update(steps).where(steps.c.id == func.any(_ids)).values(_EMPTY | {"state": StepState.READY})
+_REOPEN_STEPS = update(steps).where(steps.c.id == func.any(_ids)).values(_EMPTY | {"state": StepState.WAITING})
 _OPEN: dict[str, Any] = {"status": QuestionStatus.OPEN, "reason": null(), "finished_at": null(), "digest": null()}
 _REOPEN_QUESTIONS = update(questions).where(questions.c.id == func.any(_ids)).values(_OPEN)
+_UNSEAL_RUN = (
+    update(runs)
+    .where(runs.c.id == select(questions.c.run_id).where(questions.c.id == func.any(_ids)).limit(1).scalar_subquery())
+    .where(runs.c.digest.is_not(None))
+    .values(digest=None)
+)
 
 
-def retry(engine: Engine, run_id: str, *, failed: bool, blocked: bool) -> Retried:
+def retry(engine: Engine, run_id: str, *, failed: bool, blocked: bool, told: Told = nobody) -> Retried:
     """Opens failed questions, blocked ones, or both again; raises UnknownNameError, InputError.
 
-    The step that failed is executed again; what failed before stays in `attempts`.
+    The step that failed is executed again; what failed before stays in `attempts`. Broken off anywhere, it is gone on
+    with by doing it again.
     """
     with engine.begin() as connection:
         lock_run(connection, run_id)
-        amending(connection)
-        unblocked = unblock(connection, run_id) if blocked else 0
-        reopened, found = _reopen(connection, run_id) if failed else (0, 0)
-        if reopened:
-            connection.execute(update(runs).where(runs.c.id == run_id).values(digest=None))
+    unblocked = unblock(engine, run_id, told) if blocked else 0
+    found, reopened = Counter[QuestionStatus](), 0
+    if failed:
+        reopening = by_chunks(engine, run_id, QuestionStatus.FAILED, partial(_reopen, found))
+        reopened = through(reopening, lambda done: told(unblocked + done))
+    with engine.begin() as connection:
         wake(connection, run_id)
-    return Retried(failed=reopened, blocked=unblocked, stuck=found - reopened)
+    return Retried(failed=reopened, blocked=unblocked, stuck=found.total() - reopened)
 
 
-def _reopen(connection: Connection, run_id: str) -> tuple[int, int]:
-    """Opens a run's failed questions again; returns how many, and how many there are."""
-    of_run = questions.c.run_id == run_id, questions.c.status == QuestionStatus.FAILED
-    query = select(questions.c.id).where(*of_run).order_by(questions.c.id).with_for_update(key_share=True)
-    ids = connection.execute(query).scalars().all()
-    reopened = sum(_reopen_chunk(connection, ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK))
-    return reopened, len(ids)
-
-
-def _reopen_chunk(connection: Connection, ids: Sequence[int]) -> int:
+def _reopen(found: Counter[QuestionStatus], connection: Connection, ids: Sequence[int]) -> int:
+    """Opens those of these questions again whose latest steps failed, and their run with them; counts all of them."""
+    found[QuestionStatus.FAILED] += len(ids)
     failed = connection.execute(_FAILED, {"ids": ids}).all()
     step_ids = [row.id for row in failed]
     question_ids = sorted({row.question_id for row in failed})
-    connection.execute(_KEEP_FAILURES, {"ids": step_ids})
-    connection.execute(_REOPEN_STEPS, {"ids": step_ids})
-    connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})
+    if question_ids:
+        amending(connection)
+        connection.execute(_KEEP_FAILURES, {"ids": step_ids})
+        connection.execute(_REOPEN_STEPS, {"ids": step_ids})
+        connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})
+        connection.execute(_UNSEAL_RUN, {"ids": question_ids})
     return len(question_ids)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     null,
     select,
@@ -24,6 +25,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from models.rows import insert_rows, recordset
 from models.seals import step_digest
 from models.tables import (
+    UNENDED_QUESTIONS,
+    UNENDED_STEPS,
     AttemptOutcome,
     QuestionStatus,
     RunState,
@@ -113,7 +116,7 @@ _open = (
     select(func.count())
     .where(
         _of_question.c.question_id == _finished.c.question_id,
-        _of_question.c.state.in_([StepState.RUNNING, StepState.READY, StepState.WAITING]),
+        _of_question.c.state.in_(UNENDED_STEPS),
     )
     .scalar_subquery()
 )
@@ -128,18 +131,19 @@ FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).ad
 `open` is how many steps of the question had no end before this statement, these included.
 """
 
-_returned = (
-    update(steps)
-    .where(
-        steps.c.id == _wanted.c.id,
-        steps.c.epoch == _wanted.c.epoch,
-        steps.c.state == StepState.RUNNING,
-        steps.c.worker == bindparam("holder", type_=String),
-    )
-    .values(state=StepState.READY, sent_at=None, lease_until=None, not_before=after("delay_seconds"))
-    .returning(steps.c.id, steps.c.epoch)
-    .cte("returned")
+_held = and_(
+    steps.c.id == _wanted.c.id,
+    steps.c.epoch == _wanted.c.epoch,
+    steps.c.state == StepState.RUNNING,
+    steps.c.worker == bindparam("holder", type_=String),
 )
+_given_back: dict[str, Any] = {
+    "state": StepState.READY,
+    "sent_at": None,
+    "lease_until": None,
+    "not_before": after("delay_seconds"),
+}
+_returned = update(steps).where(_held).values(_given_back).returning(steps.c.id, steps.c.epoch).cte("returned")
 GIVE_BACK = select(_returned.c.id).add_cte(
     update(attempts)
     .where(attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch)
@@ -152,11 +156,27 @@ GIVE_BACK = select(_returned.c.id).add_cte(
 )
 """Makes steps ready again that this worker holds; maintenance sends them when `delay_seconds` are over."""
 
+_blocking = bindparam("blocking", type_=BigInteger)
 BLOCK = (
     update(questions)
-    .where(questions.c.id == bindparam("question_id", type_=BigInteger), questions.c.status == QuestionStatus.OPEN)
-    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB))
+    .where(
+        questions.c.id == _blocking,
+        questions.c.status.in_(UNENDED_QUESTIONS),
+        exists().where(_held).correlate(questions),
+    )
+    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
 )
+"""Blocks the question of a step that this worker holds; another step may have done so already."""
+
+BLOCK_STEPS = (
+    update(steps)
+    .where(
+        steps.c.question_id == _blocking,
+        steps.c.state.in_([StepState.WAITING, StepState.READY]),
+    )
+    .values(state=StepState.BLOCKED)
+)
+"""Puts the steps of a question away that was blocked in this transaction, so that nobody opens it meanwhile."""
 
 _renewable = (
     select(steps.c.id)

@@ -53,10 +53,10 @@ class QuestionStatus(StrEnum):
 
 
 class StepState(StrEnum):
-    """Where a step stands; the last three never change again, but for `failed` by `cotrail retry`."""
+    """Where a step stands; what has ended never changes again, but for `failed` by `cotrail retry`."""
 
     WAITING = "waiting"
-    """Recorded as its question was submitted; the question isn't admitted yet."""
+    """Recorded, and to be admitted: its question was submitted, or is tried again."""
     READY = "ready"
     """Recorded, and in its queue or about to be."""
     RUNNING = "running"
@@ -67,6 +67,12 @@ class StepState(StrEnum):
     """Its failure is recorded, as data for the system."""
     CANCELLED = "cancelled"
     """Its run was cancelled before it ended."""
+    BLOCKED = "blocked"
+    """Its question is blocked: nobody looks at it until a person has that tried again."""
+
+
+UNENDED_QUESTIONS = (QuestionStatus.OPEN, QuestionStatus.BLOCKED)
+UNENDED_STEPS = (StepState.WAITING, StepState.READY, StepState.RUNNING, StepState.BLOCKED)
 
 
 class AttemptOutcome(StrEnum):
@@ -196,7 +202,8 @@ class Question(Base):
     __table_args__ = (
         _one_of("status", QuestionStatus),
         Index("questions_run_id_key_key", "run_id", "key", unique=True),
-        Index("questions_run_id_status_idx", "run_id", "status"),
+        Index("questions_standing_idx", "run_id", "status", "id"),
+        Index("questions_ended_idx", "run_id", "finished_at", "id", postgresql_where=text("finished_at IS NOT NULL")),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -224,6 +231,7 @@ class Question(Base):
     reason: Mapped[Json | None]
     """Why the question failed or is blocked: `type` and `message`."""
     finished_at: Mapped[datetime | None]
+    """When it ended, or was blocked."""
     opened: Mapped[str]
     """The digest of the question as it was submitted, and of its run's configuration."""
     digest: Mapped[str | None]
@@ -260,7 +268,7 @@ class Step(Base):
     """The action, with the prompt's long parts as digests."""
     state: Mapped[StepState] = mapped_column(default=StepState.READY, server_default="ready")
     epoch: Mapped[int] = mapped_column(server_default="0")
-    """How often the step was claimed; a worker may commit only under the epoch it claimed."""
+    """How often the step was claimed, which only ever rises; a worker may commit only under the epoch it claimed."""
     created_at: Mapped[datetime] = mapped_column(server_default=now)
     sent_at: Mapped[datetime | None]
     """When its message was last sent, or was about to be; NULL: to be sent at once."""
@@ -282,7 +290,7 @@ class Step(Base):
 
 
 class Attempt(Base):
-    """One execution of a step, so that work done twice shows."""
+    """One execution of a step, so that work done twice shows; claims that nothing was done for leave none."""
 
     __tablename__ = "attempts"
 

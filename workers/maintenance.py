@@ -35,6 +35,7 @@ from models.upkeep import (
 )
 from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
+from workers import cancelling
 from workers.app import app
 from workers.pace import Pace
 from workers.ready import announce
@@ -127,6 +128,7 @@ class Maintenance:
             leads = leads or bool(connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER]).fetchone() == (True,))
             if leads:
                 self._sweep_out()
+                cancelling.go_on(self.engine)
                 self.retention.go_on()
             for _ in range(ADMISSIONS):
                 woken = list(connection.notifies(timeout=self.settings.sweep_seconds / ADMISSIONS, stop_after=1))

@@ -71,7 +71,7 @@ def test_a_failure_that_the_system_caught_stays_as_it_is(engine: Engine, query: 
     assert [(row["kind"], row["state"]) for row in states] == [
         ("retrieve", "finished"),
         ("reason", "failed"),
-        ("read", "ready"),
+        ("read", "waiting"),
     ]
 
 

@@ -10,15 +10,18 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import Failure
+from cotrail.actions import Answer, Failure, Retrieve, System, Together
 from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
-from models.admission import admit
+from cotrail.questions import Question
+from cotrail.systems import SYSTEMS
+from models.admission import LEAST, admit
 from models.advancing import Dispatch
 from models.control import cancel, pause, resume
 from models.forking import fork
 from models.ledger import Claim, Ledger
 from models.pruning import prune
 from models.retrying import retry
+from models.runs import Runs
 from models.submission import submit
 from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState
 from models.upkeep import expire_leases
@@ -33,6 +36,15 @@ FAILURE = Failure(type="IndexBroken", message="no")
 
 Change = tuple[str, str, str]
 """A column, its value before and its value after."""
+
+
+def search(question: Question, shots: Any, settings: Any) -> System:
+    """Searches for three things at once."""
+    yield Together(tuple(Retrieve(query=f"{question.text} {n}", count=1) for n in range(3)))
+    return Answer(text="")
+
+
+SEARCHING = tuple(replace(spec, open=search) if spec.name == "ircot" else spec for spec in SYSTEMS)
 
 LOG = """
 CREATE TABLE seen (name text, before text, after text, UNIQUE NULLS NOT DISTINCT (name, before, after));
@@ -89,6 +101,9 @@ class World:
     def begin(self, asked: int = 1, **changes: Any) -> list[Dispatch]:
         """A further run, admitted."""
         self.submit(asked, **changes)
+        return self.admit()
+
+    def admit(self) -> list[Dispatch]:
         with self.engine.begin() as connection:
             return admit(connection)
 
@@ -121,6 +136,7 @@ def finish(world: World) -> None:
 def fail_and_retry(world: World) -> None:
     world.ledger.commit([completed(world.claim(), FAILURE)])
     retry(world.engine, world.run, failed=True, blocked=False)
+    world.admit()
 
 
 def give_back(world: World) -> None:
@@ -132,7 +148,22 @@ def give_back(world: World) -> None:
 def block_and_resume(world: World) -> None:
     world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
     resume(world.engine, world.run)
+    world.admit()
     world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
+    cancel(world.engine, world.run)
+
+
+def block_some_of_many(world: World) -> None:
+    """Three steps a question, which begin together; of the last question only the first is admitted."""
+    asked = LEAST // 3 + 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.submission.Runs", lambda: Runs(SEARCHING))
+        world.submit(asked)
+    messages = world.admit()
+    assert len(messages) == LEAST < 3 * asked
+    for claim in world.ledger.claim([messages[0], messages[-1]]):
+        assert claim is not None
+        world.ledger.block(claim, CorpusChangedError("indexed anew"))
     cancel(world.engine, world.run)
 
 
@@ -189,6 +220,7 @@ SCENARIOS = (
     fail_and_retry,
     give_back,
     block_and_resume,
+    block_some_of_many,
     come_late,
     give_up,
     wait_for_a_twin,

@@ -370,17 +370,18 @@ def test_wide_characters_and_long_words_wrap_within_the_width() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "counts", "said"),
+    ("state", "counts", "stopped", "said"),
     [
-        ("active", {"open": 1, "blocked": 1}, "running"),
-        ("paused", {"open": 1, "blocked": 0}, "paused"),
-        ("paused", {"open": 0, "blocked": 0}, "finished"),
-        ("active", {"open": 0, "blocked": 1}, "blocked"),
-        ("cancelled", {"open": 0, "blocked": 0}, "cancelled"),
+        ("active", {"open": 1, "blocked": 1}, False, "running"),
+        ("active", {"open": 1, "blocked": 1}, True, "blocked"),
+        ("paused", {"open": 1, "blocked": 0}, False, "paused"),
+        ("paused", {"open": 0, "blocked": 0}, False, "finished"),
+        ("active", {"open": 0, "blocked": 1}, False, "blocked"),
+        ("cancelled", {"open": 0, "blocked": 0}, False, "cancelled"),
     ],
 )
-def test_a_run_stands_in_one_word(state: str, counts: dict[str, int], said: str) -> None:
-    assert standing(state, counts) == said
+def test_a_run_stands_in_one_word(state: str, counts: dict[str, int], *, stopped: bool, said: str) -> None:
+    assert standing(state, counts, stopped=stopped) == said
 
 
 def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy: bool = False) -> Progress:
@@ -389,6 +390,8 @@ def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy
         waiting=0,
         kind="reason",
         ready=due,
+        blocked=0,
+        under_way=due,
         running=0,
         finished=done,
         failed=0,

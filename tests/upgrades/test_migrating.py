@@ -16,7 +16,7 @@ from models.replaying import replay_run
 from tasks.settings import Settings
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 
-FORMER = "0005"
+FORMER = "0006"
 """The revision before the last."""
 
 WORKERS, QUESTIONS = 3, 40

@@ -201,40 +201,31 @@ A step that somebody is changing, as who records its end does, is left: two that
 """
 
 UNHELD = select(*_CLAIMED).where(
-    steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), steps.c.state == StepState.READY
+    steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
+    steps.c.state == StepState.READY,
+    exists().where(attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch),
 )
+"""Those of these steps that nobody holds; the last claim of each came to an execution, which is on record."""
 
 
 def _of_attempt_before(name: str) -> ColumnElement[Any]:
-    before = attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch - 1
-    return select(attempts.c[name]).where(*before).scalar_subquery()
+    before = attempts.c.step_id == steps.c.id, attempts.c.epoch < steps.c.epoch
+    return select(attempts.c[name]).where(*before).order_by(attempts.c.epoch.desc()).limit(1).scalar_subquery()
 
-
-_unclaimed: dict[str, Any] = {
-    "state": StepState.READY,
-    "epoch": steps.c.epoch - 1,
-    "worker": _of_attempt_before("worker"),
-    "started_at": _of_attempt_before("started_at"),
-    "lease_until": None,
-    "sent_at": None,
-    "not_before": after("delay_seconds"),
-}
-"""A claimed step as it was before: nothing was done for it, and no execution is to be left on record."""
 
 _deferred = (
     update(steps)
-    .where(
-        steps.c.id == _wanted.c.id,
-        steps.c.epoch == _wanted.c.epoch,
-        steps.c.state == StepState.RUNNING,
-        steps.c.worker == bindparam("holder", type_=String),
-    )
-    .values(_unclaimed)
+    .where(_held)
+    .values(_given_back | {name: _of_attempt_before(name) for name in ("worker", "started_at")})
     .returning(steps.c.id, steps.c.epoch)
     .cte("deferred")
 )
-DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch + 1)
-"""Undoes claims of steps whose time hasn't come; maintenance sends them when `delay_seconds` are over."""
+DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch)
+"""Gives steps back whose time hasn't come; maintenance sends them when `delay_seconds` are over.
+
+Nothing was done for them, and of no execution a record is left. Their epoch stays used: were it counted down, the next
+claim would have it again, and this statement, done again where its answer was lost, would undo that one.
+"""
 
 _failed = attempts.alias("failed")
 

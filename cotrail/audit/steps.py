@@ -127,15 +127,11 @@ class _StepCheck:
         before = [each for each in self.rows.attempts if number(each, "epoch") < last]
         if ending is not None and step_digest(self.step, before) == recorded:
             return self._attempt(ending, "outcome", self.step["state"])
-        # Of a step that was cancelled the last attempt may have ended before, and is covered then.
-        cancelled = self.step["state"] == "cancelled"
         added = next((finding for finding in self._epochs() if finding.what == "added"), None)
         if added is not None:
             return added
-        missing = self._missing_epoch()
-        if self.rows.attempts and missing is not None and (missing < last or cancelled):
-            return self._found("attempts", "removed", f"there were {self.step['epoch']}", epoch=missing)
-        covered = missing is not None or bool(before) or (cancelled and ending is not None)
+        # Of a step that was cancelled the last attempt may have ended before, and is covered then.
+        covered = last > 1 or self.step["state"] == "cancelled"
         detail = "its digest is another one" + (", which covers its earlier attempts too" if covered else "")
         perhaps = ("attempts",) if covered else ()
         return self._found("steps", "changed", detail, perhaps=perhaps)
@@ -177,7 +173,7 @@ class _StepCheck:
             return ()
 
     def _attempts(self) -> Iterator[Finding]:
-        """Every epoch has an attempt, and the one that ended the step repeats its columns."""
+        """Whether the latest attempt is there, and one that ended the step repeats its columns."""
         numbered = list(self._epochs())
         yield from numbered
         ending = self._ending()
@@ -199,18 +195,23 @@ class _StepCheck:
         return next((each for each in self.rows.attempts if each["epoch"] == self.step["epoch"]), None)
 
     def _epochs(self) -> Iterator[Finding]:
-        missing, last = self._missing_epoch(), 0
-        if missing is not None:
-            yield self._found("attempts", "removed", f"the step was claimed {self.step['epoch']} times", epoch=missing)
+        """No epoch was used twice or is still to come, and the attempt that the step itself tells of is there."""
+        last = 0
         for attempt in self.rows.attempts:
             epoch = number(attempt, "epoch")
             if not last < epoch <= number(self.step, "epoch"):
                 yield self._found("attempts", "added", f"the step was claimed {self.step['epoch']} times", epoch=epoch)
             last = epoch
+        if self._ending() is None and not self._given_back():
+            detail = f"the step was claimed at {self.step['started_at']}"
+            yield self._found("attempts", "removed", detail, epoch=number(self.step, "epoch"))
 
-    def _missing_epoch(self) -> int | None:
-        there = {number(attempt, "epoch") for attempt in self.rows.attempts}
-        return next((epoch for epoch in range(1, number(self.step, "epoch") + 1) if epoch not in there), None)
+    def _given_back(self) -> bool:
+        """Whether nothing was done for the last claim: the step then is as the attempt before it, or none, left it."""
+        if self.step["state"] in ("finished", "failed"):
+            return False
+        latest = self.rows.attempts[-1] if self.rows.attempts else {}
+        return all(latest.get(name) == self.step[name] for name in ("worker", "started_at"))
 
     def _attempt(self, attempt: Row, name: str, value: str | None) -> Finding:
         epoch = number(attempt, "epoch")

@@ -116,11 +116,16 @@ def _made(servers: Settings, name: str) -> str:
 @pytest.fixture
 def engine(database: str) -> Iterator[Engine]:
     engine = connect(database)
+    empty(engine)
+    yield engine
+    engine.dispose()
+
+
+def empty(engine: Engine) -> None:
+    """Removes every row."""
     tables = ", ".join(table.name for table in Base.metadata.sorted_tables)
     with engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
-    yield engine
-    engine.dispose()
 
 
 @pytest.fixture

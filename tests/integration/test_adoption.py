@@ -70,6 +70,11 @@ def let_time_pass(engine: Engine) -> None:
         connection.execute(update(steps).where(steps.c.not_before.is_not(None)).values(not_before=func.now()))
 
 
+def anew(message: Dispatch) -> Dispatch:
+    """The next message of a step that had to wait: its claim has used up an epoch."""
+    return replace(message, epoch=message.epoch + 1)
+
+
 def expire(engine: Engine) -> list[int]:
     with engine.begin() as connection:
         return expire_leases(connection)
@@ -175,7 +180,7 @@ def test_a_step_waits_while_its_twin_is_at_work_and_then_adopts(
     assert query(select(attempts.c.step_id)) == [{"step_id": first.step_id}]
     assert unsent(engine) == []
     [[*following, woken]] = ledger.commit([completed(claim)])
-    assert (len(following), woken) == (1, second)
+    assert (len(following), woken) == (1, anew(second))
     [adopting] = ledger.claim([woken])
     assert adopting is not None
     assert adopting.adopted is not None
@@ -191,8 +196,8 @@ def test_a_waiting_step_is_found_without_word_of_its_twins_end(engine: Engine, l
         connection.execute(select(steps.c.id).where(steps.c.id == second.step_id).with_for_update())
         assert len(ledger.commit([completed(claim)])[0]) == 1
     let_time_pass(engine)
-    assert unsent(engine) == [second]
-    [adopting] = ledger.claim([second])
+    assert unsent(engine) == [anew(second)]
+    [adopting] = ledger.claim([anew(second)])
     assert adopting is not None
     assert adopting.adopted is not None
 
@@ -201,7 +206,8 @@ def test_of_twins_in_one_batch_one_is_computed(ledger: Ledger, enter: Begin) -> 
     messages = [message for run in ("first", "second", "third") for message in enter(run)]
     [claim] = [claim for claim in ledger.claim(messages) if claim is not None]
     [following] = ledger.commit([completed(claim)])
-    assert [message for message in messages if message not in following] == [Dispatch(claim.step_id, 0, "retrieve")]
+    waited = [message for message in messages if anew(message) in following]
+    assert [message.step_id for message in messages if message not in waited] == [claim.step_id]
     assert run_to_end(ledger, following) == STEPS - 1
 
 
@@ -211,10 +217,10 @@ def test_a_failure_is_not_adopted(engine: Engine, ledger: Ledger, enter: Begin, 
     assert ledger.claim([second, third]) == [None, None]
     [woken] = ledger.commit([completed(claim, NO_LUCK)])
     assert sorted(m.step_id for m in woken) == [second.step_id, third.step_id]
-    [again, waiting] = ledger.claim([second, third])
+    [again, waiting] = ledger.claim([anew(second), anew(third)])
     assert again is not None
     assert (again.adopted, waiting) == (None, None)
-    assert third in ledger.commit([completed(again)])[0]
+    assert anew(anew(third)) in ledger.commit([completed(again)])[0]
     assert query(select(steps.c.adopted_from).where(steps.c.state == "finished")) == [{"adopted_from": None}]
 
 
@@ -249,8 +255,8 @@ def test_a_step_whose_twin_ends_without_a_result_is_computed(
     assert ledger.claim([second]) == [None]
     end(engine, ledger, claim)
     let_time_pass(engine)
-    assert second in unsent(engine)
-    assert run_to_end(ledger, [second]) == STEPS
+    assert anew(second) in unsent(engine)
+    assert run_to_end(ledger, [anew(second)]) == STEPS
 
 
 def test_a_twin_whose_lease_ran_out_counts_for_its_own_step_only(
@@ -286,8 +292,8 @@ def test_a_step_whose_twins_run_is_paused_adopts_what_was_under_way(
     assert ledger.claim([second]) == [None]
     pause(engine, "first")
     [messages] = ledger.commit([completed(claim)])
-    assert second in messages
-    assert run_to_end(ledger, [second]) == STEPS - 1
+    assert anew(second) in messages
+    assert run_to_end(ledger, [anew(second)]) == STEPS - 1
 
 
 def test_a_step_whose_twins_run_is_cancelled_is_computed(engine: Engine, ledger: Ledger, enter: Begin) -> None:
@@ -296,7 +302,7 @@ def test_a_step_whose_twins_run_is_cancelled_is_computed(engine: Engine, ledger:
     assert ledger.claim([second]) == [None]
     cancel(engine, "first")
     assert ledger.commit([completed(claim)]) == [[]]
-    assert run_to_end(ledger, [second]) == STEPS
+    assert run_to_end(ledger, [anew(second)]) == STEPS
 
 
 @pytest.mark.parametrize("stop", [pause, cancel])
@@ -316,7 +322,7 @@ def test_a_run_that_was_paused_goes_on_with_what_others_computed_meanwhile(
     assert ledger.claim([second]) == [None]
     pause(engine, "second")
     [messages] = ledger.commit([completed(claim)])
-    assert ledger.claim([second]) == [None]
+    assert ledger.claim([anew(second)]) == [None]
     assert run_to_end(ledger, messages) == STEPS - 1
     resume(engine, "second")
     assert run_to_end(ledger, unsent(engine)) == 0
@@ -345,7 +351,7 @@ def test_a_process_frozen_as_it_claims_holds_nobody_up(engine: Engine, ledger: L
         assert claim is not None
         frozen.rollback()
     let_time_pass(engine)
-    assert run_to_end(ledger, [second]) == STEPS
+    assert run_to_end(ledger, [anew(second)]) == STEPS
 
 
 def test_of_twins_claimed_at_once_one_is_computed(engine: Engine, enter: Begin) -> None:

@@ -63,22 +63,25 @@ def test_a_step_that_found_its_server_away_is_back_later_and_no_try_is_counted(e
     assert len(unsent(engine)) == 1
 
 
-def test_a_deferred_step_is_as_it_was_before_it_was_claimed(engine: Engine, query: Query) -> None:
+@pytest.mark.usefixtures("verified")
+def test_a_deferred_step_is_as_it_was_before_it_was_claimed_but_for_its_epoch(engine: Engine, query: Query) -> None:
     ledger = Ledger(engine, "w", LEASE)
     [message] = begin(engine)
     for tries in range(2):
-        columns = [column for column in steps.c if column.name not in ("sent_at", "not_before")]
+        columns = [column for column in steps.c if column.name not in ("sent_at", "not_before", "epoch")]
         before = query(select(*columns)), query(select(attempts))
-        [claim] = ledger.claim([message])
-        assert claim is not None
-        ledger.defer(claim, 0)
-        assert (query(select(*columns)), query(select(attempts))) == before
-        assert unsent(engine) == [message]
+        for _ in range(3):
+            [claim] = ledger.claim([message])
+            assert claim is not None
+            ledger.defer(claim, 0)
+            assert (query(select(*columns)), query(select(attempts))) == before
+            assert unsent(engine) == [replace(message, epoch=message.epoch + 1)]
+            message = replace(message, epoch=message.epoch + 1)
         [claim] = ledger.claim([message])
         assert claim is not None
         ledger.retry(claim, TransientStepError("no"), 0)
         [message] = unsent(engine)
-        assert message.epoch == tries + 1
+        assert message.epoch == 4 * (tries + 1)
     assert run_to_end(ledger, [message]) == 7
 
 

@@ -113,7 +113,7 @@ def test_of_two_messages_for_a_step_one_is_executed_whichever_comes_first(engine
         assert (first is None, second is None) == (False, True)
 
 
-def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_a_trace(
+def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_an_attempt(
     engine: Engine, station: Station
 ) -> None:
     begun, left, forgone = begin(engine, 3)
@@ -122,9 +122,9 @@ def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_a_trace(
     with station.claimed(begun) as claim:
         station.commit(completed(claim))
     station.forgo([forgone, begun])
-    assert claimed_steps(engine)[1:3] == [("running", 1, 1), ("ready", 0, 0)]
+    assert claimed_steps(engine)[1:3] == [("running", 1, 1), ("ready", 1, 0)]
     station.close()
-    assert claimed_steps(engine)[:3] == [("finished", 1, 1), ("ready", 0, 0), ("ready", 0, 0)]
+    assert claimed_steps(engine)[:3] == [("finished", 1, 1), ("ready", 1, 0), ("ready", 1, 0)]
 
 
 def test_a_claim_in_doubt_takes_nothing_from_one_made_ahead(

@@ -103,7 +103,7 @@ class Ledger:
         None stands for one that isn't to be had: taken, finished, stale, paused, cancelled, its twin is being computed
         (`models.adoption`), or it can't be read, which blocks its question.
         """
-        wanted = [{"id": message.step_id, "epoch": message.epoch} for message in messages]
+        wanted = [{"id": message.step_id, "epoch": message.epoch, "kind": message.kind} for message in messages]
         with self.engine.begin() as connection:
             parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()

@@ -67,11 +67,13 @@ _CLAIMED = (
     cast(steps.c.request, TEXT).label("request"),  # so that one that can't be decoded spoils no other row
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)
+_messages = recordset(steps.c.id, steps.c.epoch, steps.c.kind)
 _claimed = (
     update(steps)
     .where(
-        steps.c.id == _wanted.c.id,
-        steps.c.epoch == _wanted.c.epoch,
+        steps.c.id == _messages.c.id,
+        steps.c.epoch == _messages.c.epoch,
+        steps.c.kind == _messages.c.kind,
         steps.c.state == StepState.READY,
         ACTIVE,
     )
@@ -93,7 +95,7 @@ CLAIM = select(_claimed).add_cte(
     )
     .cte("logged")
 )
-"""Takes ready steps of open questions of active runs, under the epoch that the message holds."""
+"""Takes ready steps of open questions of active runs, under the epoch and the kind that the message says."""
 
 _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
 _RESULT = ("state", "result", "failure", *_TOKENS, "milliseconds", "adopted_from")

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import cycle
 
 import psutil
 import psycopg
@@ -12,6 +13,7 @@ from redis import RedisError
 from tests.chaos.model import Mood
 from tests.chaos.schedule import PROCESSES, Fault, Kind
 from tests.chaos.world import World, signal_all
+from tests.garbage import GARBAGE, QUEUES
 
 Mend = Callable[[], None]
 
@@ -62,6 +64,16 @@ def _flush(world: World, fault: Fault) -> Mend:
     return _nothing
 
 
+def _garbage(world: World, fault: Fault) -> Mend:
+    try:
+        with world.redis() as redis:
+            for key, garbage in zip(cycle(QUEUES), GARBAGE.values(), strict=False):
+                redis.lpush(key, garbage) if fault.target == "messages" else redis.set(key, garbage)
+    except RedisError as error:
+        raise NotNow from error
+    return _nothing
+
+
 def _drop(world: World, fault: Fault) -> Mend:
     try:
         world.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name <> 'chaos'")
@@ -105,6 +117,7 @@ _BEGIN: dict[Kind, Callable[[World, Fault], Mend]] = {
     Kind.RESTART: _restart,
     Kind.CUT: _cut,
     Kind.FLUSH: _flush,
+    Kind.GARBAGE: _garbage,
     Kind.DROP: _drop,
     Kind.FILL: _fill,
     Kind.MOOD: _mood,

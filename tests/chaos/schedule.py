@@ -35,6 +35,9 @@ class Kind(StrEnum):
     FLUSH = "flush"
     """Redis is emptied."""
 
+    GARBAGE = "garbage"
+    """Redis gets what is no message of a step, or no queue where one should be."""
+
     DROP = "drop"
     """All connections to PostgreSQL are ended."""
 
@@ -57,6 +60,7 @@ TARGETS: dict[Kind, Sequence[str]] = {
     Kind.RESTART: PROCESSES,
     Kind.CUT: ("everything",),
     Kind.FLUSH: ("redis",),
+    Kind.GARBAGE: ("messages", "keys"),
     Kind.DROP: ("postgres",),
     Kind.FILL: ("tables", "log"),
     Kind.MOOD: [mood for mood in Mood if mood is not Mood.OK],

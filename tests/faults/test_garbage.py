@@ -2,24 +2,22 @@
 
 import random
 from collections.abc import Iterator
-from itertools import cycle
+from itertools import product
 
 import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from cotrail.actions import ACTIONS
 from models.control import cancel
 from models.database import connect
 from tests.conftest import Eventually
 from tests.faults.stacked import finished_steps, open_questions
 from tests.faults.test_outages import ask, outcomes, statuses
 from tests.faults.working import Workplace, workplace
-from tests.garbage import BROADCASTS, GARBAGE
+from tests.garbage import BROADCASTS, GARBAGE, QUEUES
 from workers.transport import ASIDE
 
-SERVED = ("reason", "read", "retrieve")
-PRIORITIES = ("", "\x06\x163", "\x06\x166", "\x06\x169")
+SERVED = [key for key in QUEUES if key.split(":")[1].startswith(("reason", "read", "retrieve"))]
 
 
 @pytest.fixture(scope="module")
@@ -48,28 +46,21 @@ def the_same_processes(place: Workplace) -> Iterator[None]:
     assert place.starts == before
 
 
-def keys() -> Iterator[str]:
-    """All queues' lists, for ever."""
-    return cycle([f"cotrail:{kind}{priority}" for kind in ACTIONS for priority in PRIORITIES])
-
-
 def test_garbage_in_every_queue_is_skipped(
     place: Workplace, engine: Engine, redis: Redis, eventually: Eventually
 ) -> None:
     ask(engine, "spoiled", 60)
     ask(engine, "cancelled", 60)
     eventually(lambda: finished_steps(engine, "spoiled") > 20, "the run is under way")
-    chance, places = random.Random(1), keys()
-    for garbage in GARBAGE.values():
-        for _ in range(len(ACTIONS) * len(PRIORITIES)):
-            chance.choice([redis.lpush, redis.rpush])(next(places), garbage)
+    chance = random.Random(1)
+    for key, garbage in product(QUEUES, GARBAGE.values()):
+        chance.choice([redis.lpush, redis.rpush])(key, garbage)
     cancel(engine, "cancelled")
     eventually(lambda: "cancelled is cancelled: " in place.log("maintenance"), "maintenance has withdrawn messages")
     eventually(lambda: open_questions(engine, "spoiled") == 0, "the run is finished", 120)
     assert statuses(engine, "spoiled") == {"finished"}
     assert outcomes(engine, "spoiled").keys() == {"finished"}
-    served = [f"cotrail:{kind}{priority}" for kind in SERVED for priority in PRIORITIES]
-    eventually(lambda: sum(map(redis.llen, served)) == 0, "the worker has skipped all of it")
+    eventually(lambda: sum(map(redis.llen, SERVED)) == 0, "the worker has skipped all of it")
     log = place.log("worker")
     assert 10 < log.count("is skipped (") < 30
     assert "Traceback" not in log
@@ -90,11 +81,8 @@ def test_keys_of_another_type_are_moved_out_of_the_way(
 ) -> None:
     ask(engine, "moved", 60)
     eventually(lambda: finished_steps(engine, "moved") > 20, "the run is under way")
-    for key, _ in zip(keys(), range(len(ACTIONS) * len(PRIORITIES)), strict=False):
-        with redis.pipeline() as pipe:
-            pipe.delete(key)
-            pipe.set(key, "no list")
-            pipe.execute()
+    for key in QUEUES:
+        redis.set(key, "no list")
     eventually(lambda: open_questions(engine, "moved") == 0, "the run is finished", 120)
     assert statuses(engine, "moved") == {"finished"}
     assert redis.get(f"cotrail:reason{ASIDE}") == b"no list"

@@ -342,7 +342,7 @@ def test_a_result_that_cannot_be_read_is_not_adopted(
 def test_a_process_frozen_as_it_claims_holds_nobody_up(engine: Engine, ledger: Ledger, enter: Begin) -> None:
     [first, _], [second, other] = enter("first", 2), enter("second", 2)
     with engine.begin() as frozen:
-        rows = [{"id": first.step_id, "epoch": 0}]
+        rows = [{"id": first.step_id, "epoch": 0, "kind": first.kind}]
         parameters = {"rows": rows, "worker": "frozen", "lease_seconds": LEASE}
         claimed = frozen.execute(statements.CLAIM, parameters).mappings().all()
         assert find_twins(frozen, claimed, "frozen", Paragraphs()).awaited == set()

@@ -110,6 +110,13 @@ def test_a_message_from_before_the_last_claim_claims_nothing(engine: Engine) -> 
     assert ledger.claim(unsent(engine)) != [None]
 
 
+def test_a_message_that_says_another_kind_claims_nothing(engine: Engine) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    (message,) = begin(engine)
+    assert ledger.claim([replace(message, kind="reason")]) == [None]
+    assert None not in ledger.claim([message])
+
+
 def test_a_result_that_comes_after_another_claimed_the_step_changes_nothing(engine: Engine, query: Query) -> None:
     [message] = begin(engine)
     slow, quick = Ledger(engine, "slow", 0), Ledger(engine, "quick", LEASE)

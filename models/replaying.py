@@ -41,7 +41,7 @@ def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) ->
     known, paragraphs = runs or Runs(), Paragraphs()
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), CHUNK):
-        chunk = ids[start : start + CHUNK]
+        chunk = ids[start : start + CHUNK].tolist()
         query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
         rows = connection.execute(query).mappings().all()
         histories = read_histories(connection, chunk, paragraphs)

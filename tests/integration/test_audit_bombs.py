@@ -127,6 +127,7 @@ BOMBS: dict[str, tuple[str, Callable[[list[Record]], Lines]]] = {
     "a line": (PLAIN, endless_line),
     "a nest of records": (PLAIN, nested),
     "a nest of a request": (OPEN, lambda records: changed(records, "steps", open_search, request="[" * 1_000_000)),
+    "a nest of a result": (PLAIN, lambda records: changed(records, "steps", ended_search, result="[" * 1_000_000)),
     "a nest of demonstrations": (PLAIN, lambda records: changed(records, "demonstrations", body='{"a":' * 1_000_000)),
     "paragraphs": (PLAIN, lambda records: many(records, "paragraphs", paragraphs(300))),
     "a prompt": (OPEN, huge_prompts),

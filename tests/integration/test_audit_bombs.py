@@ -27,7 +27,7 @@ else:
 MEMORY = 3 * 2**29
 """How much address space a process has that verifies, in bytes."""
 
-SECONDS = 120
+SECONDS = 300
 
 MEBI = 2**20
 BLOCK = b"x" * MEBI

@@ -38,7 +38,7 @@ def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) ->
     known, paragraphs = runs or Runs(), Paragraphs()
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), REPLAYED):
-        chunk = ids[start : start + REPLAYED]
+        chunk = ids[start : start + REPLAYED].tolist()
         query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
         rows = connection.execute(query).mappings().all()
         histories = read_histories(connection, chunk, paragraphs)

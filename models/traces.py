@@ -101,7 +101,7 @@ def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuesti
     """All questions of a run in their order."""
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), CHUNK):
-        yield from _read(connection, ids[start : start + CHUNK])
+        yield from _read(connection, ids[start : start + CHUNK].tolist())
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:

@@ -1,5 +1,6 @@
 """Reading a run's audit trail out of the store: rows as records, as the digests take them."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -30,6 +31,9 @@ from models.tables import (
 
 CHUNK = 20
 """How many questions are read at once: so few that the transaction isn't idle for long while they are checked."""
+
+FETCHED = 10_000
+"""How many ids are fetched at once: a run may have millions."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
 _steps = func.any(bindparam("steps", type_=ARRAY(BigInteger)))
@@ -78,17 +82,18 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
     yield Record("runs", run)
     reader = _Reader(connection)
     yield from reader.contents([_readable(references_of_run, run)])
-    ids = read_question_ids(connection, run_id) if question_ids is None else question_ids
+    ids = read_question_ids(connection, run_id) if question_ids is None else array("q", question_ids)
     for start in range(0, len(ids), CHUNK):
-        yield from reader.questions(ids[start : start + CHUNK])
+        yield from reader.questions(ids[start : start + CHUNK].tolist())
     if question_ids is None:
         yield from reader.foreign(run_id)
 
 
-def read_question_ids(connection: Connection, run_id: str) -> Sequence[int]:
+def read_question_ids(connection: Connection, run_id: str) -> "array[int]":
     """The ids of a run's questions, by position."""
     query = select(questions.c.id).where(questions.c.run_id == run_id)
-    return connection.execute(query.order_by(questions.c.position, questions.c.id)).scalars().all()
+    ordered = query.order_by(questions.c.position, questions.c.id).execution_options(yield_per=FETCHED)
+    return array("q", connection.execute(ordered).scalars())
 
 
 class _Reader:

@@ -340,7 +340,7 @@ def _digest_of_sets(rows: Iterable[Row]) -> str:
 def _object(value: str | None) -> dict[str, Any]:
     try:
         decoded = msgspec.json.decode(value or "{}")
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return {}
     return decoded if isinstance(decoded, dict) else {}
 

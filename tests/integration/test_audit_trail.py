@@ -212,6 +212,58 @@ def test_a_row_that_is_added_is_named(store: Engine, table: str) -> None:
                     assert first.table == table, first
 
 
+UNENDED = {
+    "questions": ("status IN ('open', 'blocked')", "answer sentences collected weighing finished_at digest reason"),
+    "steps": (
+        "state IN ('waiting', 'ready', 'running')",
+        "result failure finished_at prompt_tokens cached_prompt_tokens generated_tokens milliseconds adopted_from "
+        "digest worker started_at lease_until",
+    ),
+    "attempts": ("outcome IS NULL", "outcome ended_at"),
+}
+"""Rows that haven't ended, and what they can't hold."""
+
+MAY_HOLD = {
+    ("questions", "blocked"): {"reason", "finished_at"},
+    ("steps", "claimed"): {"worker", "started_at", "lease_until"},
+}
+
+
+def unended(connection: Connection, table: str) -> Iterator[tuple[str, set[str]]]:
+    """The rows of the open run that haven't ended, and what each may hold nevertheless."""
+    which, _ = UNENDED[table]
+    kind = {"questions": "status", "steps": "CASE WHEN steps.epoch > 0 THEN 'claimed' END"}.get(table, "NULL")
+    narrowed = AUDITED[table].replace("WHERE ", f"WHERE {table}.{which} AND ")
+    for ctid, of in connection.execute(text(f"SELECT {table}.ctid::text, {kind} FROM {narrowed}"), {"run": OPEN}):
+        yield ctid, MAY_HOLD.get((table, of), set())
+
+
+@pytest.mark.parametrize("table", UNENDED)
+def test_rows_that_have_not_ended_hold_nothing_of_an_end(store: Engine, table: str) -> None:
+    checked = 0
+    with tampering(store) as connection:
+        for column in UNENDED[table][1].split():
+            value = CHANGES[type(Base.metadata.tables[table].columns[column].type).__name__][0]
+            for ctid, may_hold in list(unended(connection, table)):
+                if column not in may_hold:
+                    with undone(connection):
+                        assert change(connection, table, column, value, Place(ctid, None, None))
+                        found = verified(connection, OPEN).findings
+                        assert {each.table for each in found} == {table}, (column, found)
+                        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("name", ["questions.answer", "steps.result", "steps.prompt_tokens"])
+def test_the_database_refuses_an_end_of_rows_that_have_not_ended(store: Engine, name: str) -> None:
+    table, column = name.split(".")
+    value = CHANGES[type(Base.metadata.tables[table].columns[column].type).__name__][0]
+    with store.connect() as connection:
+        for ctid, _ in list(unended(connection, table)):
+            with pytest.raises(IntegrityError, match=f"{table}_end_check"), connection.begin_nested():
+                change(connection, table, column, value, Place(ctid, None, None))
+
+
 def test_steps_and_questions_that_changed_places_are_named(store: Engine) -> None:
     with tampering(store) as connection:
         with undone(connection):

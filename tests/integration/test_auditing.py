@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from cotrail.audit.bundles import read_bundle
 from cotrail.audit.records import write_record
+from cotrail.errors import CotrailError
 from models.seals import amending
 from tasks.settings import settings
 from tests.integration.recorded import FIRST, OPEN, PARALLEL, PLAIN, SECOND
@@ -148,3 +149,35 @@ def test_the_worked_example_of_the_page_computes_the_digest_of_the_run(
         done = subprocess.run([sys.executable, "digests.py"], input=lines, capture_output=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr.decode()
         assert done.stdout.decode().split()[-1] == digest_of(store, run)
+
+
+@pytest.mark.parametrize("column", ["request", "result"])
+@pytest.mark.parametrize("value", ["[]", '"x"', "7", '{"paragraphs": 7}', '{"text": {}}', "[" * 3000 + "]" * 3000])
+def test_prompts_and_prov_of_what_can_not_be_read_are_refused(
+    store: Engine, cotrail: Cotrail, column: str, value: str
+) -> None:
+    of_step = (
+        f"WHERE run_id = '{FIRST}' AND sequence = 3 AND question_id IN (SELECT id FROM questions WHERE key = 'q1')"
+    )
+    with store.begin() as connection:
+        step, before = connection.execute(text(f"SELECT id, {column}::text FROM steps {of_step}")).one()
+    try:
+        put(store, step, column, value)
+        for arguments in (
+            ("prompt", step),
+            ("export", FIRST, "--question", "q1", "--format", "prov"),
+            ("export", FIRST, "--output", "bundle"),
+            ("verify", FIRST),
+        ):
+            said = cotrail("audit", *arguments)
+            assert isinstance(said.exception, SystemExit | CotrailError | None), arguments
+            assert said.exit_code == (arguments[0] != "export" or "prov" in arguments), arguments
+    finally:
+        put(store, step, column, before)
+
+
+def put(store: Engine, step: int, column: str, value: str) -> None:
+    with store.begin() as connection:
+        amending(connection)
+        statement = text(f"UPDATE steps SET {column} = CAST(:value AS jsonb) WHERE id = :step")
+        connection.execute(statement, {"value": value, "step": step})

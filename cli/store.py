@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import InterfaceError, OperationalError, ProgrammingError
 
 from cotrail.errors import UnavailableError
-from models.database import connect
+from models.database import IDLE_SECONDS, connect
 from tasks.settings import settings
 
 RunName = Annotated[
@@ -18,9 +18,12 @@ RunName = Annotated[
 
 
 @contextmanager
-def open_store() -> Iterator[Engine]:
-    """An engine on the database that the settings name; UnavailableError where it can't be used."""
-    engine = connect(settings().database)
+def open_store(*, idle_seconds: float | None = IDLE_SECONDS) -> Iterator[Engine]:
+    """An engine on the database that the settings name; UnavailableError where it can't be used.
+
+    idle_seconds: how long its transactions may do nothing; None for ever.
+    """
+    engine = connect(settings().database, idle_seconds=idle_seconds)
     try:
         yield engine
     except (OperationalError, InterfaceError) as error:
@@ -35,9 +38,12 @@ def open_store() -> Iterator[Engine]:
 
 @contextmanager
 def reading() -> Iterator[Connection]:
-    """A connection for reading one moment of the store, whatever workers write meanwhile."""
-    with open_store() as engine, engine.connect() as connection:
-        yield connection.execution_options(isolation_level="REPEATABLE READ")
+    """A connection for reading one moment of the store, whatever workers write meanwhile.
+
+    It may be idle for as long as whoever reads the output takes, and can't write, so that it holds up nobody.
+    """
+    with open_store(idle_seconds=None) as engine, engine.connect() as connection:
+        yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def reason_of(error: Exception) -> str:

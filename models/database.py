@@ -40,12 +40,15 @@ NOTICED = {
 """libpq's settings by which a server that is gone without a word is noticed within half a minute."""
 
 
-def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
+def connect(
+    url: str, *, pool_size: int = 5, by_index: bool = False, idle_seconds: float | None = IDLE_SECONDS
+) -> Engine:
     """An engine on that URL; JSON goes through msgspec.
 
     by_index: whether its statements are those of workers, which touch few rows each.
+    idle_seconds: how long a transaction may do nothing; None for ever, for those who only read and lock nothing.
     """
-    idle = f"idle_in_transaction_session_timeout={IDLE_SECONDS * 1000}"
+    idle = f"idle_in_transaction_session_timeout={round((idle_seconds or 0) * 1000)}"
     settings = (idle, *SMALL, *(BY_INDEX if by_index else ()))
     return create_engine(
         url,

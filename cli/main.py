@@ -1,13 +1,16 @@
 """The command `cotrail`: registers the commands and turns expected errors into one line and an exit code."""
 
 import errno
+import logging
 import os
 import sys
+import traceback
 from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from rich.text import Text
 
 from cli import (
     annotating,
@@ -35,6 +38,8 @@ from cli import (
 )
 from cli.output import console
 from cotrail.errors import CotrailError, InputError, UnavailableError
+from cotrail.logs import print_safely
+from cotrail.printable import indented
 
 INTERRUPTED = 130
 
@@ -114,6 +119,8 @@ app.command(rich_help_panel=_RESULTS)(reporting.report)
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    if logging.lastResort is not None:
+        print_safely(logging.lastResort)
     try:
         code = _run()
         sys.stdout.flush()
@@ -133,6 +140,8 @@ def _run() -> int:
         return _refuse(_environment(error), 2)
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
+    except UnicodeEncodeError as error:
+        return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
         return _refuse(f"this needs {error.name}, which isn't installed: pip install 'cotrail[local]'", 1)
     except typer.Abort:
@@ -141,6 +150,9 @@ def _run() -> int:
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
         return _refuse(f"{error.strerror}: {error.filename}" if error.filename else str(error), 1)
+    except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
+        console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
+        return 1
 
 
 def exit_code(error: CotrailError) -> int:

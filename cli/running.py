@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cli.meanwhile import meanwhile
 from cli.output import Json, console, count, duration, heading, print_json
 from cli.store import RunName, open_store, reason_of
+from cotrail.printable import one_line
 from models.audit import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
 from models.database import unanswered
 from models.outages import Outage
@@ -318,7 +319,7 @@ def _bars(progress: Progress | None, pace: Pace) -> RenderableType:
         Text(f"{pace.rate:.1f} steps/s, {'time left not known' if left is None else f'{duration(left)} left'}"),
     ]
     if waiting := pace.waits_for(progress):
-        lines.append(Text(waiting, style="yellow"))
+        lines.append(Text(one_line(waiting), style="yellow"))
     return Group(*lines)
 
 

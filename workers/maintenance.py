@@ -18,6 +18,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from cotrail.actions import ACTIONS, Failure
+from cotrail.logs import print_safely
 from models.admission import admit
 from models.advancing import Dispatch
 from models.database import NOTICED, connect, unanswered
@@ -193,6 +194,7 @@ def _seconds_up(connection: psycopg.Connection[tuple[object, ...]]) -> float:
 def main() -> None:
     """Runs until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
+    print_safely(*logging.getLogger().handlers)
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)

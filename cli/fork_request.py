@@ -141,5 +141,5 @@ def _value(text: str) -> Any:
     """As JSON, and a text where it isn't any."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text

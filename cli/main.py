@@ -36,12 +36,15 @@ from cli import (
     submitting,
     tracing,
 )
-from cli.output import console
+from cli.output import console, cut
 from cotrail.errors import CotrailError, InputError, UnavailableError
 from cotrail.logs import print_safely
 from cotrail.printable import indented
 
 INTERRUPTED = 130
+
+LONGEST_MESSAGE = 4_000
+"""Characters; an error may quote what it met."""
 
 EPILOG = """
 **A first run**, after `cotrail up`:
@@ -166,8 +169,7 @@ def exit_code(error: CotrailError) -> int:
 
 
 def _refuse(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    console(stderr=True).print(f"cotrail: {line}", soft_wrap=True)
+    console(stderr=True).print(f"cotrail: {cut(message, LONGEST_MESSAGE)}", soft_wrap=True)
     return code
 
 

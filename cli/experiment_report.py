@@ -79,7 +79,7 @@ def page_of(name: str, summary: str, sheets: Sequence[Sheet], drawings: Sequence
 
 def _inlined(svg: str, name: str) -> str:
     """A file's drawing for a page that holds several: without what stands before it, with ids of its own."""
-    drawing = svg[svg.index("<svg") :]
+    drawing = printable(svg[svg.index("<svg") :])
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", drawing)
 
 

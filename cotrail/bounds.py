@@ -13,19 +13,19 @@ from cotrail.errors import InputError
 MIB = 2**20
 
 MAX_DEPTH = 100
-"""How deep lists and objects may stand within one another; published files go down six."""
+"""How deep lists and objects may stand within one another; no dataset's form has ten such levels."""
 
 MAX_RECORD_BYTES = 16 * MIB
-"""A line, or an element of a list; Wikidata's largest entities have about 5 MiB, Wikipedia's largest pages 2."""
+"""A line, or an element of a list: an entity of Wikidata and a page of Wikipedia stay far below it."""
 
 MAX_FILE_BYTES = 2048 * MIB
-"""A file whose content is held in memory; the largest file of questions, HotpotQA's, has 540 MiB."""
+"""A file whose content is held in memory; every dataset's largest file of questions stays well below it."""
 
 MAX_SMALL_FILE_BYTES = 64 * MIB
 """A file that people write or read: demonstrations, scripts; those released have less than one."""
 
 MAX_PARAGRAPH_CHARACTERS = 1_000_000
-"""A paragraph of a corpus, with its title; prompts take the first 350 words of one."""
+"""A paragraph of a corpus, with its id and title; prompts take the first few hundred words of one."""
 
 
 def numbered_lines(

@@ -10,9 +10,12 @@ from typing import Any, BinaryIO, Literal
 import ijson
 from ijson.common import ObjectBuilder
 
-from cotrail.bounds import MAX_DEPTH, MAX_RECORD_BYTES, shown
+from cotrail.bounds import MAX_DEPTH, MAX_RECORD_BYTES, MIB, shown
 
 Event = tuple[str, Any]
+
+READ_BYTES = MIB
+"""What is read at once: a text that goes on over several reads takes time by the square of their number."""
 
 OPENING = frozenset({"start_map", "start_array"})
 CLOSING = frozenset({"end_map", "end_array"})
@@ -23,7 +26,7 @@ class OversizeError(Exception):
 
 
 class _Metered:
-    """A file that is read until `MAX_RECORD_BYTES` are handed out without `begin` being called."""
+    """A file that is read until `MAX_RECORD_BYTES`, or a read more, are handed out since `begin` was called."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -47,8 +50,7 @@ def events(file: BinaryIO, *, multiple_values: bool = False) -> Iterator[tuple[i
 
     OversizeError, ijson.JSONError and UnicodeDecodeError end it.
     """
-    found = ijson.basic_parse(_Metered(file), use_float=True, multiple_values=multiple_values)
-    return _levelled(found)
+    return _levelled(_parsed(_Metered(file), multiple_values=multiple_values))
 
 
 def elements(file: BinaryIO) -> Iterator[Any]:
@@ -65,7 +67,7 @@ def _parts(file: BinaryIO, kind: Literal["start_array", "start_map"]) -> Iterato
     metered = _Metered(file)
     key, builder = "", ObjectBuilder()
     fits = is_whole = False
-    for depth, (event, value) in _levelled(ijson.basic_parse(metered, use_float=True)):
+    for depth, (event, value) in _levelled(_parsed(metered)):
         if is_whole:  # and something that may follow it does
             yield key, builder.value
             builder, is_whole = ObjectBuilder(), False
@@ -77,6 +79,13 @@ def _parts(file: BinaryIO, kind: Literal["start_array", "start_map"]) -> Iterato
         elif fits:
             builder.event(event, value)
             is_whole = depth == 1 and event not in OPENING
+
+
+def _parsed(metered: _Metered, *, multiple_values: bool = False) -> Iterator[Event]:
+    found: Iterator[Event] = ijson.basic_parse(
+        metered, buf_size=READ_BYTES, use_float=True, multiple_values=multiple_values
+    )
+    return found
 
 
 def _levelled(found: Iterator[Event]) -> Iterator[tuple[int, Event]]:

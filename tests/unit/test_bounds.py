@@ -150,7 +150,7 @@ def test_a_hostile_file_is_refused_by_its_name(content: bytes, reader: Reader, t
         ),
         ("corpus", b'{"id": "1", "title": "x", "text": "y"}\n' + LONG, "line 2: the line is longer than 1 MiB"),
         ("corpus", b'[{"_id": "1", "context": []},' + DEEP + b"]", "entry 2: lists or objects stand more than"),
-        ("corpus", b'[{"_id": "1", "context": []},[' + LONG + b"," + LONG + b"]]", "entry 2: it is larger than 1"),
+        ("corpus", b'[{"_id": "1", "context": []},[' + b",".join([LONG] * 5) + b"]]", "entry 2: it is larger than 1"),
         ("corpus-musique", b'{"id": "1", "question": "x", "paragraphs": []}\n' + LONG, "line 2: the line is longer"),
         ("recorded", b'{"id": "1", "question": "x", "chains": []}\n' + LONG, "line 2: the line is longer than"),
         ("annotations", b"\n" + LONG, "line 2: the line is longer than 1 MiB"),

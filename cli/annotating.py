@@ -18,6 +18,7 @@ from cli.store import RunName, open_store
 from cotrail.errors import InputError
 from cotrail.metrics.factual import Mark, facts, factual_errors, sample
 from cotrail.paragraphs import Paragraph
+from cotrail.printable import one_line
 from models.annotations import (
     Chain,
     forget_annotation,
@@ -169,7 +170,7 @@ class Session:
 
 
 def _paragraph(paragraph: Paragraph) -> Text:
-    return Text(paragraph.title, style="bold").append(f"  {paragraph.text}", style="not bold dim")
+    return Text(one_line(paragraph.title), style="bold").append(f"  {one_line(paragraph.text)}", style="not bold dim")
 
 
 def _sampled(connection: Connection, record: RunRecord, sampled: int, seed: int) -> list[Chain]:

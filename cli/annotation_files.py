@@ -7,6 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from cli.output import count
+from cotrail.bounds import MAX_FILE_BYTES, numbered_lines
+from cotrail.datasets.records import opened
 from cotrail.errors import InputError
 from cotrail.metrics.factual import Mark, facts
 from models.annotations import Chain
@@ -58,18 +60,19 @@ def lines_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, Mark]) 
 
 def read_lines(path: Path) -> dict[str, Line]:
     """The lines of an annotation file by their place in it; InputError says where one isn't of that form."""
-    try:
-        raw = path.read_bytes().splitlines()
-    except OSError as error:
-        raise InputError(f"{path} can't be read: {error.strerror}") from error
     found: dict[str, Line] = {}
-    for number, line in enumerate(raw, start=1):
-        if line.strip():
-            try:
-                found[f"{path}:{number}"] = msgspec.json.decode(line, type=Line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}:{number}: {error}; lines are those of --export, one object each") from error
+    with opened(path, InputError) as file:
+        for number, line in numbered_lines(file, str(path), InputError, MAX_FILE_BYTES):
+            if line.strip():
+                found[f"{path}:{number}"] = _line(line, f"{path}:{number}")
     return found
+
+
+def _line(raw: bytes, place: str) -> Line:
+    try:
+        return msgspec.json.decode(raw, type=Line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: {error}; lines are those of --export, one object each") from error
 
 
 def checked(

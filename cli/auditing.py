@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, count, print_exact, print_json
 from cli.store import RunName, reading
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
@@ -144,7 +144,7 @@ def prompt(
             text = rebuild_prompt(connection, *find_step(connection, int(run)))
         else:
             raise InputError("a step is named by RUN QUESTION STEP, or by its id alone")
-    typer.echo(text.encode(), nl=False)
+    print_exact(text)
 
 
 def _is_file(given: str) -> bool:

@@ -22,6 +22,7 @@ from cli.scoring import is_gold, read_scores, table_of
 from cli.store import open_store
 from cotrail.errors import UnavailableError
 from cotrail.metrics.scores import CAVEAT
+from cotrail.printable import one_line
 from models.audit import read_reasons
 from models.submission import submit
 from models.tables import QuestionStatus
@@ -75,13 +76,13 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
         yield
     finally:
         if keep or ran:
-            screen.print(
-                f"\nThe stack runs on. To stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True
-            )
+            screen.print()
+            screen.print(f"The stack runs on. To stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True)
         else:
             with screen.status("stopping the stack…"):
                 stack.down()
-            screen.print("\nThe stack is stopped.")
+            screen.print()
+            screen.print("The stack is stopped.")
 
 
 def _stack() -> "Stack":
@@ -159,7 +160,7 @@ def _reasoning(question: TracedQuestion) -> Text:
         for hit in step.hits:
             if hit.paragraph.digest in step.new:
                 mark = "★" if is_gold(hit.paragraph, question.gold) else " "
-                text.append(f"+ {mark} {hit.paragraph.title}\n", style="yellow" if mark == "★" else "dim")
+                text.append(f"+ {mark} {one_line(hit.paragraph.title)}\n", style="yellow" if mark == "★" else "dim")
         if step.kind == "reason" and step.generated:
             text.append(f"{step.generated.text}\n", style="italic")
     given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"

@@ -8,6 +8,7 @@ import tomli_w
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from sqlalchemy import Engine
 
 from cli.conducting import Conductor, Standing, describe, display
@@ -148,7 +149,7 @@ def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
         return
     screen = console()
     screen.print(heading(record.id))
-    screen.print(as_toml(record.plan["experiment"]), soft_wrap=True)
+    screen.print(Text(as_toml(record.plan["experiment"])), soft_wrap=True)
     table = Table("run", "", "questions", box=None, pad_edge=False)
     for cell, run_id in record.runs.items():
         table.add_row(cell, run_id, ", ".join(f"{n} {status}" for status, n in standings[run_id].items() if n))

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cli.experiment_shots import Shots
-from cli.request import Prepared, RunRequest, compose, described, needs_of, read_toml, system_settings
+from cli.request import Prepared, RunRequest, compose, described, needs_of, read_file, system_settings
 from cotrail.corpora.coverage import coverage, located
 from cotrail.datasets import load_questions
 from cotrail.datasets.sampling import sample_questions
@@ -27,11 +27,9 @@ from tasks.settings import settings
 def read_experiment_file(path: Path) -> Experiment:
     """The experiment of a TOML file; InputError says what is wrong with it."""
     try:
-        experiment = msgspec.convert(read_toml(path), Experiment)
+        experiment = msgspec.convert(read_file(path), Experiment)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: {str(error).replace('`$.', '`')}; correct it") from error
-    if b"\\u0000" in msgspec.json.encode(experiment):
-        raise InputError(f"{path} holds a NUL character (\\u0000), which can't be stored; take it out")
     return replace(experiment, models=experiment.models or (settings().model,))
 
 

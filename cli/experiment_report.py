@@ -10,12 +10,14 @@ from rich.console import Console
 from cli.experiment_tables import Sheet, as_markdown, print_tables, sheet
 from cli.figures import write_figure
 from cli.output import count
+from cli.pages import page
 from cotrail.errors import InputError, UnavailableError
 from cotrail.experiments.cells import CellResult
 from cotrail.experiments.measures import is_answered
 from cotrail.experiments.plots import Plot, build_plots
 from cotrail.experiments.table import Table
 from cotrail.experiments.tables import build_tables
+from cotrail.printable import printable
 
 NO_RESULTS = "No run of the experiment has results yet."
 
@@ -40,15 +42,15 @@ def write_report(name: str, results: Sequence[CellResult], directory: Path) -> t
     sheets = [sheet(table) for table in tables_of(results)]
     drawn = [(plot, write_figure(plot, directory)) for plot in build_plots(results)]
     figures = [(plot, svg) for plot, (svg, _) in drawn]
-    page, text = directory / "report.html", directory / "report.md"
+    html, text = directory / "report.html", directory / "report.md"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         drawings = [(plot, svg.read_text("utf-8")) for plot, svg in figures]
-        page.write_text(page_of(name, _summary(results), sheets, drawings), "utf-8")
-        text.write_text(_markdown(name, _summary(results), sheets, figures), "utf-8")
+        html.write_text(page_of(name, _summary(results), sheets, drawings), "utf-8")
+        text.write_text(printable(_markdown(name, _summary(results), sheets, figures)), "utf-8")
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
-    return (page, text, *(path for _, paths in drawn for path in paths))
+    return (html, text, *(path for _, paths in drawn for path in paths))
 
 
 def _summary(results: Sequence[CellResult]) -> str:
@@ -71,19 +73,13 @@ def _markdown(name: str, summary: str, sheets: Sequence[Sheet], figures: Sequenc
 
 def page_of(name: str, summary: str, sheets: Sequence[Sheet], drawings: Sequence[tuple[Plot, str]]) -> str:
     """A page of tables and figures, which are given as SVG, that needs no other file."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("cli"), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
     figures = [(plot, _inlined(svg, plot.name)) for plot, svg in drawings]
-    template = environment.get_template("experiment.html")
-    return template.render(name=name, summary=summary, sheets=sheets, figures=figures)
+    return page("experiment.html", name=name, summary=summary, sheets=sheets, figures=figures)
 
 
 def _inlined(svg: str, name: str) -> str:
     """A file's drawing for a page that holds several: without what stands before it, with ids of its own."""
-    drawing = svg[svg.index("<svg") :]
+    drawing = printable(svg[svg.index("<svg") :])
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", drawing)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
+from cli.output import encode_json
 from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
 from cotrail.errors import InputError
@@ -50,12 +51,12 @@ def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) 
     match form:
         case "jsonl":
             for question in questions:
-                yield msgspec.json.encode(row(record, question)) + b"\n"
+                yield encode_json(row(record, question)) + b"\n"
         case "musique":
             for question in questions:
-                yield msgspec.json.encode(_musique(question)) + b"\n"
+                yield encode_json(_musique(question)) + b"\n"
         case "hotpotqa":
-            yield msgspec.json.encode(_hotpotqa(questions)) + b"\n"
+            yield encode_json(_hotpotqa(questions)) + b"\n"
 
 
 def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:

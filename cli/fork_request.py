@@ -140,6 +140,9 @@ def _paths(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def _value(text: str) -> Any:
     """As JSON, and a text where it isn't any."""
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
         return text
+    if b"\\u0000" in msgspec.json.encode(value):
+        raise InputError(f"{text!r} holds a NUL character (\\u0000), which can't be stored; take it out")
+    return value

@@ -1,13 +1,16 @@
 """The command `cotrail`: registers the commands and turns expected errors into one line and an exit code."""
 
 import errno
+import logging
 import os
 import sys
+import traceback
 from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from rich.text import Text
 
 from cli import (
     annotating,
@@ -33,10 +36,15 @@ from cli import (
     submitting,
     tracing,
 )
-from cli.output import console
+from cli.output import console, cut
 from cotrail.errors import CotrailError, InputError, UnavailableError
+from cotrail.logs import print_safely
+from cotrail.printable import indented
 
 INTERRUPTED = 130
+
+LONGEST_MESSAGE = 4_000
+"""Characters; an error may quote what it met."""
 
 EPILOG = """
 **A first run**, after `cotrail up`:
@@ -115,6 +123,8 @@ app.command(rich_help_panel=_RESULTS)(reporting.report)
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    if logging.lastResort is not None:
+        print_safely(logging.lastResort)
     try:
         code = _run()
         sys.stdout.flush()
@@ -134,6 +144,8 @@ def _run() -> int:
         return _refuse(_environment(error), 2)
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
+    except UnicodeEncodeError as error:
+        return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
         return _refuse(f"this needs {error.name}, which isn't installed: pip install 'cotrail[local]'", 1)
     except typer.Abort:
@@ -142,6 +154,9 @@ def _run() -> int:
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
         return _refuse(f"{error.strerror}: {error.filename}" if error.filename else str(error), 1)
+    except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
+        console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
+        return 1
 
 
 def exit_code(error: CotrailError) -> int:
@@ -155,8 +170,7 @@ def exit_code(error: CotrailError) -> int:
 
 
 def _refuse(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    console(stderr=True).print(f"cotrail: {line}", soft_wrap=True)
+    console(stderr=True).print(f"cotrail: {cut(message, LONGEST_MESSAGE)}", soft_wrap=True)
     return code
 
 

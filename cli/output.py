@@ -1,13 +1,20 @@
-"""How the command line prints: text wrapped to the terminal, numbers for people, JSON for programs."""
+"""How the command line prints: text wrapped to the terminal, numbers for people, JSON for programs.
+
+All that it prints goes through here, so that nothing of it is obeyed by a terminal (`cotrail.printable`).
+"""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from cotrail.printable import COMMANDS, UNPRINTABLE, isolated, one_line, printable, printable_json, without_commands
 
 PLAIN_WIDTH = 100
 """Columns where the output is no terminal."""
@@ -15,16 +22,48 @@ PLAIN_WIDTH = 100
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel="Output")]
 
 
+class Screen(Console):
+    """A terminal that only rich itself commands. A string is one line of it, whatever is in it; a Text may be more."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The string as a line."""
+        return super().render_str(without_commands(one_line(text)), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """What is to be printed, piece by piece."""
+        shown = _without_commands(renderable) if isinstance(renderable, Text) else renderable
+        for segment in super().render(shown, options):
+            yield segment if segment.control else segment._replace(text=isolated(without_commands(segment.text)))
+
+
+def _without_commands(text: Text) -> Text:
+    """The same text, in its styles, without control characters and escape sequences."""
+    marks = [offset for found in COMMANDS.finditer(text.plain) for offset in found.span()]
+    if not marks:
+        return text
+    return text.blank_copy(UNPRINTABLE).join(text.divide(marks)[::2])
+
+
 def console(*, stderr: bool = False) -> Console:
     """The terminal; nothing that it prints is taken for markup, as texts may hold brackets."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PLAIN_WIDTH
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=width)
+    return Screen(file=stream, markup=False, emoji=False, highlight=False, width=width)
+
+
+def encode_json(value: Any) -> bytes:
+    """JSON in one line, with escapes for what a terminal would obey."""
+    return printable_json(msgspec.json.encode(value))
 
 
 def print_json(value: Any) -> None:
     """One JSON object in one line."""
-    typer.echo(msgspec.json.encode(value))
+    typer.echo(encode_json(value))
+
+
+def print_exact(text: str) -> None:
+    """The text and nothing else, byte for byte where another program reads it; a terminal gets it printable."""
+    typer.echo((printable(text) if sys.stdout.isatty() else text).encode(), nl=False)
 
 
 def grid(*styles: str, ratio_last: bool = True) -> Table:
@@ -38,7 +77,7 @@ def grid(*styles: str, ratio_last: bool = True) -> Table:
 
 def cut(text: str, characters: int) -> str:
     """The text on one line, with an ellipsis where it is longer; cut between words where there are any."""
-    line = " ".join(text.split())
+    line = " ".join(without_commands(text).split())
     if len(line) <= characters:
         return line
     head = line[: characters - 1]
@@ -71,4 +110,4 @@ def count(value: int, noun: str) -> str:
 
 def heading(text: str) -> Text:
     """A line that begins a part of the output."""
-    return Text(text, style="bold")
+    return Text(one_line(text), style="bold")

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import Struct
 
 from cli.output import console, count, cut, duration, number
+from cli.pages import page
 from cli.plots import recall_by_search, sentences_per_question
 from cli.scoring import is_gold, run_scores, scores_of
 from cli.showing import configuration, local
@@ -93,7 +94,8 @@ def write_report(run: str, path: Path) -> int:
         questions = list(read_questions(connection, record.id))
     rows = [scores_of(record, question) for question in questions]
     scores = run_scores(record, progress, rows)
-    text = _render(
+    text = page(
+        "report.html",
         run=record,
         standing=progress.standing,
         submitted=local(record.created_at),
@@ -114,19 +116,6 @@ def write_report(run: str, path: Path) -> int:
     except OSError as error:
         raise InputError(f"{path} can't be written ({error.strerror}); choose another --html") from error
     return len(questions)
-
-
-def _render(**values: Any) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("cli"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template("report.html").render(values)
 
 
 def _metric(name: str, value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-import tomllib
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -28,6 +27,7 @@ from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.needs import Needs
 from cotrail.systems.rules import Rules, rule_settings
 from cotrail.systems.settings import Positive, Reader, Variant
+from cotrail.toml_files import read_toml
 from models.submission import Submission
 from tasks.settings import settings
 
@@ -93,21 +93,19 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 def read_run_file(path: Path) -> dict[str, Any]:
     """The keys of a TOML file as they stand there, its paths made independent of the working directory."""
-    given = read_toml(path)
+    given = read_file(path)
     for key in PATHS:
         if isinstance(given.get(key), str):
             given[key] = str(path.parent / given[key])
     return given
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
     """What a TOML file holds; InputError where it can't be read."""
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        return read_toml(path)
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} isn't TOML: {error}") from error
 
 
 def make_request(given: Mapping[str, Any]) -> RunRequest:

@@ -16,8 +16,10 @@ from rich.text import Text
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from cli.meanwhile import meanwhile
 from cli.output import Json, console, count, duration, heading, print_json
 from cli.store import RunName, open_store
+from cotrail.printable import one_line
 from models.audit import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
 from models.blockage import Blockage
 from models.database import reason_of, unanswered
@@ -27,6 +29,12 @@ from tasks.routing import broker_problem
 from tasks.settings import settings
 
 POLL_SECONDS = 0.5
+LONGEST_PAUSE = 5.0
+"""How long nobody looks at a run, however long a look takes."""
+
+SLOW_SECONDS = 2.0
+"""After how long it is said that a look takes long, and how often it is said again."""
+
 LINE_SECONDS = 5.0
 """How often a line is printed where the output is no terminal."""
 
@@ -61,7 +69,7 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
     pace = Pace(lambda: broker_problem(settings().broker))
     try:
         with _display(screen) as show:
-            for progress in _read_on(engine, run, pace):
+            for progress in _read_on(engine, run, pace, show):
                 show(progress, pace)
                 if not progress.open or progress.stopped:
                     break
@@ -71,22 +79,31 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
         raise
 
 
-def _read_on(engine: Engine, run: str, pace: "Pace") -> Iterator[Progress]:
+def pause_after(seconds: float) -> float:
+    """The pause after a look that took so long: a run that is slow to read is read less often, up to a bound."""
+    return min(max(POLL_SECONDS, 10 * seconds), LONGEST_PAUSE)
+
+
+def _read_on(engine: Engine, run: str, pace: "Pace", show: "Show") -> Iterator[Progress]:
     """The run's progress, again and again; the last that is known while the database doesn't answer."""
     progress = None
+
+    def tell(seconds: float) -> None:
+        pace.looking = seconds
+        show(progress, pace)
+
     while True:
         started = time.monotonic()
         try:
-            with engine.connect() as connection:
+            with meanwhile(tell, SLOW_SECONDS), engine.connect() as connection:
                 progress = read_progress(connection, run)
             pace.note(progress, started)
         except SQLAlchemyError as error:
             if progress is None or not unanswered(error):
                 raise
-            pace.lost = reason_of(error)
+            pace.lost, pace.looking = reason_of(error), 0.0
         yield progress
-        # A long run is asked about less often, so that watching costs the database little.
-        time.sleep(LOST_SECONDS if pace.lost else max(POLL_SECONDS, 10 * (time.monotonic() - started)))
+        time.sleep(LOST_SECONDS if pace.lost else pause_after(time.monotonic() - started))
 
 
 def summarize(engine: Engine, progress: Progress, *, json: bool) -> int:
@@ -156,10 +173,12 @@ class Pace:
 
     ask_broker: says why Redis doesn't answer; None where it does.
     lost: why the database doesn't answer, if so.
+    looking: for how many seconds the look that is under way has taken, where that is long.
     """
 
     def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
         self.lost: str | None = None
+        self.looking = 0.0
         self._ask_broker = ask_broker
         self._seen: deque[Seen] = deque()
         self._moved: dict[str, tuple[tuple[int, ...], float]] = {}
@@ -167,7 +186,7 @@ class Pace:
 
     def note(self, progress: Progress, now: float) -> None:
         """Takes in what was just read."""
-        self._now, self.lost = now, None
+        self._now, self.lost, self.looking = now, None, 0.0
         self._seen.append(Seen(now, progress.steps))
         while len(self._seen) > 2 and now - self._seen[0].at > WINDOW_SECONDS:
             self._seen.popleft()
@@ -198,6 +217,8 @@ class Pace:
         """Why nothing seems to happen, if so."""
         if self.lost:
             return f"The database doesn't answer ({self.lost}): the workers wait for it, and so does this."
+        if self.looking:
+            return self.slowness
         if progress.standing == "paused":
             return f"Paused. `cotrail resume {progress.run}` goes on."
         if progress.state == RunState.CANCELLED:
@@ -211,6 +232,11 @@ class Pace:
                 return self._idleness(counts, seconds)
         blocked = progress.questions[QuestionStatus.BLOCKED]
         return f"{count(blocked, 'question')} blocked; `cotrail show {progress.run}` says why." if blocked else None
+
+    @property
+    def slowness(self) -> str:
+        """That the look that is under way takes long."""
+        return f"The database has been asked for {duration(self.looking)} and hasn't answered yet."
 
     def _idleness(self, counts: StepCounts, seconds: float) -> str:
         waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"
@@ -246,8 +272,12 @@ def expected_steps(progress: Progress) -> float | None:
     return progress.done_in_finished / finished * progress.total if finished else None
 
 
+Show = Callable[[Progress | None, Pace], None]
+"""Shows what is known of a run: None before the first look is done."""
+
+
 @contextmanager
-def _display(screen: Console) -> Iterator[Callable[[Progress, Pace], None]]:
+def _display(screen: Console) -> Iterator[Show]:
     """Bars on a terminal, and elsewhere a line now and then."""
     if not screen.is_terminal:
         yield _lines(screen)
@@ -256,13 +286,13 @@ def _display(screen: Console) -> Iterator[Callable[[Progress, Pace], None]]:
         yield lambda progress, pace: live.update(_bars(progress, pace), refresh=True)
 
 
-def _lines(screen: Console) -> Callable[[Progress, Pace], None]:
+def _lines(screen: Console) -> Show:
     printed, last = -LINE_SECONDS, ""
 
-    def show(progress: Progress, pace: Pace) -> None:
+    def show(progress: Progress | None, pace: Pace) -> None:
         nonlocal printed, last
         now = time.monotonic()
-        if progress.open and now - printed < LINE_SECONDS:
+        if (progress is None or progress.open) and now - printed < LINE_SECONDS:
             return
         printed, line = now, _line(progress, pace)
         if line != last:
@@ -272,7 +302,9 @@ def _lines(screen: Console) -> Callable[[Progress, Pace], None]:
     return show
 
 
-def _line(progress: Progress, pace: Pace) -> str:
+def _line(progress: Progress | None, pace: Pace) -> str:
+    if progress is None:
+        return pace.slowness
     done = f"{progress.total - progress.open}/{progress.total} questions, {count(progress.steps, 'step')}"
     if not progress.open:
         return done
@@ -282,7 +314,9 @@ def _line(progress: Progress, pace: Pace) -> str:
     return f"{done}, {pace.rate:.1f} steps/s" + ("" if left is None else f", about {duration(left)} left")
 
 
-def _bars(progress: Progress, pace: Pace) -> Group:
+def _bars(progress: Progress | None, pace: Pace) -> RenderableType:
+    if progress is None:
+        return Text(pace.slowness, style="yellow")
     steps = expected_steps(progress)
     table = Table.grid(padding=(0, 2))
     done = progress.total - progress.open
@@ -301,7 +335,7 @@ def _bars(progress: Progress, pace: Pace) -> Group:
         Text(f"{pace.rate:.1f} steps/s, {'time left not known' if left is None else f'{duration(left)} left'}"),
     ]
     if waiting := pace.waits_for(progress):
-        lines.append(Text(waiting, style="yellow"))
+        lines.append(Text(one_line(waiting), style="yellow"))
     return Group(*lines)
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from cli.output import console, print_json
 from cotrail.errors import UnavailableError
 from tasks.settings import settings
 
@@ -35,7 +35,7 @@ def down(*, json: Json = False) -> None:
     if json:
         _show(stack.status(), json=True)
     else:
-        Console().print("Stopped." if stopped else "Nothing was running.")
+        console().print("Stopped." if stopped else "Nothing was running.")
 
 
 def stack(*, json: Json = False) -> None:
@@ -54,14 +54,12 @@ def _stack() -> "Stack":
 def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None) -> None:
     if json:
         flower = None if access is None else {"url": access.url, "user": access.user, "password": access.password}
-        typer.echo(msgspec.json.encode({"services": statuses, "flower": flower}, enc_hook=str))
+        print_json(msgspec.to_builtins({"services": statuses, "flower": flower}, enc_hook=str))
         return
-    console = Console()
-    console.print(_table(statuses))
+    screen = console()
+    screen.print(_table(statuses))
     if access is not None:
-        console.print(
-            f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True, markup=False
-        )
+        screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 
 
 def _table(statuses: "tuple[Status, ...]") -> Table:

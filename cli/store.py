@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import StatementError
 
 from cotrail.errors import InputError, UnavailableError
-from models.database import connect, reason_of, refused, unanswered
+from models.database import IDLE_SECONDS, connect, reason_of, refused, unanswered
 from tasks.settings import settings
 
 RunName = Annotated[
@@ -18,12 +18,13 @@ RunName = Annotated[
 
 
 @contextmanager
-def open_store() -> Iterator[Engine]:
+def open_store(*, idle_seconds: float | None = IDLE_SECONDS) -> Iterator[Engine]:
     """An engine on the database that the settings name.
 
+    idle_seconds: how long its transactions may do nothing; None for ever.
     UnavailableError: it can't be used. InputError: it can't hold what it was to hold.
     """
-    engine = connect(settings().database)
+    engine = connect(settings().database, idle_seconds=idle_seconds)
     try:
         yield engine
     except StatementError as error:
@@ -40,9 +41,12 @@ def open_store() -> Iterator[Engine]:
 
 @contextmanager
 def reading() -> Iterator[Connection]:
-    """A connection for reading one moment of the store, whatever workers write meanwhile."""
-    with open_store() as engine, engine.connect() as connection:
-        yield connection.execution_options(isolation_level="REPEATABLE READ")
+    """A connection for reading one moment of the store, whatever workers write meanwhile.
+
+    It may be idle for as long as whoever reads the output takes, and can't write, so that it holds up nobody.
+    """
+    with open_store(idle_seconds=None) as engine, engine.connect() as connection:
+        yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def _unreachable(error: Exception) -> str:

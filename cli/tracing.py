@@ -10,11 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Json, console, count, cut, duration, grid, heading, number, print_json
+from cli.output import Json, console, count, cut, duration, grid, heading, number, print_exact, print_json
 from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
 from cli.weighing import compared, name_of, weighed
 from cotrail.paragraphs import Hit
+from cotrail.printable import one_line
 from models.audit import RunRecord, read_run, resolve_run
 from models.tables import QuestionStatus
 from models.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
@@ -44,7 +45,7 @@ def trace(
         record = read_run(connection, resolve_run(connection, run))
         if prompt is not None:
             text = rebuild_prompt(connection, record.id, question, prompt)
-            typer.echo(text.encode(), nl=False)
+            print_exact(text)
             return
         traced = read_question(connection, record.id, question)
     if json:
@@ -115,9 +116,9 @@ def _head(step: TracedStep) -> Text:
     if step.sample is not None:
         text.append(f"  chain {step.sample + 1}", style="cyan")
     if step.query is not None:
-        text.append(f"  “{step.query}”")
+        text.append(f"  “{one_line(step.query)}”")
     if len(step.compared) == 1:
-        text.append(f"  “{step.compared[0]}”")
+        text.append(f"  “{one_line(step.compared[0])}”")
     return text
 
 
@@ -146,7 +147,7 @@ def _hits(step: TracedStep, traced: TracedQuestion, *, full: bool) -> Table | Te
 
 
 def _paragraph(hit: Hit, *, full: bool) -> Text:
-    text = Text(hit.paragraph.title, style="bold")
+    text = Text(one_line(hit.paragraph.title), style="bold")
     body = hit.paragraph.text if full else cut(hit.paragraph.text, SNIPPET)
     return text.append(f"  {body}", style="not bold dim")
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from cli.output import cut, grid
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from cotrail.paragraphs import Paragraph
+from cotrail.printable import one_line
 from models.traces import TracedStep
 
 NAME = 60
@@ -57,12 +58,12 @@ def _chains(weighing: Weighing, names: Mapping[str, str]) -> Table:
 
 def _add_chain(table: Table, chain: WeighedChain, names: Mapping[str, str], *, chosen: bool) -> None:
     style = "bold green" if chosen else "bold"
-    stated = Text(chain.prediction or "no answer stated", style=style)
+    stated = Text(one_line(chain.prediction) or "no answer stated", style=style)
     table.add_row(str(chain.number + 1), stated, "", "", "", f"{chain.faithfulness:.2f}", "", style=style)
     for each in chain.sentences:
         scores = (f"{value:.2f}" for value in (each.similarity, each.entailment, each.contradiction, each.score))
         evidence = _named(each.evidence, names) if each.evidence else "none found"
-        table.add_row("", Text(each.text), *scores, Text(evidence, style="dim"))
+        table.add_row("", each.text, *scores, Text(evidence, style="dim"))
 
 
 def _facts(facts: tuple[ChosenFact, ...], names: Mapping[str, str]) -> Table:
@@ -70,7 +71,7 @@ def _facts(facts: tuple[ChosenFact, ...], names: Mapping[str, str]) -> Table:
     for fact in facts:
         evidence = _named(fact.evidence, names) if fact.evidence else "none found"
         scores = f"{fact.entailment:.2f}", f"{fact.contradiction:.2f}"
-        table.add_row(fact.origin, Text(fact.text), *scores, Text(evidence, style="dim"))
+        table.add_row(fact.origin, fact.text, *scores, Text(evidence, style="dim"))
     return table
 
 
@@ -84,4 +85,4 @@ def _predictions(weighing: Weighing) -> Table:
 
 
 def _named(digest: str, names: Mapping[str, str]) -> str:
-    return names.get(digest, digest[:12])
+    return one_line(names.get(digest, digest[:12]))

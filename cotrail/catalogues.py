@@ -4,7 +4,6 @@ It has tables `[models.NAME]`, `[embedders.NAME]` and `[entailers.NAME]`, whose 
 Paths are relative to the file.
 """
 
-import tomllib
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
+from cotrail.toml_files import read_toml
 
 Kind = Literal["model", "embedder", "entailer"]
 
@@ -78,12 +78,12 @@ def preferred(engines: Mapping[str, AtHand]) -> tuple[str, str]:
 
 def _read(path: Path) -> _Listed:
     try:
-        return msgspec.convert(tomllib.loads(path.read_text("utf-8")), _Listed)
+        return msgspec.convert(read_toml(path, "the list of models"), _Listed)
     except FileNotFoundError:
         return _Listed()
     except OSError as error:
         raise InputError(f"the list of models {path} can't be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
         raise InputError(f"the list of models {path} is malformed: {error}") from error
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.actions import canonical
+from cotrail.bounds import MAX_SMALL_FILE_BYTES, too_deep, whole
 from cotrail.errors import InputError
 
 Form = TypeVar("Form", bound=Struct)
@@ -34,8 +35,11 @@ def script_digest(script: Struct) -> str:
 
 def _read(path: Path, form: type[Form]) -> Form:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=form)
+        with path.open("rb") as file:
+            return msgspec.json.decode(whole(file, f"the script {path}", InputError, MAX_SMALL_FILE_BYTES), type=form)
     except OSError as error:
         raise InputError(f"the script {path} can't be read: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
+    except RecursionError as error:
+        raise InputError(too_deep(f"the script {path}")) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"the script {path} is malformed: {error}") from error

@@ -31,7 +31,6 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 
 SESSION = (
-    f"idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000}",
     # A client that is gone without a word would else keep its session, and with it its locks, for two hours.
     "tcp_keepalives_idle = 5",
     "tcp_keepalives_interval = 2",
@@ -60,12 +59,16 @@ NOTICED = {
 Psycopg = psycopg.Connection[Any]
 
 
-def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
+def connect(
+    url: str, *, pool_size: int = 5, by_index: bool = False, idle_seconds: float | None = IDLE_SECONDS
+) -> Engine:
     """An engine on that URL; JSON goes through msgspec.
 
     by_index: whether its statements are those of workers, which touch few rows each.
+    idle_seconds: how long a transaction may do nothing; None for ever, for those who only read and lock nothing.
     Connecting raises InputError where a pooler stands before the database that keeps no sessions.
     """
+    idle = f"idle_in_transaction_session_timeout = {round((idle_seconds or 0) * 1000)}"
     engine = create_engine(
         url,
         pool_size=pool_size,
@@ -85,12 +88,12 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False) -> Engine:
 
     @event.listens_for(engine, "connect")
     def begin(connection: Psycopg, _: object) -> None:
-        set_session(connection, SESSION + (BY_INDEX if by_index else ()))
+        set_session(connection, (*SESSION, idle, *(BY_INDEX if by_index else ())))
 
     return engine
 
 
-def set_session(connection: Psycopg, settings: tuple[str, ...] = SESSION) -> None:
+def set_session(connection: Psycopg, settings: tuple[str, ...]) -> None:
     """Sets a new session up, in one round trip.
 
     Not by libpq's `options`, which poolers refuse; and outside of a transaction, whose rollback would undo it.

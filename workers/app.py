@@ -4,12 +4,14 @@ Every setting has its reason in docs/operations.md.
 """
 
 import gc
+from logging import Logger
 from typing import Any
 
 from celery import Celery, signals
 from kombu.entity import Exchange, Queue
 
 from cotrail.actions import ACTIONS
+from cotrail.logs import print_safely
 from tasks.messages import SERIALIZER
 from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
@@ -52,6 +54,13 @@ app.conf.update(
 )
 app.steps["consumer"].add(ClaimAhead)
 app.set_default()
+
+
+@signals.after_setup_task_logger.connect
+@signals.after_setup_logger.connect
+def _print_safely(logger: Logger, **_: Any) -> None:
+    """Logs quote servers, models and questions."""
+    print_safely(*logger.handlers)
 
 
 @signals.worker_ready.connect

@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 
 from cotrail.actions import ACTIONS, Failure
 from cotrail.errors import InputError
+from cotrail.logs import print_safely
 from models.admission import admit
 from models.advancing import Dispatch
 from models.database import connect, reason_of, unanswered
@@ -221,6 +222,7 @@ def _sent(messages: Sequence[Dispatch]) -> int:
 def main() -> None:
     """Runs until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
+    print_safely(*logging.getLogger().handlers)
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)

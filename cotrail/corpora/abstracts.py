@@ -3,10 +3,11 @@
 import bz2
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from msgspec import Struct
 
+from cotrail.bounds import numbered_lines
 from cotrail.datasets.hotpotqa import joined
 from cotrail.datasets.records import decode
 from cotrail.errors import CorpusError
@@ -40,7 +41,7 @@ def records(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
     number = 0
     try:
         with bz2.open(file) as unpacked:
-            for number, line in enumerate(unpacked, start=1):
+            for number, line in numbered_lines(cast(BinaryIO, unpacked), name, CorpusError):
                 if line.strip():
                     yield f"{name}, line {number}", line
     except EOFError as error:

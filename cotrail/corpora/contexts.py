@@ -5,6 +5,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from cotrail.bounds import numbered_lines
 from cotrail.datasets import hotpotqa, musique
 from cotrail.datasets.records import decode
 from cotrail.errors import CorpusError
@@ -24,7 +25,8 @@ class _Line(Struct, frozen=True):
 
 def lines(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
     """The lines of a file that aren't blank, each with its place."""
-    return ((f"{name}, line {number}", line) for number, line in enumerate(file, start=1) if line.strip())
+    numbered = numbered_lines(file, name, CorpusError)
+    return ((f"{name}, line {number}", line) for number, line in numbered if line.strip())
 
 
 def of_entry(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, str]]:

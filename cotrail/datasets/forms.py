@@ -1,6 +1,7 @@
 """What a file seems to be, going by how it begins: for errors that say so."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -8,11 +9,15 @@ from typing import BinaryIO
 import ijson
 from msgspec import Struct
 
+from cotrail.datasets.elements import OversizeError, events
 from cotrail.datasets.records import opened
 from cotrail.errors import InputError
 
 FIRST_KEYS = 40
 """How many of the first record's keys are looked at."""
+
+FIRST_EVENTS = 100_000
+"""How many brackets, keys and values are looked at for them."""
 
 
 class Form(Struct, frozen=True):
@@ -90,14 +95,16 @@ def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
     keys: list[str] = []
     inside: list[str] = []
     is_list = False
-    for depth, event, value in islice(_events(file), 100_000):
-        is_list = is_list or (depth, event) == ("", "start_array")
-        if event == "map_key" and depth in ("", "item"):
-            keys.append(value)
-        elif event == "map_key" and keys and depth == keys[0]:
-            inside.append(value)
-        if (event == "end_map" and depth in ("", "item")) or len(keys) == FIRST_KEYS:
-            break
+    with suppress(OversizeError, ijson.JSONError, UnicodeDecodeError):
+        for depth, (event, value) in islice(events(file, multiple_values=True), FIRST_EVENTS):
+            is_list = is_list or (depth, event) == (0, "start_array")
+            record = 1 if is_list else 0
+            if event == "map_key" and depth == record + 1:
+                keys.append(value)
+            elif event == "map_key" and depth == 2 and len(keys) == 1:
+                inside.append(value)
+            if (event == "end_map" and depth == record) or len(keys) == FIRST_KEYS:
+                break
     return is_list, keys, inside
 
 
@@ -106,10 +113,3 @@ def _columns(file: BinaryIO) -> list[str]:
     file.seek(0)
     names = file.readline(10_000).decode(errors="replace").split("\t")
     return [name.strip() for name in names] if len(names) > 1 else []
-
-
-def _events(file: BinaryIO) -> Iterator[tuple[str, str, str]]:
-    try:
-        yield from ijson.parse(file, multiple_values=True)
-    except (ijson.JSONError, UnicodeDecodeError):
-        return

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from cotrail.bounds import MAX_RECORD_BYTES, whole
 from cotrail.datasets.contexts import AnnotatedQuestion, Record
 from cotrail.datasets.records import decode, lines, opened
 from cotrail.errors import DatasetError
@@ -88,7 +89,8 @@ def _passage(path: Path, place: str) -> GoldParagraph:
     if not path.is_file():
         raise DatasetError(f"{place}: its table {path} isn't there; keep the folders as they are published")
     with opened(path, DatasetError) as file:
-        rows = decode(file.read(), dict[str, tuple[str, ...]], str(path), DatasetError)
+        raw = whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
+    rows = decode(raw, dict[str, tuple[str, ...]], str(path), DatasetError)
     title = " ".join(" ".join(rows.pop(TITLE, ())).split())
     return GoldParagraph(title=title, text=" ".join(table_sentences(title, rows)))
 
@@ -121,4 +123,7 @@ def _cells(raw: bytes, place: str) -> list[str]:
         raise DatasetError(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
     if "\0" in text:
         raise DatasetError(f"{place}: the text holds a NUL character, which can't be stored; take it out")
-    return next(csv.reader([text], dialect="excel-tab"))
+    try:
+        return next(csv.reader([text], dialect="excel-tab"))
+    except csv.Error as cause:
+        raise DatasetError(f"{place}: {cause}; correct the line") from cause

@@ -4,12 +4,15 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import ijson
 import msgspec
 
+from cotrail.bounds import CORRECT, MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered_lines, shown, too_deep, whole
+from cotrail.datasets.elements import OversizeError, elements
 from cotrail.errors import InputError
 
 T = TypeVar("T")
@@ -17,10 +20,13 @@ T = TypeVar("T")
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
-def lines(path: Path, error: type[InputError]) -> Iterator[tuple[str, bytes]]:
-    """The lines of a JSON Lines file that aren't blank, each with its place, e.g. `dev.jsonl, line 3`."""
+def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
+    """The lines of a JSON Lines file that aren't blank, each with its place, e.g. `dev.jsonl, line 3`.
+
+    total: how many bytes they may have together; None for those that aren't kept.
+    """
     with opened(path, error) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in numbered_lines(file, str(path), error, total):
             if line.strip():
                 yield f"{path}, line {number}", line
 
@@ -28,27 +34,32 @@ def lines(path: Path, error: type[InputError]) -> Iterator[tuple[str, bytes]]:
 def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
     """The elements of a JSON list, each with its place, e.g. `dev.json, entry 3`. The file is held in memory."""
     with opened(path, error) as file:
-        raw = file.read()
+        raw = whole(file, str(path), error)
     if not raw.strip():
         return
     try:
         found = msgspec.json.decode(raw, type=list[msgspec.Raw])
     except msgspec.ValidationError as cause:
         raise error(f"{path}: {cause}; the file must be one JSON list") from cause
+    except RecursionError as cause:
+        raise error(too_deep(f"{path}, entry {_whole_entries(raw) + 1}")) from cause
     except msgspec.DecodeError as cause:
         place = f"{path}, entry {_whole_entries(raw) + 1}"
         raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
     for number, entry in enumerate(found, start=1):
-        yield f"{path}, entry {number}", entry
+        place = f"{path}, entry {number}"
+        if len(bytes(entry)) > MAX_RECORD_BYTES:
+            raise error(f"{place}: it is larger than {shown(MAX_RECORD_BYTES)}; {CORRECT}")
+        yield place, entry
 
 
 def _whole_entries(raw: bytes) -> int:
     """How many entries of a list come before the place where it is broken."""
     count = 0
     try:
-        for _ in ijson.items(io.BytesIO(raw), "item"):
+        for _ in elements(io.BytesIO(raw)):
             count += 1
-    except (ijson.JSONError, UnicodeDecodeError):
+    except (OversizeError, ijson.JSONError, UnicodeDecodeError):
         return count
     return count
 
@@ -56,7 +67,8 @@ def _whole_entries(raw: bytes) -> int:
 def is_list(path: Path, error: type[InputError]) -> bool:
     """Whether the file is one JSON list, going by how it begins."""
     with opened(path, error) as file:
-        return next((line for line in file if line.strip()), b"").lstrip().startswith(b"[")
+        pieces = iter(partial(file.read, 65_536), b"")
+        return next((piece for piece in pieces if piece.strip()), b"").lstrip().startswith(b"[")
 
 
 @contextmanager
@@ -78,6 +90,8 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         record = msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as cause:
         raise error(f"{place}: {cause}; correct the record or take it out") from cause
+    except RecursionError as cause:
+        raise error(too_deep(place)) from cause
     except (msgspec.DecodeError, UnicodeDecodeError) as cause:
         raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
     content = bytes(raw)

@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 from msgspec import Struct
 
+from cotrail.bounds import numbered_lines
 from cotrail.datasets.records import opened
 from cotrail.errors import InputError
 
@@ -74,7 +75,7 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
 def _lines(path: Path, file: BinaryIO, told: Callable[[], None]) -> Lines:
     number = 0
     try:
-        for number, line in enumerate(file, start=1):
+        for number, line in numbered_lines(file, str(path), InputError):
             if not line.isspace():
                 yield number, line
             if number % TOLD_EVERY == 0:

@@ -66,7 +66,7 @@ def published_spans(answer: str) -> tuple[str, ...]:
         return (answer,)
     try:
         return msgspec.json.decode(answer, type=tuple[str, ...]) or (answer,)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return (answer,)
 
 

@@ -8,6 +8,7 @@ separate the demonstrations.
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.bounds import MAX_SMALL_FILE_BYTES, whole
 from cotrail.errors import DemonstrationError
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.answers import stated_answer
@@ -92,7 +94,8 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            text = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -126,7 +129,7 @@ def _demonstration(lines: _Lines) -> Demonstration:
 def _qid(lines: _Lines) -> str:
     try:
         qid = msgspec.json.decode(lines.lines[0].removeprefix(_METADATA), type=_Metadata).qid
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         lines.refuse(f'`{_METADATA} {{"qid": "..."}}` expected: {error}')
     if not qid or re.search("[\0\ud800-\udfff]", qid):
         lines.refuse("the qid is empty or holds characters that can't be stored")
@@ -158,6 +161,6 @@ def _paragraph(lines: _Lines, identifier: str) -> Paragraph:
 
 
 def _check_ids(path: Path, ids: list[str]) -> None:
-    for qid in ids:
-        if ids.count(qid) > 1:
+    for qid, times in Counter(ids).items():
+        if times > 1:
             raise DemonstrationError(f"{path}: the qid {qid} is there twice")

@@ -2,6 +2,8 @@
 
 import json
 
+from cotrail.storable import storable
+
 
 def title_question(question: str, count: int) -> str:
     """The question that asks for the titles of `count` pages."""
@@ -24,8 +26,8 @@ def parse_titles(text: str) -> tuple[str, ...]:
 def _listed(text: str) -> list[str]:
     try:
         decoded = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         decoded = None
     if isinstance(decoded, list):
-        return [title for title in decoded if isinstance(title, str)]
+        return [storable(title) for title in decoded if isinstance(title, str)]
     return text.translate(str.maketrans("", "", '"[]')).split(",")

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cotrail.bounds import MAX_PARAGRAPH_CHARACTERS
 from cotrail.corpora import contexts, strategyqa, streams
 from cotrail.corpora.digests import BYTES, DigestSet
 from cotrail.corpora.identity import content, identified
@@ -32,6 +33,7 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     empty = True
     for path in paths:
         for place, paragraph in _read(path):
+            _check_length(place, paragraph)
             new_name = named.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
                 raise CorpusError(f"{place}: the id {paragraph.id!r} names another paragraph before; give it another")
@@ -40,6 +42,14 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
                 yield paragraph
     if empty:
         raise CorpusError(f"no paragraphs in {', '.join(map(str, paths)) or 'no files'}; check that these are right")
+
+
+def _check_length(place: str, paragraph: Paragraph) -> None:
+    length = len(paragraph.id) + len(paragraph.title) + len(paragraph.text)
+    if length > MAX_PARAGRAPH_CHARACTERS:
+        raise CorpusError(
+            f"{place}: the paragraph has {length:,} characters, and {MAX_PARAGRAPH_CHARACTERS:,} is the most; divide it"
+        )
 
 
 def _short(text: str) -> bytes:
@@ -80,7 +90,7 @@ def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
-    for place, raw in lines(path, CorpusError):
+    for place, raw in lines(path, CorpusError, total=None):
         line = decode(raw, _Line, place, CorpusError)
         if line.paragraphs:
             yield from ((place, identified(title, text)) for title, text in contexts.of_line(place, raw))

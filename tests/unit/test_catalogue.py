@@ -62,8 +62,8 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("[models", "malformed"),
-        ("\udcff", "malformed"),
+        ("[models", "isn.t TOML"),
+        ("\udcff", "isn.t TOML"),
         ("models = 3", "malformed.*models"),
         ("[modles.m]", "malformed.*modles"),
         ("[models.m]\n", "model m .*`engine`; the engines are llamacpp, transformers, openai, scripted, oracle"),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cotrail.prompting.demonstrations import read_demonstrations
 from cotrail.prompting.titles import parse_titles, title_question
+from cotrail.storable import storable
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts" / "iirc"
 
@@ -32,6 +33,8 @@ TITLES = st.lists(st.text('ab, "[]木', max_size=8), max_size=4)
         ("Oslo,, Brenn,", ("Oslo", "Brenn")),
         ("[]", ()),
         ('[""]', ()),
+        ('["a\\ud800b", "\\u0000"]', ("a\ufffdb", "\ufffd")),
+        ("[" * 100_000, ()),
         ("", ()),
     ],
 )
@@ -41,7 +44,8 @@ def test_titles_are_read_as_the_released_code_reads_them(written: str, titles: t
 
 @given(TITLES)
 def test_every_list_of_titles_comes_back_each_once(titles: list[str]) -> None:
-    assert parse_titles(json.dumps(titles)) == tuple(dict.fromkeys(filter(None, map(str.strip, titles))))
+    stored = (storable(title).strip() for title in titles)
+    assert parse_titles(json.dumps(titles)) == tuple(dict.fromkeys(filter(None, stored)))
 
 
 @given(st.text())

@@ -18,6 +18,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from cotrail.bounds import MAX_RECORD_BYTES
 from cotrail.errors import BlockedError, CotrailError, TransientStepError, UnavailableError
 from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.openai.counting import Tokenized
@@ -96,7 +97,7 @@ class Client:
         """
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
-                raise self._refusal(response.status_code, message_in(await response.aread()))
+                raise self._refusal(response.status_code, message_in(await _read(response)))
             try:
                 async for event in httpx2.EventSource(response):
                     if stream.take(event.data):
@@ -111,8 +112,8 @@ class Client:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
                 raise self._refusal(response.status_code, "its tokenizer failed")
             try:
-                return msgspec.json.decode(await response.aread(), type=Tokenized) if response.is_success else None
-            except msgspec.MsgspecError:
+                return msgspec.json.decode(await _read(response), type=Tokenized) if response.is_success else None
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 return None
 
     @asynccontextmanager
@@ -136,7 +137,7 @@ class Client:
             raise _BrokenOffError(f"{url} broke off: {_reason(error)}") from error
         if response.status_code in BUSY:
             wait = seconds_to_wait(response.headers.get("Retry-After"))
-            said = self._without_key(message_in(await response.aread()))
+            said = self._without_key(message_in(await _read(response)))
             await response.aclose()
             raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
         return response
@@ -162,3 +163,13 @@ def _key(endpoint: Endpoint) -> SecretStr | None:
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__} {error}".strip()
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    """What the server answers besides its stream, as far as it is of a sensible size."""
+    content = bytearray()
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > MAX_RECORD_BYTES:
+            break
+    return bytes(content[:MAX_RECORD_BYTES])

@@ -58,7 +58,7 @@ def message_in(body: bytes) -> str:
     """What an answer says went wrong, be it in OpenAI's form or another."""
     try:
         content = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return body.decode(errors="replace").strip()[:LONGEST_MESSAGE] or "nothing further"
     return error_message(content)
 

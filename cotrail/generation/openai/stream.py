@@ -133,5 +133,5 @@ def _refused(error: Any) -> Refused:
 def _chunk(data: str) -> _Chunk:
     try:
         return msgspec.convert(json.loads(data), _Chunk)  # msgspec's own decoder refuses lone surrogates
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TransientStepError(f"the server wrote what isn't OpenAI's protocol: {error}") from error

@@ -77,5 +77,5 @@ def _edge(relation: str, columns: Sequence[bytes], place: str) -> Edge:
     try:
         start, end = (column.decode().split("/")[3].replace("_", " ") for column in columns[2:4])
         return start, end, relation, msgspec.json.decode(columns[4], type=_Details).weight
-    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+    except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise InputError(f"{place}: no assertion of ConceptNet's ({error}); get the file again") from error

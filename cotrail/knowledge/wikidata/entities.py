@@ -14,6 +14,9 @@ T = TypeVar("T")
 LANGUAGES = ("en", "mul")
 """Where labels and aliases are taken from; `mul` has what is the same in most languages, such as people's names."""
 
+MAX_NUMBER = 2**63 - 1
+"""What a database can hold of an entity's number."""
+
 POINT, START, END = "P585", "P580", "P582"
 """The qualifiers that date a statement: point in time, start time, end time."""
 
@@ -188,7 +191,7 @@ def _value(snak: _Snak) -> tuple[Kind, int | None, str] | None:
         case _DataValue("quantity", raw):
             amount = msgspec.json.decode(raw, type=_Amount)
             unit = amount.unit.rpartition("/Q")[2]
-            return "quantity", int(unit) if "/Q" in amount.unit else None, amount.amount.removeprefix("+")
+            return "quantity", _number(f"Q{unit}") if "/Q" in amount.unit else None, amount.amount.removeprefix("+")
         case _DataValue("monolingualtext", raw):
             text = msgspec.json.decode(raw, type=_Monolingual)
             return ("text", None, text.text) if text.language in LANGUAGES else None
@@ -220,7 +223,10 @@ def _item(snak: _Snak) -> int | None:
 
 
 def _number(named: str) -> int:
-    return int(named[1:])
+    number = int(named[1:])
+    if not 0 <= number <= MAX_NUMBER:
+        raise ValueError(f"there is no {named[0]}{number}")
+    return number
 
 
 def _mapping(value: dict[str, T] | list[None]) -> dict[str, T]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import field
 
+from cotrail.bounds import MAX_SMALL_FILE_BYTES, shown
 from cotrail.datasets.records import decode
 from cotrail.errors import InputError
 from cotrail.knowledge.files import Lines, Tell, opened_files, quietly
@@ -30,9 +31,21 @@ def entities(paths: Sequence[Path], tell: Tell = quietly) -> Iterator[tuple[str,
     for path, lines in opened_files(paths, tell):
         start = next(lines, (1, b""))
         if start[1].strip() == b"{":  # an extract, laid out over lines
-            yield from decoded(b"".join([start[1], *(line for _, line in lines)]), str(path))
+            yield from decoded(b"".join(_bounded(path, chain([start], lines))), str(path))
         else:
             yield from _entities(path, chain([start], lines))
+
+
+def _bounded(path: Path, lines: Lines) -> Iterator[bytes]:
+    """The lines of an extract, which is held whole."""
+    room = MAX_SMALL_FILE_BYTES
+    for number, line in lines:
+        room -= len(line)
+        if room < 0:
+            raise InputError(
+                f"{path}, line {number}: an extract of more than {shown(MAX_SMALL_FILE_BYTES)}; give a dump"
+            )
+        yield line
 
 
 def decoded(raw: bytes, place: str) -> Iterator[tuple[str, EntityJson]]:

@@ -5,8 +5,9 @@ its vendor's and refuses other products.
 """
 
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from elastic_transport import (
@@ -17,11 +18,14 @@ from elastic_transport import (
     TlsError,
     Transport,
     TransportError,
+    Urllib3HttpNode,
 )
 from elastic_transport.client_utils import url_to_node_config
 from msgspec import Struct
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from urllib3 import BaseHTTPResponse, HTTPHeaderDict
 
+from cotrail.bounds import MIB, shown
 from cotrail.errors import CorpusError, InputError, UnavailableError
 from cotrail.retrieval.stores import SearchServer
 
@@ -38,6 +42,9 @@ LONGEST_PAUSE = 10.0
 
 CONNECTIONS = 32
 """How many threads may ask a node at once before they wait for each other."""
+
+MAX_ANSWER_BYTES = 256 * MIB
+"""What an answer may hold: the hits of many searches at once, thousands of times what is usual."""
 
 BUSY = (429, 502, 503, 504)
 """What a server or a proxy answers that may do better soon."""
@@ -84,6 +91,34 @@ class _Raw(SerializerCollection):
         return data
 
 
+class _Answer(NamedTuple):
+    """As much of an answer as a node needs."""
+
+    status: int
+    headers: HTTPHeaderDict
+    data: bytes
+
+
+class _BoundedNode(Urllib3HttpNode):
+    """Reads no more of an answer than shows that it is too large."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        super().__init__(config)
+        self.pool.urlopen = _bounded(self.pool.urlopen)  # type: ignore[method-assign, assignment]
+
+
+def _bounded(urlopen: Callable[..., BaseHTTPResponse]) -> Callable[..., _Answer]:
+    def answered(*arguments: Any, **options: Any) -> _Answer:
+        response = urlopen(*arguments, **options, preload_content=False)
+        data = response.read(MAX_ANSWER_BYTES + 1)
+        if len(data) > MAX_ANSWER_BYTES:
+            response.close()
+        response.release_conn()
+        return _Answer(response.status, response.headers, data)
+
+    return answered
+
+
 class Client:
     """Speaks with one server, be it of several nodes; safe for many threads.
 
@@ -94,7 +129,8 @@ class Client:
     def __init__(self, server: SearchServer) -> None:
         self._server = server
         try:
-            self._transport = Transport([_node(server, url) for url in server.urls], max_retries=0)
+            nodes = [_node(server, url) for url in server.urls]
+            self._transport = Transport(nodes, node_class=_BoundedNode, max_retries=0)
         except (ValueError, OSError) as error:
             raise InputError(
                 f"the search server can't be reached as COTRAIL_SEARCH_URL and COTRAIL_SEARCH_CA say ({error}); "
@@ -119,7 +155,7 @@ class Client:
         content = self.insist(self._asked, method, path, body, seconds or REQUEST_SECONDS, attempts=attempts)
         try:
             return msgspec.json.decode(content, type=reply)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FaultyError(
                 f"{self._server} answers as no Elasticsearch or OpenSearch does ({error}); check COTRAIL_SEARCH_URL"
             ) from error
@@ -142,6 +178,11 @@ class Client:
             )
         except TransportError as error:
             raise self._unreached(error) from error
+        if len(content) > MAX_ANSWER_BYTES:
+            raise FaultyError(
+                f"{self._server} answers with more than {shown(MAX_ANSWER_BYTES)}; "
+                "ask for fewer paragraphs, or index shorter ones"
+            )
         if meta.status >= 300:
             raise self._rejected(meta.status, content)
         return bytes(content)
@@ -189,5 +230,5 @@ def _fault(content: bytes) -> str:
     """What the server says is wrong, in a line."""
     try:
         return str(msgspec.json.decode(content, type=_Faulty).error)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return content[:200].decode(errors="replace").strip() or "and nothing more"

@@ -16,6 +16,7 @@ from cli.store import RunName, reading
 from cotrail.errors import InputError
 from cotrail.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
 from cotrail.paragraphs import Hit, Paragraph
+from cotrail.shortening import shortened
 from models.audit import count_repeated, read_progress, read_run, resolve_run
 from models.tables import QuestionStatus
 from models.traces import TracedQuestion, TracedStep, read_questions
@@ -126,6 +127,7 @@ def _render(**values: Any) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.filters["shortened"] = shortened
     return environment.get_template("report.html").render(values)
 
 
@@ -189,4 +191,4 @@ def _paragraphs(questions: Sequence[TracedQuestion]) -> list[tuple[str, Paragrap
 
 
 def _anchor(paragraph: Paragraph) -> str:
-    return f"p-{paragraph.digest[:16]}"
+    return f"p-{paragraph.digest}"

@@ -9,6 +9,7 @@ from rich.text import Text
 from cli.output import cut, grid
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from cotrail.paragraphs import Paragraph
+from cotrail.shortening import shortened
 from models.traces import TracedStep
 
 NAME = 60
@@ -84,4 +85,4 @@ def _predictions(weighing: Weighing) -> Table:
 
 
 def _named(digest: str, names: Mapping[str, str]) -> str:
-    return names.get(digest, digest[:12])
+    return names.get(digest, shortened(digest))

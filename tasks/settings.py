@@ -114,7 +114,7 @@ class Settings(BaseSettings):
         inside = self.home.absolute() / "run"
         if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
             return inside
-        name = hashlib.sha256(str(inside).encode()).hexdigest()[:16]
+        name = hashlib.sha256(str(inside).encode()).hexdigest()[:32]
         return Path("/tmp") / f"cotrail-{name}"  # noqa: S108 - the stack makes it readable by its owner only
 
     @property

@@ -147,7 +147,7 @@ class ElasticsearchRetriever:
         located = locate(self._client, self._alias)
         if located is None or located.manifest.revision != self.revision:
             raise CorpusChangedError(
-                f"the index {self._alias} was built anew or removed, and had revision {self.revision[:12]}; "
+                f"the index {self._alias} was built anew or removed, and had revision {self.revision}; "
                 "index the former files again, then `cotrail resume RUN`"
             )
         self._index = located.name

@@ -14,6 +14,7 @@ from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers import transport
 from workers.claiming import ClaimAhead
+from workers.logs import keep_bounded
 from workers.ready import announce
 
 YOUNG = 100_000
@@ -50,6 +51,12 @@ app.conf.update(
 )
 app.steps["consumer"].add(ClaimAhead)
 app.set_default()
+
+
+@signals.worker_init.connect
+def _keep_log(**_: Any) -> None:
+    """Before anything is loaded that may have much to say."""
+    keep_bounded()
 
 
 @signals.worker_ready.connect

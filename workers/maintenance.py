@@ -36,6 +36,7 @@ from models.upkeep import (
 from tasks.routing import BROKER_ERRORS, send, withdraw
 from tasks.settings import Settings, settings
 from workers.app import app
+from workers.logs import keep_bounded
 from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
@@ -192,6 +193,7 @@ def _seconds_up(connection: psycopg.Connection[tuple[object, ...]]) -> float:
 
 def main() -> None:
     """Runs until SIGTERM or SIGINT."""
+    keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)

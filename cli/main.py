@@ -7,7 +7,6 @@ from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from cli import (
     annotating,
@@ -35,6 +34,7 @@ from cli import (
 )
 from cli.output import console
 from cotrail.errors import CotrailError, InputError, UnavailableError
+from tasks.settings import settings
 
 INTERRUPTED = 130
 
@@ -129,8 +129,6 @@ def _run() -> int:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
         return _refuse(_usage(error), 2)
-    except ValidationError as error:
-        return _refuse(_environment(error), 2)
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
     except ModuleNotFoundError as error:
@@ -154,21 +152,23 @@ def exit_code(error: CotrailError) -> int:
 
 
 def _refuse(message: str, code: int) -> int:
-    line = " ".join(message.split())
+    line = " ".join(_discreet(message).split())
     console(stderr=True).print(f"cotrail: {line}", soft_wrap=True)
     return code
+
+
+def _discreet(message: str) -> str:
+    """Without the passwords and keys of the settings, which a server may have said again."""
+    try:
+        return settings().secrets.hidden(message)
+    except InputError:  # the message is about these settings, and quotes none
+        return message
 
 
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "cotrail"
     return f"{error.format_message().rstrip('.')}; see `{command} --help`"
-
-
-def _environment(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = "_".join(map(str, ("COTRAIL", *first["loc"]))).upper()
-    return f"the environment variable {name} can't be used: {first['msg']}; correct it or unset it"
 
 
 if __name__ == "__main__":

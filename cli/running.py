@@ -57,7 +57,7 @@ def watch(run: RunName, *, json: Json = False) -> None:
 def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
     """Shows the run's progress until no question is open; returns the last that was seen."""
     screen = console(stderr=stderr)
-    pace = Pace(lambda: broker_problem(settings().broker))
+    pace = Pace(_broker_problem)
     try:
         with _display(screen) as show:
             for progress in _read_on(engine, run, pace):
@@ -68,6 +68,11 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
     except KeyboardInterrupt:
         screen.print(f"The run goes on. `cotrail watch {run}` shows it again.", soft_wrap=True)
         raise
+
+
+def _broker_problem() -> str | None:
+    problem = broker_problem(settings().broker)
+    return None if problem is None else settings().secrets.hidden(problem)
 
 
 def _read_on(engine: Engine, run: str, pace: "Pace") -> Iterator[Progress]:

@@ -14,12 +14,14 @@ from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers import transport
 from workers.claiming import ClaimAhead
+from workers.discretion import hide_in_logs
 from workers.logs import keep_bounded
 from workers.ready import announce
 
 YOUNG = 100_000
 """After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
 
+hide_in_logs(settings().secrets)
 transport.register()
 app = Celery("cotrail", broker=settings().broker)
 app.conf.update(

@@ -171,3 +171,12 @@ def test_without_an_address_nothing_is_asked(tmp_path: Path, monkeypatch: pytest
     result = CliRunner().invoke(knowledge, ["wikidata", "--fetch", "Aristotle"])
     assert result.exit_code == 2
     assert "--url" in result.output
+
+
+@pytest.mark.parametrize(
+    "url", ["http://ada:hunter2@host/w/api.php", "http://host/w/api.php?token=hunter2", "http://ada:hunter2/x@host/"]
+)
+def test_an_address_with_a_password_is_refused_and_not_quoted(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InputError, match="--url") as refused:
+        fetch_wikidata(["Q1"], url, tmp_path)
+    assert "hunter2" not in str(refused.value)

@@ -14,7 +14,6 @@ from types import FrameType
 import psycopg
 from celery import Celery
 from sqlalchemy import Engine
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from cotrail.actions import ACTIONS, Failure
@@ -117,8 +116,9 @@ class Maintenance:
         return [message for messages in self._give_up(poisoned) for message in messages]
 
     def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
-        url = make_url(self.settings.database).set(drivername="postgresql").update_query_dict(NOTICED)
-        connection = psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+        # Not as a URL: libpq reads one otherwise than SQLAlchemy writes it, and quotes what it doesn't understand.
+        _, named = self.engine.dialect.create_connect_args(self.engine.url)
+        connection = psycopg.connect(**{**NOTICED, **named}, autocommit=True)
         connection.execute(f"LISTEN {WAKE}")
         return connection
 

@@ -52,6 +52,17 @@ def ask(port: int, method: str, path: str, credentials: str | None = None, **hea
         connection.close()
 
 
+def fetch(port: int, path: str, credentials: str) -> bytes:
+    """All of Flower's answer, whatever its status."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        headers = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
 def _path(pattern: str, worker: str) -> str:
     value = worker if pattern.startswith("/api/worker/") else "cotrail.retrieve"
     return pattern.replace("(.+)", quote(value)).replace("(.*)", quote(value))

@@ -4,7 +4,7 @@ Everything is decided anew from the store at each round, so that it may be ended
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -54,12 +54,13 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Conductor:
     """One experiment as it is carried out.
 
-    reuse: whether its runs adopt steps from one another.
+    pinned: the models' identities by name, as when it was begun; reuse: whether its runs adopt steps from one another.
     """
 
-    def __init__(self, engine: Engine, inputs: Inputs, *, reuse: bool) -> None:
+    def __init__(self, engine: Engine, inputs: Inputs, pinned: Mapping[str, str], *, reuse: bool) -> None:
         self._engine = engine
         self._inputs = inputs
+        self._pinned = pinned
         self._reuse = reuse
         self._experiment = inputs.experiment
         self._chosen: dict[Line, Cell] = {}
@@ -103,7 +104,8 @@ class Conductor:
     def _submit(self, cells: Sequence[Cell]) -> None:
         for cell in cells:
             prepared = self._inputs.prepare(cell)
-            member = {"experiment": self._experiment.name, "cell": cell.name, "reuse": self._reuse}
+            binding = replace(prepared.submission.binding, model=self._pinned[cell.line.model])
+            member = {"experiment": self._experiment.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
             submit(self._engine, replace(prepared.submission, **member), prepared.questions)
 
     def _standing(self) -> Standing:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cli.output import Json, console, count, duration, print_json
 from cotrail.retrieval.corpus import read_corpus
+from cotrail.shortening import shortened
 from tasks.settings import settings
 
 
@@ -54,7 +55,7 @@ def index(
         print_json(done)
         return
     console().print(f"Indexed {count(done.paragraphs, 'paragraph')} as {name} in {duration(done.seconds)}.")
-    console().print(f"Revision {done.revision[:16]}", style="dim")
+    console().print(f"Revision {shortened(done.revision)}", style="dim")
 
 
 def build(paths: list[Path], name: str, progress: Callable[[int], None] | None = None) -> Indexed:

@@ -60,10 +60,10 @@ def run(
     screen = console(stderr=json)
     _say_missing_gold(inputs, screen)
     with open_store() as engine:
-        open_experiment(engine, described.name, plan)
+        pinned = open_experiment(engine, described.name, plan)["models"]
         try:
             with display(screen) as show:
-                standing = Conductor(engine, inputs, reuse=not no_reuse).conduct(show)
+                standing = Conductor(engine, inputs, pinned, reuse=not no_reuse).conduct(show)
         except KeyboardInterrupt:
             screen.print(f"What is queued goes on. `cotrail experiment run {file}` goes on with the rest.")
             raise

@@ -12,16 +12,15 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from cli.output import Json, console, cut, duration, grid, number, print_json
+from cli.output import Json, console, duration, grid, number, print_json
 from cotrail.actions import Source
 from cotrail.errors import NotInstalledError
 from cotrail.knowledge.database import About
 from cotrail.knowledge.files import Progress
 from cotrail.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
 from cotrail.paragraphs import Hit
+from cotrail.shortening import shortened
 from tasks.settings import settings
-
-REVISION_CHARACTERS = 32
 
 knowledge = typer.Typer(
     name="knowledge",
@@ -121,7 +120,7 @@ def list_sources(*, json: Json = False) -> None:
     table = grid("bold", "dim", "")
     for each in listed:
         told = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
-        table.add_row(each.source, cut(each.revision or "-", REVISION_CHARACTERS), told)
+        table.add_row(each.source, shortened(each.revision or "-"), told)
     console().print(table)
 
 
@@ -169,7 +168,7 @@ def _report(source: str, about: About, seconds: float, *, json: bool) -> None:
         print_json(Built(source=source, revision=revision, counts=about.counts, seconds=seconds))
         return
     console().print(f"Built {source} in {duration(seconds)}: {_counted(about.counts)}.", soft_wrap=True)
-    console().print(f"Revision {cut(revision, REVISION_CHARACTERS)}", style="dim")
+    console().print(f"Revision {shortened(revision)}", style="dim")
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -9,7 +9,6 @@ from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 from rich.text import Text
 
 from cli import (
@@ -40,6 +39,7 @@ from cli.output import console, cut
 from cotrail.errors import CotrailError, InputError, UnavailableError
 from cotrail.logs import print_safely
 from cotrail.printable import indented
+from tasks.settings import settings
 
 INTERRUPTED = 130
 
@@ -140,8 +140,6 @@ def _run() -> int:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
         return _refuse(_usage(error), 2)
-    except ValidationError as error:
-        return _refuse(_environment(error), 2)
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
     except UnicodeEncodeError as error:
@@ -170,20 +168,22 @@ def exit_code(error: CotrailError) -> int:
 
 
 def _refuse(message: str, code: int) -> int:
-    console(stderr=True).print(f"cotrail: {cut(message, LONGEST_MESSAGE)}", soft_wrap=True)
+    console(stderr=True).print(f"cotrail: {cut(_discreet(message), LONGEST_MESSAGE)}", soft_wrap=True)
     return code
+
+
+def _discreet(message: str) -> str:
+    """Without the passwords and keys of the settings, which a server may have said again."""
+    try:
+        return settings().secrets.hidden(message)
+    except InputError:  # the message is about these settings, and quotes none
+        return message
 
 
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "cotrail"
     return f"{error.format_message().rstrip('.')}; see `{command} --help`"
-
-
-def _environment(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = "_".join(map(str, ("COTRAIL", *first["loc"]))).upper()
-    return f"the environment variable {name} can't be used: {first['msg']}; correct it or unset it"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cotrail.printable import printable
+from cotrail.shortening import shortened
 
 
 def page(template: str, **values: Any) -> str:
@@ -17,6 +18,7 @@ def page(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         finalize=_shown,
     )
+    environment.filters["shortened"] = shortened
     return environment.get_template(template).render(values)
 
 

@@ -178,4 +178,4 @@ def _paragraphs(questions: Sequence[TracedQuestion]) -> list[tuple[str, Paragrap
 
 
 def _anchor(paragraph: Paragraph) -> str:
-    return f"p-{paragraph.digest[:16]}"
+    return f"p-{paragraph.digest}"

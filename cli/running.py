@@ -66,7 +66,7 @@ def watch(run: RunName, *, json: Json = False) -> None:
 def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
     """Shows the run's progress until no question is open, or one cause blocks it; returns the last that was seen."""
     screen = console(stderr=stderr)
-    pace = Pace(lambda: broker_problem(settings().broker))
+    pace = Pace(_broker_problem)
     try:
         with _display(screen) as show:
             for progress in _read_on(engine, run, pace, show):
@@ -82,6 +82,11 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
 def pause_after(seconds: float) -> float:
     """The pause after a look that took so long: a run that is slow to read is read less often, up to a bound."""
     return min(max(POLL_SECONDS, 10 * seconds), LONGEST_PAUSE)
+
+
+def _broker_problem() -> str | None:
+    problem = broker_problem(settings().broker)
+    return None if problem is None else settings().secrets.hidden(problem)
 
 
 def _read_on(engine: Engine, run: str, pace: "Pace", show: "Show") -> Iterator[Progress]:

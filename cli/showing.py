@@ -12,6 +12,7 @@ from cli.output import Json, console, count, duration, grid, heading, print_json
 from cli.provenance import INSTEAD
 from cli.running import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
+from cotrail.shortening import shortened
 from models.audit import (
     Progress,
     RunRecord,
@@ -90,14 +91,14 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     for kind, file in record.provenance.get("files", {}).items():
         yield kind, str(file["path"])
     if record.corpus:
-        yield "corpus", f"{record.corpus}, revision {record.corpus_revision[:16]}"
+        yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"
     for source, revision in sorted(record.knowledge.items()):
-        yield "knowledge", f"{source}, revision {revision}"
-    yield "model", f"{record.model}, profile {record.profile}, {sampling}"
+        yield "knowledge", f"{source}, revision {shortened(revision)}"
+    yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
     for name in ("embedder", "entailer"):
         if identity := getattr(record, name):
-            yield name, identity
+            yield name, shortened(identity)
     for note in record.provenance.get(INSTEAD, ()):
         yield "instead", note
     yield "software", _software(record.provenance)
@@ -107,7 +108,7 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
 def _software(provenance: dict[str, Any]) -> str:
     versions = [f"cotrail {provenance.get('cotrail')}", f"Python {provenance.get('python')}"]
     if git := provenance.get("git"):
-        versions.append(f"git {git[:12]}{'+changes' if git.endswith('+changes') else ''}")
+        versions.append(f"git {shortened(git)}")
     return ", ".join(versions)
 
 

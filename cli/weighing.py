@@ -10,6 +10,7 @@ from cli.output import cut, grid
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from cotrail.paragraphs import Paragraph
 from cotrail.printable import one_line
+from cotrail.shortening import shortened
 from models.traces import TracedStep
 
 NAME = 60
@@ -85,4 +86,4 @@ def _predictions(weighing: Weighing) -> Table:
 
 
 def _named(digest: str, names: Mapping[str, str]) -> str:
-    return one_line(names.get(digest, digest[:12]))
+    return one_line(names.get(digest, shortened(digest)))

@@ -23,6 +23,7 @@ from cotrail.actions import (
     kind,
 )
 from cotrail.errors import BlockedError, ReplayMismatchError
+from cotrail.shortening import shortened
 
 Outcome = Result | Failure
 """How a step ended."""
@@ -197,7 +198,7 @@ def _number(actions: tuple[Action, ...], position: int, binding: Binding) -> tup
 
 
 def _compare(step: Step, record: Recorded) -> None:
-    yielded = f"{kind(step.action)} {step.fingerprint[:12]}"
+    yielded = f"{kind(step.action)} {shortened(step.fingerprint)}"
     if kind(step.action) != record.kind:
         raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {yielded}")
     if step.fingerprint != record.fingerprint and not record.given:
@@ -223,7 +224,7 @@ def _broken(error: BaseException) -> SystemBrokenError:
 
 
 def _describe(record: Recorded) -> str:
-    return f"{record.kind} {record.fingerprint[:12]}"
+    return f"{record.kind} {shortened(record.fingerprint)}"
 
 
 def _verb(ended: Finished | Failed) -> str:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.generation.identity import is_pinned
 from models.audit import LATEST
 from models.tables import experiments, runs
 
@@ -28,20 +29,23 @@ class ExperimentRecord(Struct, frozen=True, kw_only=True):
     runs: dict[str, str]
 
 
-def open_experiment(engine: Engine, experiment_id: str, plan: dict[str, Any]) -> None:
-    """Records an experiment, or goes on with it; raises InputError where it was begun with another plan."""
+def open_experiment(engine: Engine, experiment_id: str, plan: dict[str, Any]) -> dict[str, Any]:
+    """Records an experiment, or goes on with it; raises InputError where it was begun with another plan.
+
+    Returns the recorded plan: models are called in it as when the experiment was begun.
+    """
     given = msgspec.json.decode(msgspec.json.encode(plan))
     with engine.begin() as connection:
         row = {"id": experiment_id, "plan": given}
         connection.execute(insert(experiments).values(row).on_conflict_do_nothing())
         recorded = connection.execute(select(experiments.c.plan).where(experiments.c.id == experiment_id)).scalar_one()
-    if recorded != given:
-        differing = _differences(recorded, given)
+    if differing := _differences(recorded, _as_pinned(given, recorded)):
         named = ", ".join(differing[:MAX_NAMED]) + (", ..." if len(differing) > MAX_NAMED else "")
         raise InputError(
             f"experiment {experiment_id!r} was begun with another file: {named} differ. "
             "Put the file back as it was to go on, or give the experiment another name to begin anew"
         )
+    return dict(recorded)
 
 
 def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRecord:
@@ -76,6 +80,17 @@ def _unknown(connection: Connection, given: str) -> UnknownNameError:
         f"there are {', '.join(known)}" if known else "there is none yet; `cotrail experiment run FILE` begins one"
     )
     return UnknownNameError(f"there is no experiment {given!r}; {there_are}")
+
+
+def _as_pinned(given: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
+    """A plan whose models have the identities that the recorded one has for the same models."""
+    models = {name: _pinned(found, name, recorded) for name, found in given.get("models", {}).items()}
+    return given | {"models": models} if models else given
+
+
+def _pinned(found: str, name: str, recorded: dict[str, Any]) -> str:
+    pinned: str = recorded.get("models", {}).get(name, found)
+    return pinned if is_pinned(found, pinned) else found
 
 
 def _differences(recorded: Any, given: Any, path: str = "") -> list[str]:

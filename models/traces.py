@@ -139,8 +139,8 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
     prompt = prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
     if prompt.digest != seen.prompt_digest:
         raise CotrailError(
-            f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest[:12]}, "
-            f"and the model saw {seen.prompt_digest[:12]}; check that the run's store is untouched"
+            f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest}, "
+            f"and the model saw {seen.prompt_digest}; check that the run's store is untouched"
         )
     return prompt.render()
 

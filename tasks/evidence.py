@@ -10,6 +10,7 @@ from cotrail.embedding.catalogue import find_embedder
 from cotrail.entailment.catalogue import find_entailer
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from cotrail.generation.generator import Generator, Profile
+from cotrail.generation.identity import is_pinned
 from cotrail.knowledge.knowledge import Knowledge
 from cotrail.knowledge.store import KnowledgeStore
 from models.runs import RunPlan
@@ -81,7 +82,7 @@ class EvidenceEngines:
 
 def check_model(found: str, pinned: str) -> None:
     """Raises ModelChangedError where a worker's model isn't the one that a run was submitted with."""
-    if found != pinned:
+    if not is_pinned(found, pinned):
         raise ModelChangedError(
             f"the run was submitted with the model {pinned}, and this worker has {found}; put the former file back, "
             "then `cotrail resume RUN`"

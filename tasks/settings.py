@@ -9,15 +9,22 @@ from typing import Annotated, Literal, cast
 from urllib.parse import quote
 
 from platformdirs import user_data_path
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from cotrail.retrieval.stores import CorpusStore, SearchServer, corpus_store
+from cotrail.addresses import Address, read_address
+from cotrail.errors import InputError
+from cotrail.retrieval.stores import CorpusStore, SearchServer, check_node, corpus_store
+from cotrail.secrecy import Secrets
 from tasks.brokers import check_broker
 
 MAX_SOCKET_PATH = 90
 """Unix socket paths end at 107 bytes; the rest is room for the sockets' own names."""
 
+
+DATABASES = ("postgresql", "postgres", "postgresql+psycopg")
+BETWEEN_BROKERS = ";"
+"""Celery takes several addresses, the further ones for when the first doesn't answer."""
 
 Kind = Literal["retrieve", "reason", "read", "lookup", "embed", "entail"]
 
@@ -36,7 +43,9 @@ class Settings(BaseSettings):
     """Read once, at the edge, from variables named COTRAIL_ and the field's name in capitals."""
 
     # What is refused may hold a password.
-    model_config = SettingsConfigDict(env_prefix="COTRAIL_", frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix="COTRAIL_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
+    )
 
     home: Path = Field(default_factory=lambda: user_data_path("cotrail"))
     """Where indexes, the models' list and the local stack's state are."""
@@ -95,6 +104,36 @@ class Settings(BaseSettings):
     retention_days: float | None = Field(default=None, gt=0)
     """How many days after its end a run is removed for good; never where unset."""
 
+    @field_validator("database_url")
+    @classmethod
+    def _is_a_database(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            read_address(url.get_secret_value(), DATABASES)
+        return url
+
+    @field_validator("broker_url")
+    @classmethod
+    def _is_a_broker(cls, url: SecretStr | None) -> SecretStr | None:
+        for address in _addresses(url, BETWEEN_BROKERS):
+            if address.user and not address.password:
+                raise ValueError("it has a user and no password; a password alone is written redis://:password@host")
+        return url
+
+    @field_validator("search_url")
+    @classmethod
+    def _is_a_search_server(cls, url: SecretStr | None) -> SecretStr | None:
+        for node in nodes(url):
+            check_node(node)
+        return url
+
+    @field_validator("search_api_key")
+    @classmethod
+    def _fits_into_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        plain = key.get_secret_value().strip() if key else ""
+        if not plain.isascii() or not plain.isprintable():
+            raise ValueError("it holds characters that no key has")
+        return SecretStr(plain) if plain else None
+
     def deadline(self, kind: str) -> float:
         """How many seconds the execution of a step of that kind may take."""
         return self.deadlines.get(cast(Kind, kind), DEADLINES[kind])
@@ -117,14 +156,25 @@ class Settings(BaseSettings):
     @property
     def search_server(self) -> SearchServer | None:
         """How the search server is reached; None where corpora are in the folder."""
-        if self.search_url is None or not self.search_url.get_secret_value():
+        if self.search_url is None:
             return None
         return SearchServer(
-            urls=tuple(url.strip() for url in self.search_url.get_secret_value().split(",")),
+            urls=nodes(self.search_url),
             api_key=self.search_api_key.get_secret_value() if self.search_api_key else None,
             ca=self.search_ca,
             prefix=self.search_prefix,
         )
+
+    @property
+    def secrets(self) -> Secrets:
+        """What must be shown nowhere: passwords of addresses, and keys."""
+        addresses = [
+            *_addresses(self.database_url),
+            *_addresses(self.broker_url, BETWEEN_BROKERS),
+            *(read_address(node) for node in nodes(self.search_url)),
+        ]
+        key = self.search_api_key.get_secret_value() if self.search_api_key else ""
+        return Secrets((key, *(secret for address in addresses for secret in address.secrets)))
 
     @property
     def catalogue_path(self) -> Path:
@@ -137,7 +187,7 @@ class Settings(BaseSettings):
         inside = self.home.absolute() / "run"
         if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
             return inside
-        name = hashlib.sha256(str(inside).encode()).hexdigest()[:16]
+        name = hashlib.sha256(str(inside).encode()).hexdigest()[:32]
         return Path("/tmp") / f"cotrail-{name}"  # noqa: S108 - the stack makes it readable by its owner only
 
     @property
@@ -157,5 +207,23 @@ class Settings(BaseSettings):
 
 @cache
 def settings() -> Settings:
-    """The settings of the process."""
-    return Settings()
+    """The settings of the process; InputError names the variable that can't be used, and never its value."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_context=False)[0]
+        name = f"COTRAIL_{first['loc'][0]}".upper()
+        message = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"the environment variable {name} can't be used: {message}; correct it or unset it") from None
+
+
+def nodes(url: SecretStr | None) -> tuple[str, ...]:
+    """The URLs of a search server's nodes."""
+    return tuple(part.strip() for part in url.get_secret_value().split(",")) if url else ()
+
+
+def _addresses(url: SecretStr | None, between: str | None = None) -> list[Address]:
+    if not url:
+        return []
+    written = url.get_secret_value()
+    return [read_address(part) for part in (written.split(between) if between else [written])]

@@ -185,8 +185,8 @@ class Station:
             retriever = self._retrievers[name]
         if retriever.revision != run.binding.corpus:
             raise CorpusChangedError(
-                f"the corpus {name!r} was indexed anew since the run was submitted (then {run.binding.corpus[:12]}, "
-                f"now {retriever.revision[:12]}); index the former files again, then `cotrail resume RUN`"
+                f"the corpus {name!r} was indexed anew since the run was submitted (then {run.binding.corpus}, "
+                f"now {retriever.revision}); index the former files again, then `cotrail resume RUN`"
             )
         return retriever
 

@@ -16,12 +16,15 @@ from tasks.messages import SERIALIZER
 from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers.claiming import ClaimAhead
+from workers.discretion import hide_in_logs
 from workers.health import keep_telling
+from workers.logs import keep_bounded
 from workers.transport import Amqp
 
 YOUNG = 100_000
 """After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
 
+hide_in_logs(settings().secrets)
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
 app.conf.update(
     include=[f"tasks.{kind}" for kind in ACTIONS],
@@ -61,6 +64,12 @@ app.set_default()
 def _print_safely(logger: Logger, **_: Any) -> None:
     """Logs quote servers, models and questions."""
     print_safely(*logger.handlers)
+
+
+@signals.worker_init.connect
+def _keep_log(**_: Any) -> None:
+    """Before anything is loaded that may have much to say."""
+    keep_bounded()
 
 
 @signals.worker_ready.connect

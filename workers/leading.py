@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from sqlalchemy.engine import make_url
+from sqlalchemy import Engine
 
 from models.database import NOTICED, SESSION, set_session
 from models.submission import WAKE
@@ -57,10 +57,14 @@ class Session:
 
 
 @contextmanager
-def session(database: str, pause: float) -> Iterator[Session]:
-    """A new one; pause: how many seconds pass between two of its calls at most, while all is well."""
-    url = make_url(database).set(drivername="postgresql").update_query_dict(NOTICED)
-    with psycopg.connect(url.render_as_string(hide_password=False), autocommit=True) as connection:
+def session(engine: Engine, pause: float) -> Iterator[Session]:
+    """A new one beside an engine's own.
+
+    pause: how many seconds pass between two of its calls at most, while all is well.
+    """
+    # Not as a URL: libpq reads one otherwise than SQLAlchemy writes it, and quotes what it doesn't understand.
+    _, named = engine.dialect.create_connect_args(engine.url)
+    with psycopg.connect(**{**NOTICED, **named}, autocommit=True) as connection:
         idle = max(IDLE_SECONDS, 5 * pause)
         set_session(connection, (*SESSION, f"idle_session_timeout = {idle * 1000:.0f}"))
         connection.execute(f"LISTEN {WAKE}")

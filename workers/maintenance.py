@@ -38,6 +38,7 @@ from workers import cancelling
 from workers.app import app
 from workers.closing import Closing
 from workers.leading import Session, session
+from workers.logs import keep_bounded
 from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
@@ -82,7 +83,7 @@ class Maintenance:
         while not self.stopping.is_set():
             try:
                 self.engine.connect().close()
-                with session(self.settings.database, self.settings.sweep_seconds) as own:
+                with session(self.engine, self.settings.sweep_seconds) as own:
                     self._judge_after(self.settings.lease_seconds - own.seconds_up())
                     self._attend(own, again)
             except InputError:
@@ -221,6 +222,7 @@ def _sent(messages: Sequence[Dispatch]) -> int:
 
 def main() -> None:
     """Runs until SIGTERM or SIGINT."""
+    keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)
     maintenance = Maintenance(settings(), app)

@@ -101,4 +101,4 @@ def _question(passage: _Passage, asked: _Asked, spans: tuple[str, ...]) -> Quest
 def _own_id(passage: _Passage, asked: _Asked) -> str:
     """An id for a question that was published without one: the same wherever it stands."""
     content = "\0".join((passage.title, passage.text, asked.question))
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return hashlib.sha256(content.encode()).hexdigest()

@@ -43,7 +43,7 @@ def read(path: Path) -> Iterator[Record]:
     passages: dict[str, GoldParagraph] = {}
     seen = set()
     for place, raw, (table_id, hypothesis, label) in _rows(path, COLUMNS):
-        id_ = f"{table_id}-{hashlib.sha256(raw.strip()).hexdigest()[:8]}"
+        id_ = f"{table_id}-{hashlib.sha256(raw.strip()).hexdigest()}"
         if label == NEUTRAL or id_ in seen:
             continue
         seen.add(id_)

@@ -2,11 +2,11 @@
 
 import hashlib
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
 from cotrail.actions import canonical
+from cotrail.addresses import read_address
 
 Api = Literal["completions", "chat"]
 """What is asked of the server: to continue the prompt as it stands, or to answer a message that holds it."""
@@ -24,7 +24,8 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: what the server calls the model.
     context: how many tokens a prompt and its continuation may take together.
     api: see `Api`; models that only chat reason less like the prompt's demonstrations.
-    key_variable: the name of the environment variable that holds the key. The key itself is written nowhere.
+    key_variable: the name, in capitals, of the environment variable that holds the key. The key itself is written
+        nowhere.
     revision: which weights are behind the name, in any words: what a server holds can't be digested.
     in_flight: how many requests are under way at once; further ones wait.
     timeout_seconds: how long the server may be silent, before its first token and between tokens.
@@ -34,20 +35,23 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Annotated[str, Meta(min_length=1)]
     context: Tokens
     api: Api = "completions"
-    key_variable: Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    key_variable: Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]*$")] | None = None
     revision: str = ""
     in_flight: Annotated[int, Meta(ge=1)] = 256
     timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-            raise ValueError("the url isn't that of a server; it reads like http://host:8000/v1")
-        if parts.username is not None or parts.query or parts.fragment:
+        try:
+            address = read_address(self.url, ("http", "https"))
+        except ValueError as error:
+            raise ValueError(f"the url isn't that of a server: {error}; it reads like http://host:8000/v1") from None
+        if address.user is not None or address.query:
             raise ValueError(
                 "the url holds more than an address; a key belongs into the variable that key_variable names"
             )
-        if not parts.path.endswith(VERSION):
+        if not address.host:
+            raise ValueError("the url isn't that of a server; it reads like http://host:8000/v1")
+        if not address.path.endswith(VERSION):
             raise ValueError(f"the url doesn't end in {VERSION}")
 
     @property

@@ -5,14 +5,23 @@ from functools import lru_cache
 from pathlib import Path
 
 from cotrail.errors import InputError
+from cotrail.shortening import shortened
 
 ASIDE = ("README", "LICENSE", "USE_POLICY", ".")
 """How the names of files begin that lie beside a model and decide nothing of its output."""
 
 
 def model_identity(name: str, digest: str) -> str:
-    """A name that changes with what is behind it, e.g. `smollm2-135m@1f0c22d3e4a5`."""
-    return f"{name}@{digest[:12]}"
+    """A name that changes with what is behind it: `smollm2-135m@` and the SHA-256 of that."""
+    return f"{name}@{digest}"
+
+
+def is_pinned(found: str, pinned: str) -> bool:
+    """Whether a model is the one whose identity was pinned.
+
+    Former versions pinned twelve digits of each digest; their runs and experiments can't ask for more.
+    """
+    return pinned in (found, shortened(found))
 
 
 def weights_digest(path: Path, context: int, engine: str = "") -> str:

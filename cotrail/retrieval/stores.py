@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from cotrail.errors import NotInstalledError
+from cotrail.addresses import Address, read_address
+from cotrail.errors import InputError, NotInstalledError
 from cotrail.paragraphs import Paragraph
 from cotrail.retrieval.manifest import IndexManifest, corpora, corpus_directory
 from cotrail.retrieval.retriever import Corpus
+from cotrail.secrecy import Secrets
 
 Progress = Callable[[int], None]
 """Is told the number of paragraphs so far."""
@@ -46,9 +47,33 @@ class SearchServer(Struct, frozen=True, kw_only=True):
     ca: Path | None = None
     prefix: str = "cotrail-"
 
+    def __post_init__(self) -> None:
+        try:
+            for url in self.urls:
+                check_node(url)
+        except ValueError as error:
+            raise InputError(f"COTRAIL_SEARCH_URL can't be used: {error}") from None
+
     def __repr__(self) -> str:
-        """Without passwords and keys."""
-        return f"SearchServer({', '.join(urlsplit(url).netloc.rpartition('@')[2] for url in self.urls)})"
+        """Without users, passwords and keys."""
+        return f"SearchServer({', '.join(str(check_node(url)).rpartition('://')[2] for url in self.urls)})"
+
+    @property
+    def secrets(self) -> Secrets:
+        """What must be shown nowhere."""
+        return Secrets((self.api_key or "", *(each for url in self.urls for each in check_node(url).secrets)))
+
+
+def check_node(url: str) -> Address:
+    """The address of a search server's node; ValueError says what is wrong with it, and quotes nothing."""
+    address = read_address(url, ("http", "https"))
+    if not address.host:
+        raise ValueError("it names no host; it reads like https://user:password@host:9200")
+    if address.user is not None and not address.password:
+        raise ValueError("it has a user and no password; a key alone belongs into COTRAIL_SEARCH_API_KEY")
+    if address.query:
+        raise ValueError("it has parameters, which a search server's address has not")
+    return address
 
 
 class FolderStore:

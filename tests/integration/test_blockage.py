@@ -147,7 +147,7 @@ def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engi
     experiment = Experiment(name="e", datasets={"hotpotqa": files}, models=("m",))
     open_experiment(engine, "e", {})
     submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100))
-    conductor = Conductor(engine, Inputs(experiment, tmp_path), reuse=False)
+    conductor = Conductor(engine, Inputs(experiment, tmp_path), {}, reuse=False)
     ledger = Ledger(engine, "w", LEASE)
     for claim in ledger.claim(admitted(engine)):
         assert claim is not None

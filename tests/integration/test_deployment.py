@@ -1,7 +1,5 @@
 """docker-compose.yml's own commands as plain processes, beside a real PostgreSQL and a real Redis."""
 
-import base64
-import http.client
 import json
 import os
 import re
@@ -27,6 +25,7 @@ from cotrail.paragraphs import Paragraph
 from cotrail.retrieval.tantivy import build_index
 from tasks.settings import Settings
 from tests.conftest import wait_until
+from tests.integration.flower_controls import ask, controls
 from workers.ready import VARIABLE
 from workers.stack import place
 from workers.stack.postgres import postgres
@@ -220,17 +219,7 @@ class Deployment:
 
     def get(self, path: str, credentials: str | None = None) -> int:
         """The status of a page of Flower's."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.flower_port, timeout=10)
-        headers = {}
-        if credentials is not None:
-            headers["Authorization"] = f"Basic {base64.b64encode(credentials.encode()).decode()}"
-        try:
-            connection.request("GET", path, headers=headers)
-            return connection.getresponse().status
-        except OSError:
-            return 0
-        finally:
-            connection.close()
+        return ask(self.flower_port, "GET", path, credentials)
 
 
 @pytest.fixture
@@ -289,6 +278,9 @@ def test_composes_commands_carry_out_a_run_and_end_when_asked(new_deployment: Ca
     assert deployment.get("/workers") == 401
     assert deployment.get("/workers", f"{user}:wrong") == 401
     assert deployment.get("/workers", f"{user}:{password}") == 200
+    for control in controls(f"generation@{socket.gethostname()}"):
+        status = ask(deployment.flower_port, control.method, control.path, f"{user}:{password}")
+        assert status == (403 if control.serves else 405), control
 
     for name in (*workers, "maintenance", "flower"):
         checked = deployment.is_healthy(name)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from benchmarks.contenders.cotrail import submission
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.questions import GoldParagraph, Question
+from cotrail.shortening import shortened
 from models.experiments import experiment_ids, open_experiment, read_experiment, resolve_experiment
 from models.submission import submit
 from models.tables import demonstrations, experiments, paragraphs, questions, runs, steps
@@ -69,6 +70,22 @@ def test_another_plan_under_the_same_name_is_refused_with_what_differs(
         open_experiment(engine, "ours", PLAN | changes)
     with engine.begin() as connection:
         assert read_experiment(connection, "ours").plan["counts"] == [2, 4]
+
+
+def test_an_experiment_that_pinned_the_beginnings_of_digests_goes_on_with_them(engine: Engine) -> None:
+    found = {"m": f"m@{'a' * 64}", "n": f"n@{'b' * 64}"}
+    former = {name: shortened(identity) for name, identity in found.items()}
+    open_experiment(engine, "former", PLAN | {"models": former})
+    assert open_experiment(engine, "former", PLAN | {"models": found})["models"] == former
+    with pytest.raises(InputError, match=r"models\.n differ"):
+        open_experiment(engine, "former", PLAN | {"models": found | {"n": f"n@{'c' * 64}"}})
+
+
+def test_an_experiment_that_pinned_whole_digests_is_held_to_them(engine: Engine) -> None:
+    pinned, alike = (f"m@{'a' * 12}{digit * 52}" for digit in "bc")
+    assert open_experiment(engine, "now", PLAN | {"models": {"m": pinned}})["models"] == {"m": pinned}
+    with pytest.raises(InputError, match=r"models\.m differ"):
+        open_experiment(engine, "now", PLAN | {"models": {"m": alike}})
 
 
 def test_an_experiment_is_found_by_its_name_or_as_the_latest(engine: Engine, query: Query) -> None:

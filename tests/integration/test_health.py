@@ -73,10 +73,10 @@ def test_a_process_goes_on_saying_how_it_is(said: Path, eventually: Eventually) 
 
 
 def test_a_session_that_asks_for_nothing_loses_its_lead(
-    database: str, engine: Engine, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.leading.IDLE_SECONDS", 0.5)
-    with suppress(OperationalError), session(database, 0.0) as frozen, session(database, 0.0) as other:
+    with suppress(OperationalError), session(engine, 0.0) as frozen, session(engine, 0.0) as other:
         assert frozen.lead()
         eventually(other.lead, "the other one leads")
         for _ in range(3):

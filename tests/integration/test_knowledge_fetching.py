@@ -149,10 +149,9 @@ def test_a_server_that_gives_no_entities_is_told(
         fetch_wikidata(["Q868"], url, tmp_path / "wikidata")
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/w/api.php", "no address", "ftp://x/"])
-def test_a_server_that_is_not_there_is_told(tmp_path: Path, url: str) -> None:
+def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="gives no entities"):
-        fetch_wikidata(["Q868"], url, tmp_path / "wikidata")
+        fetch_wikidata(["Q868"], "http://127.0.0.1:9/w/api.php", tmp_path / "wikidata")
 
 
 def test_the_command_adds_entities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,3 +170,19 @@ def test_without_an_address_nothing_is_asked(tmp_path: Path, monkeypatch: pytest
     result = CliRunner().invoke(knowledge, ["wikidata", "--fetch", "Aristotle"])
     assert result.exit_code == 2
     assert "--url" in result.output
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://ada:hunter2@host/w/api.php",
+        "http://host/w/api.php?token=hunter2",
+        "http://ada:hunter2/x@host/",
+        "no address",
+        "ftp://x/",
+    ],
+)
+def test_an_address_that_is_none_or_has_a_password_is_refused_and_not_quoted(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InputError, match="--url") as refused:
+        fetch_wikidata(["Q1"], url, tmp_path)
+    assert "hunter2" not in str(refused.value)

@@ -138,8 +138,8 @@ def test_statements_that_many_clients_prepare_do_not_meet(pooled: Pooled) -> Non
 
 
 def test_a_leader_that_is_gone_frees_its_lock(pooled: Pooled, eventually: Eventually) -> None:
-    url = pooled("session")
-    with suppress(psycopg.OperationalError), session(url, 1.0) as first, session(url, 1.0) as second:
+    client = connect(pooled("session"))
+    with suppress(psycopg.OperationalError), session(client, 1.0) as first, session(client, 1.0) as second:
         assert first.lead()
         assert not second.lead()
         with socket.socket(fileno=os.dup(first._connection.fileno())) as cut:
@@ -147,6 +147,7 @@ def test_a_leader_that_is_gone_frees_its_lock(pooled: Pooled, eventually: Eventu
         eventually(second.lead, "the other one leads")
         with pytest.raises(psycopg.OperationalError):
             first.lead()
+    client.dispose()
 
 
 def test_a_run_is_carried_out_over_it(

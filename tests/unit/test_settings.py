@@ -1,5 +1,6 @@
 import errno
 import socket
+import traceback
 from pathlib import Path
 from typing import get_args
 from urllib.parse import unquote
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 
 from cotrail.actions import ACTIONS
+from cotrail.errors import InputError
 from tasks.settings import DEADLINES, Kind, Settings, settings
 
 SECRET = "hunter2"
@@ -202,8 +204,8 @@ def test_a_database_s_url_may_be_written_as_people_write_it(scheme: str) -> None
 
 
 def test_a_password_that_looks_like_a_scheme_is_left_alone() -> None:
-    own = Settings.model_validate({"database_url": "postgresql://ada:postgres://@db/trail"})
-    assert own.database == "postgresql+psycopg://ada:postgres://@db/trail"
+    own = Settings.model_validate({"database_url": "postgresql://ada:postgres:%2F%2F@db/trail"})
+    assert make_url(own.database).password == "postgres://"
 
 
 @pytest.mark.parametrize("home", ["/srv/cotrail", "/srv/a b&c=d?e#f%20/é", "/srv/" + "x" * 200])
@@ -218,3 +220,54 @@ def test_the_local_stack_is_reached_through_its_sockets(home: str) -> None:
 
 def test_a_broker_s_url_is_used_as_it_is() -> None:
     assert Settings.model_validate(SECRETS).broker == SECRETS["broker_url"]
+
+
+# What can't be used
+
+
+BAD = {
+    "COTRAIL_DATABASE_URL": "mysql://ada:{secret}@db/trail",
+    "COTRAIL_BROKER_URL": "redis://{secret}@redis:6379/0",
+    "COTRAIL_SEARCH_URL": "https://search:9200,https://{secret}@search:9200",
+    "COTRAIL_SEARCH_API_KEY": "{secret}\nnext",
+    "COTRAIL_GENERATION_SLOTS": "{secret}",
+}
+SLASHED = {
+    "COTRAIL_DATABASE_URL": "postgresql://ada:{secret}/pw@db/trail",
+    "COTRAIL_BROKER_URL": "redis://:12/{secret}@redis:6379/0",
+    "COTRAIL_SEARCH_URL": "http://bob:{secret}/pw@search:9200",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [*BAD.items(), *SLASHED.items()])
+def test_the_variable_is_named_and_its_value_is_not(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value.format(secret=SECRET))
+    with pytest.raises(InputError, match=name) as refused:
+        settings()
+    assert SECRET not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(ValidationError) as invalid:
+        Settings()
+    assert SECRET not in "".join(traceback.format_exception(invalid.value))
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "BROKER_URL", "SEARCH_URL", "SEARCH_API_KEY"])
+def test_an_empty_variable_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"COTRAIL_{name}", "")
+    assert getattr(Settings(), name.lower()) is None
+
+
+def test_a_key_is_read_without_the_line_s_end_that_files_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_SEARCH_API_KEY", f" {SECRET}\n")
+    key = Settings().search_api_key
+    assert key is not None
+    assert key.get_secret_value() == SECRET
+
+
+def test_brokers_that_stand_in_for_one_another_are_read_each() -> None:
+    own = Settings.model_validate({"broker_url": "redis://:one@a:6379/0;redis://:two@b:6379/0"})
+    assert own.secrets.hidden("one two three") == "[secret] [secret] three"
+
+
+def test_all_secrets_are_known() -> None:
+    assert SECRET not in Settings.model_validate(SECRETS).secrets.hidden(f"{SECRET} ada:{SECRET}")
+    assert not Settings().secrets

@@ -109,7 +109,7 @@ _WAYS_OUT = "Run cotrail as another user, or start a PostgreSQL of your own and 
 
 
 def _key(home: Path) -> str:
-    return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:16]
+    return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:32]
 
 
 def _data(home: Path, own: Path) -> Path:

@@ -21,6 +21,7 @@ import psutil
 from msgspec import Struct
 
 from cotrail.errors import UnavailableError
+from workers.logs import log_path, open_log
 
 POLL_SECONDS = 0.02
 """How long to wait between two looks at a process that is starting."""
@@ -88,12 +89,12 @@ class Processes:
     """The services of one home: records in `run`, logs in `logs`."""
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self.run = home / "run"
-        self.logs = home / "logs"
 
     def log(self, name: str) -> Path:
         """Where the output of a service is."""
-        return self.logs / f"{name}.log"
+        return log_path(self._home, name)
 
     def recorded(self, name: str) -> bool:
         """Whether the service was started and not stopped since; it may have died."""
@@ -135,9 +136,8 @@ class Processes:
         _kill(leftovers(service))
         _remove(service.transient)
         service.prepare()
-        service.folder.mkdir(parents=True, exist_ok=True)
-        self.logs.mkdir(exist_ok=True)
-        with self.log(service.name).open("ab") as log:
+        service.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open_log(self.log(service.name)) as log:
             child = _spawn(service, log)
         process = psutil.Process(child.pid)
         self._write(service, process)
@@ -225,6 +225,7 @@ def _spawn(service: Service, log: Any) -> "subprocess.Popen[bytes]":
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=0o077,
             **credentials(service.user),
         )
     except OSError as error:

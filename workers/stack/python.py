@@ -5,8 +5,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tasks.settings import Settings
 from workers.allocator import TUNED
+from workers.logs import OTHERS, OWN, log_path
 from workers.ready import VARIABLE
 from workers.stack.flower import HOST, Access, answers
 from workers.stack.process import Service
@@ -15,6 +18,10 @@ CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
 QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
 """Workers share nothing but the queue, so they needn't greet one another: a second less at each start."""
+
+
+FOREIGN = ("postgres", "redis", "flower")
+"""The services whose programs can't begin their logs anew by themselves."""
 
 
 def generation(settings: Settings, *, events: bool) -> Service:
@@ -38,19 +45,27 @@ def evidence(settings: Settings, *, events: bool) -> Service:
 
 def maintenance(settings: Settings) -> Service:
     """The process that finds what nobody works on."""
-    return _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
+    service = _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
+    logs = (str(log_path(settings.home.absolute(), name)) for name in FOREIGN)
+    return replace(service, environment={**service.environment, OTHERS: os.pathsep.join(logs)})
 
 
 def flower(settings: Settings, access: Access) -> Service:
     """Flower, for those who know user and password."""
     return Service(
         name="flower",
-        command=(*CELERY, "flower", f"--address={HOST}", f"--port={access.port}"),
+        # What is on the command line holds whatever the environment or a file says.
+        command=(*CELERY, "flower", f"--address={HOST}", f"--port={access.port}", "--read-only=true"),
         folder=_folder(settings, "flower"),
         # Not on the command line, which everybody on the machine can read.
-        environment={**_environment(settings), "FLOWER_BASIC_AUTH": access.credentials},
+        environment={**_without_flowers(_environment(settings)), "FLOWER_BASIC_AUTH": access.credentials},
         ready=partial(answers, access.port),
     )
+
+
+def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
+    """Without a person's own settings of Flower, some of which open it to anybody."""
+    return {name: value for name, value in environment.items() if not name.startswith("FLOWER_")}
 
 
 def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it is about
@@ -63,7 +78,12 @@ def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
         name=name,
         command=command,
         folder=_folder(settings, name),
-        environment={**TUNED, **_environment(settings), VARIABLE: str(ready)},
+        environment={
+            **TUNED,
+            **_environment(settings),
+            VARIABLE: str(ready),
+            OWN: str(log_path(settings.home.absolute(), name)),
+        },
         ready=ready.exists,
         transient=(ready,),
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx2
 import msgspec
-from pydantic import SecretStr
 from tenacity import (
     RetryCallState,
     retry,
@@ -24,6 +23,7 @@ from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.openai.counting import Tokenized
 from cotrail.generation.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
 from cotrail.generation.openai.stream import Refused, Stream
+from cotrail.secrecy import Secrets
 
 CONNECT_SECONDS = 10.0
 """How long connecting may take."""
@@ -33,6 +33,9 @@ IDLE_SECONDS = 2.0
 
 ATTEMPTS = 3
 """How often a request is sent to a server that is away or busy before its step is given back until it is not."""
+
+LONGEST_MESSAGE = 500
+"""How much of a server's message is passed on, in characters."""
 
 LONGEST_WAIT = 60.0
 """How long a request waits for a busy server at most, in seconds; where it asks for more, the step is given back."""
@@ -78,9 +81,10 @@ class Client:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._key = _key(endpoint)
+        key = _key(endpoint)
+        self._secrets = Secrets((key,))
         self._http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {self._key.get_secret_value()}"} if self._key else {},
+            headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
             follow_redirects=False,
@@ -104,7 +108,10 @@ class Client:
                         return
             except Refused as refused:
                 raise self._refusal(refused.status, refused.message) from None
-        stream.check()
+        try:
+            stream.check()
+        except TransientStepError as error:
+            raise TransientStepError(self._said(str(error))) from None
 
     async def tokenize(self, body: dict[str, Any]) -> Tokenized | None:
         """What the server's tokenizer makes of a text; None where the server has none."""
@@ -125,40 +132,42 @@ class Client:
             finally:
                 await response.aclose()
         except httpx2.HTTPError as error:
-            raise TransientStepError(f"{url} broke off: {self._without_key(_reason(error))}") from error
+            raise TransientStepError(f"{url} broke off: {self._said(_reason(error))}") from None
 
     @_again_while_away
     async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
         try:
             response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise _AwayError(f"{url} can't be reached: {_reason(error)}") from error
+            raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
-            raise _BrokenOffError(f"{url} broke off: {_reason(error)}") from error
+            raise _BrokenOffError(f"{url} broke off: {self._said(_reason(error))}") from None
         if response.status_code in BUSY:
             wait = seconds_to_wait(response.headers.get("Retry-After"))
-            said = self._without_key(message_in(await _read(response)))
+            said = self._said(message_in(await _read(response)))
             await response.aclose()
             raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:
-        return refusal(self._endpoint, status, self._without_key(message))
+        return refusal(self._endpoint, status, self._said(message))
 
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key.get_secret_value(), "[key]") if self._key else text
+    def _said(self, message: str) -> str:
+        """What the server says, which may hold what it was sent."""
+        return self._secrets.hidden(message)[:LONGEST_MESSAGE]
 
 
-def _key(endpoint: Endpoint) -> SecretStr | None:
+def _key(endpoint: Endpoint) -> str:
+    """The server's key; empty where it wants none."""
     if endpoint.key_variable is None:
-        return None
+        return ""
     key = os.environ.get(endpoint.key_variable, "").strip()
     if not key or not key.isascii() or not key.isprintable():
         raise BlockedError(
             f"the environment variable {endpoint.key_variable} holds no key for {endpoint.url}: set it where the "
             "workers start, start them again, then `cotrail resume RUN`"
         )
-    return SecretStr(key)
+    return key
 
 
 def _reason(error: Exception) -> str:

@@ -28,9 +28,6 @@ BUSY = (
 )
 """Statuses by which a server, or the proxy before it, says that it takes no requests now, whatever they ask for."""
 
-LONGEST_MESSAGE = 500
-"""How much of a server's message is passed on, in characters."""
-
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
 
@@ -59,7 +56,7 @@ def message_in(body: bytes) -> str:
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return body.decode(errors="replace").strip()[:LONGEST_MESSAGE] or "nothing further"
+        return body.decode(errors="replace").strip() or "nothing further"
     return error_message(content)
 
 
@@ -70,8 +67,7 @@ def error_message(content: Any) -> str:
         if inner is None:
             break
         content = inner
-    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
-    return text[:LONGEST_MESSAGE]
+    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
 
 
 def seconds_to_wait(value: str | None) -> float | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx2
 from msgspec import Struct
 
+from cotrail.addresses import read_address
 from cotrail.datasets.records import decode
 from cotrail.errors import InputError, UnavailableError
 from cotrail.knowledge.database import About
@@ -33,6 +34,7 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
     `https://www.wikidata.org/w/api.php`. InputError lists names that aren't there, UnavailableError says why the server
     gave nothing; either leaves the database as it is.
     """
+    _check(url)
     ids = [name for name in names if _ID.fullmatch(name)]
     titles = [name for name in names if not _ID.fullmatch(name)]
     with httpx2.Client(timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True) as client:
@@ -40,6 +42,16 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
         found = [*server.entities("ids", ids, _WHOLE), *server.entities("titles", titles, _WHOLE)]
         referred = list(server.entities("ids", _referred(found, url), "labels"))
     return extend_wikidata(found, referred, folder, url)
+
+
+def _check(url: str) -> None:
+    """What stands on a command line is there for everybody on the machine to read, and so holds no password."""
+    try:
+        address = read_address(url, ("http", "https"))
+    except ValueError as error:
+        raise InputError(f"--url can't be used: {error}") from None
+    if address.user is not None or address.query:
+        raise InputError("--url holds more than an address; it reads like https://www.wikidata.org/w/api.php")
 
 
 class _Error(Struct, frozen=True):

@@ -145,11 +145,11 @@ def _send(client: Client, path: str, bulk: _Bulk) -> int:
         faults = [(each, id_) for item, id_ in zip(answer.items, bulk.ids, strict=True) for each in item.values()]
         for item, id_ in faults:
             if item.error is not None:
-                raise _not_taken(item.status, item.error, id_)
+                raise _not_taken(item.status, client.said(item.error), id_)
     return bulk.total
 
 
-def _not_taken(status: int, fault: Fault, id_: str) -> CotrailError:
+def _not_taken(status: int, fault: str, id_: str) -> CotrailError:
     if status in BUSY:
         return BusyError(f"the search server is too busy to take paragraphs ({fault}); index when it has less to do")
     if status == 404:

@@ -40,6 +40,9 @@ ATTEMPTS = 5
 LONGEST_PAUSE = 10.0
 """Seconds between two attempts at most."""
 
+LONGEST_FAULT = 500
+"""How much of what a server says is wrong is passed on, in characters."""
+
 CONNECTIONS = 32
 """How many threads may ask a node at once before they wait for each other."""
 
@@ -128,14 +131,15 @@ class Client:
 
     def __init__(self, server: SearchServer) -> None:
         self._server = server
+        self._secrets = server.secrets
         try:
             nodes = [_node(server, url) for url in server.urls]
             self._transport = Transport(nodes, node_class=_BoundedNode, max_retries=0)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError):
             raise InputError(
-                f"the search server can't be reached as COTRAIL_SEARCH_URL and COTRAIL_SEARCH_CA say ({error}); "
-                "the URL must be like https://user:password@host:9200"
-            ) from error
+                f"{server} can't be reached as COTRAIL_SEARCH_URL and COTRAIL_SEARCH_CA say; the URL must be like "
+                "https://user:password@host:9200, and the other a file of certificates"
+            ) from None
         self._transport.serializers = _Raw()
 
     def ask(
@@ -177,7 +181,7 @@ class Client:
                 method, path, body=body, headers=headers or {}, request_timeout=seconds
             )
         except TransportError as error:
-            raise self._unreached(error) from error
+            raise self._unreached(error) from None
         if len(content) > MAX_ANSWER_BYTES:
             raise FaultyError(
                 f"{self._server} answers with more than {shown(MAX_ANSWER_BYTES)}; "
@@ -187,16 +191,20 @@ class Client:
             raise self._rejected(meta.status, content)
         return bytes(content)
 
+    def said(self, fault: object) -> str:
+        """What a server says is wrong, which may hold what it was sent."""
+        return self._secrets.hidden(str(fault))[:LONGEST_FAULT]
+
     def _unreached(self, error: TransportError) -> UnavailableError:
         """Only what may be otherwise soon is BusyError."""
-        reason = f"{self._server} doesn't answer ({error}); check that it runs, COTRAIL_SEARCH_URL"
+        reason = f"{self._server} doesn't answer ({self.said(error)}); check that it runs, COTRAIL_SEARCH_URL"
         if isinstance(error, TlsError):
             return UnavailableError(f"{reason} and, for authorities of your own, COTRAIL_SEARCH_CA")
         passing = isinstance(error, ConnectionError | ConnectionTimeout)
         return (BusyError if passing else UnavailableError)(f"{reason} and the network between")
 
     def _rejected(self, status: int, content: bytes) -> Exception:
-        reason = f"{self._server} answers {status} ({_fault(content)})"
+        reason = f"{self._server} answers {status} ({self.said(_fault(content))})"
         if status in BUSY:
             return BusyError(f"{reason}; wait until it has less to do, or give it more room")
         if status >= 500:
@@ -215,8 +223,6 @@ class Client:
 
 def _node(server: SearchServer, url: str) -> NodeConfig:
     node = url_to_node_config(url, use_default_ports_for_scheme=True)
-    if node.scheme not in {"http", "https"}:
-        raise ValueError(f"there is no way to speak {node.scheme}")
     headers = dict(node.headers)
     if server.api_key is not None:
         headers["authorization"] = f"ApiKey {server.api_key}"
@@ -231,4 +237,4 @@ def _fault(content: bytes) -> str:
     try:
         return str(msgspec.json.decode(content, type=_Faulty).error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return content[:200].decode(errors="replace").strip() or "and nothing more"
+        return content.decode(errors="replace").strip() or "and nothing more"

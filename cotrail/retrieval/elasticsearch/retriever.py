@@ -147,7 +147,7 @@ class ElasticsearchRetriever:
         located = locate(self._client, self._alias)
         if located is None or located.manifest.revision != self.revision:
             raise CorpusChangedError(
-                f"the index {self._alias} was built anew or removed, and had revision {self.revision[:12]}; "
+                f"the index {self._alias} was built anew or removed, and had revision {self.revision}; "
                 "index the former files again, then `cotrail resume RUN`"
             )
         self._index = located.name
@@ -155,21 +155,20 @@ class ElasticsearchRetriever:
     def _search_all(self, bodies: Sequence[Body]) -> list[_Found | Exception]:
         lines = b"".join(b"{}\n" + msgspec.json.encode(body) + b"\n" for body in bodies)
         found = self._client.ask("POST", f"/{self._index}/_msearch", _FoundAll, lines)
-        return [_checked(each) for each in found.responses]
+        return [_checked(each, self._client.said(each.error)) for each in found.responses]
 
 
-def _checked(found: _Found) -> _Found | Exception:
-    """What was found, unless it isn't all there is."""
+def _checked(found: _Found, said: str) -> _Found | Exception:
+    """What was found, unless it isn't all there is; said: what the server says is wrong, if it does."""
     if found.status == 404:
-        return MissingError(f"the search server no longer has the index ({found.error})")
+        return MissingError(f"the search server no longer has the index ({said})")
     if found.error is not None and found.status in {400, 413}:
-        return StepError(f"the search server refuses the query ({found.error}); shorten it")
+        return StepError(f"the search server refuses the query ({said}); shorten it")
     if found.error is not None and found.status in BUSY:
-        return BusyError(f"the search server can't search now ({found.error}); its log says more")
+        return BusyError(f"the search server can't search now ({said}); its log says more")
     if found.error is not None or found.timed_out or found.shards.failed:
-        return TransientStepError(
-            f"the search server found only a part ({found.error or 'a shard failed or was late'}); its log says more"
-        )
+        reason = "a shard failed or was late" if found.error is None else said
+        return TransientStepError(f"the search server found only a part ({reason}); its log says more")
     return found
 
 

@@ -1,0 +1,88 @@
+"""Addresses of servers: read once, strictly, and shown without what is secret in them.
+
+Libraries disagree about what a password may hold that isn't percent-encoded, and take its rest for a host, a port or a
+path, which then stands in their errors. So an address is read here first, by RFC 3986, and one that can be read in two
+ways is refused.
+"""
+
+import re
+from collections.abc import Collection
+from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
+
+_PLAIN = r"A-Za-z0-9._~!$&'()*+,;="
+_ENCODED = "%[0-9A-Fa-f]{2}"
+_ADDRESS = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+]*)://"
+    rf"(?:(?P<user>(?:[{_PLAIN}-]|{_ENCODED})*)(?::(?P<password>(?:[{_PLAIN}:-]|{_ENCODED})*))?@)?"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*)"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<path>(?:/[^?#@\s\x00-\x1f\x7f]*)?)"
+    r"(?:\?(?P<query>[^#@\s\x00-\x1f\x7f]*))?"
+)
+_MAX_PORT = 65_535
+_SECRET = re.compile("pass|secret|token|key", re.IGNORECASE)
+"""What the names of parameters have in them whose values are secret."""
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where a server is, and how it is entered; user and password are decoded.
+
+    host: empty for a server behind a Unix socket.
+    """
+
+    scheme: str
+    user: str | None
+    password: str | None
+    host: str
+    port: int | None
+    path: str
+    query: str
+
+    def __str__(self) -> str:
+        """Without user, password and parameters."""
+        port = "" if self.port is None else f":{self.port}"
+        return f"{self.scheme}://{self.host}{port}{self.path}"
+
+    __repr__ = __str__
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be shown nowhere."""
+        entry = (self.password, f"{self.user or ''}:{self.password}") if self.password else ()
+        given = parse_qsl(self.query, keep_blank_values=True)
+        return (*entry, *(value for name, value in given if _SECRET.search(name)))
+
+
+def read_address(text: str, schemes: Collection[str] = ()) -> Address:
+    """The address that a URL says, of one of these schemes where they are given.
+
+    Raises ValueError, which says what is wrong and quotes nothing.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            "it isn't an address like scheme://user:password@host:port; in a password all but letters, digits and -._~ "
+            "is written as % and two digits, as %2F for / and %40 for @"
+        )
+    if schemes and found["scheme"] not in schemes:
+        raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+    port = None if found["port"] is None else int(found["port"])
+    if port is not None and not 0 < port <= _MAX_PORT:
+        raise ValueError("its port is none")
+    if not found["host"] and port is not None:
+        raise ValueError("it names no host")
+    return Address(
+        scheme=found["scheme"],
+        user=_decoded(found["user"]),
+        password=_decoded(found["password"]),
+        host=found["host"],
+        port=port,
+        path=found["path"],
+        query=found["query"] or "",
+    )
+
+
+def _decoded(part: str | None) -> str | None:
+    return None if part is None else unquote(part)

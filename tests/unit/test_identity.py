@@ -1,0 +1,64 @@
+"""What a model is called in a run: two that differ in anything are never taken for one another."""
+
+import pytest
+
+from cotrail.actions import Binding, Reason, fingerprint
+from cotrail.entailment.prompted import prompted_identity
+from cotrail.errors import ModelChangedError
+from cotrail.generation.catalogue import OpenAI
+from cotrail.generation.identity import is_pinned, model_identity
+from cotrail.prompting.prompt import Demonstrations, Prompt
+from cotrail.shortening import shortened
+from tasks.evidence import check_model
+
+ONE, OTHER = (
+    OpenAI(url="http://host:8000/v1", model="llama", context=4096, revision=revision).identity("served")
+    for revision in ("6009960", "9788617")
+)
+"""Of two revisions whose SHA-256 begin with the same 48 bits; they were found by trying twenty million."""
+
+
+def test_the_two_look_alike_where_they_are_shortened() -> None:
+    assert shortened(ONE) == shortened(OTHER) == "served@ac649506e4e7"
+
+
+def test_two_revisions_whose_digests_begin_alike_are_two_models() -> None:
+    check_model(ONE, ONE)
+    with pytest.raises(ModelChangedError, match=f"(?s){ONE}.*{OTHER}"):
+        check_model(OTHER, ONE)
+
+
+def test_nor_do_they_share_their_steps() -> None:
+    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
+    asked = Reason(prompt=prompt, max_tokens=8, until="line")
+    bindings = [Binding(model=each, corpus="", profile="fast", seed=0, temperature=0.0) for each in (ONE, OTHER)]
+    assert len({fingerprint(asked, binding) for binding in bindings}) == 2
+
+
+def test_an_entailer_that_asks_a_model_is_named_by_all_of_the_model() -> None:
+    assert prompted_identity("asked", ONE) != prompted_identity("asked", OTHER)
+
+
+@pytest.mark.parametrize("found", [ONE, prompted_identity("asked", ONE)])
+def test_a_run_of_a_former_version_pins_the_beginning_of_a_digest_and_goes_on(found: str) -> None:
+    pinned = shortened(found)
+    assert is_pinned(found, pinned)
+    check_model(found, pinned)
+
+
+@pytest.mark.parametrize("pinned", ["served@ac649506e4e", "served@", "", "served", shortened(OTHER).upper()])
+def test_nothing_else_stands_for_a_whole_digest(pinned: str) -> None:
+    assert not is_pinned(ONE, pinned)
+
+
+def test_only_whole_digests_are_shortened() -> None:
+    digest = "0123456789abcdef" * 4
+    assert shortened(f"{digest}, a@{digest}+b@{digest}") == "0123456789ab, a@0123456789ab+b@0123456789ab"
+    assert shortened(f"{digest[:40]}+changes") == "0123456789ab+changes"
+    for other in (digest[:63], digest + "0", digest[:12], digest.upper(), "a short word"):
+        assert shortened(other) == other
+
+
+def test_an_identity_has_all_of_the_digest() -> None:
+    digest = "f" * 64
+    assert model_identity("m", digest) == f"m@{digest}"

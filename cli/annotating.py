@@ -75,12 +75,18 @@ def annotate(
             _ask(engine, record, name, sampled, seed)
 
 
+LONGEST_NAME = 200
+"""How many characters an annotator's name may have: it is part of a key in the database."""
+
+
 def annotator_name(given: str | None) -> str:
     """Who marks; InputError where that isn't known."""
     try:
         name = (getpass.getuser() if given is None else given).strip()
     except (KeyError, OSError):
         name = ""
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"a name of {len(name):,} characters is too long; give one of at most {LONGEST_NAME}")
     if not name or not name.isprintable():
         raise InputError("it isn't known who marks; say it with --annotator NAME")
     return name

@@ -58,6 +58,10 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
         return
     screen = console()
     screen.print(_table(statuses))
+    for status in statuses:
+        if status.problem is not None:
+            mend = f"end process {status.pid}, then `cotrail up` starts another"
+            screen.print(f"{status.name} doesn't work: {status.problem}; {mend}", soft_wrap=True)
     if access is not None:
         screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 

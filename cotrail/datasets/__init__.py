@@ -34,6 +34,9 @@ DATASETS = (
 """What a question file can be: the datasets' official files, the files that the authors of IRCoT processed (any of the
 first four), and cotrail's own form."""
 
+LONGEST_ID = 1000
+"""How many bytes of UTF-8 a question's id may have: it is part of a key in the database, which holds about 2,700."""
+
 
 def load_questions(dataset: str, path: Path, lookup: Lookup | None = None) -> tuple[Question, ...]:
     """The questions of a file in its order; DatasetError says where a file is wrong, or that it is of another dataset.
@@ -56,14 +59,20 @@ def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iter
     ids = set()
     for record in reader:
         question = record.annotated.question
-        if not question.id.strip() or not question.text.strip():
-            raise DatasetError(f"{record.place}: the id or the question is empty; fill it in or take the record out")
+        _check(question, record.place)
         if question.id in ids:
             raise DatasetError(f"{record.place}: a question before has the id {question.id!r} too; give each its own")
         ids.add(question.id)
         yield record
     if not ids:
         raise DatasetError(f"{path} holds no questions; check that it is the right file")
+
+
+def _check(question: Question, place: str) -> None:
+    if not question.id.strip() or not question.text.strip():
+        raise DatasetError(f"{place}: the id or the question is empty; fill it in or take the record out")
+    if (size := len(question.id.encode())) > LONGEST_ID:
+        raise DatasetError(f"{place}: the id has {size:,} bytes, and at most {LONGEST_ID:,} are taken; shorten it")
 
 
 def check_form(dataset: str, path: Path) -> None:

@@ -64,7 +64,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings: further settings of systems, by the system's name.
     """
 
-    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
     models: tuple[str, ...] = ()
     systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")

@@ -91,6 +91,17 @@ def _fill(world: World, fault: Fault) -> Mend:
     return world.disk.empty
 
 
+def _partition(world: World, fault: Fault) -> Mend:
+    worker, _, lost = fault.target.partition(" ")
+    _running(world, worker)
+    world.wires.cut(worker, lost)
+    return partial(world.wires.mend, worker, lost)
+
+
+def _panic(world: World, fault: Fault) -> Mend:
+    return world.panic(fault.target)
+
+
 def _mood(world: World, fault: Fault) -> Mend:
     world.be(Mood(fault.target))
     return partial(world.be, Mood.OK)
@@ -120,6 +131,8 @@ _BEGIN: dict[Kind, Callable[[World, Fault], Mend]] = {
     Kind.GARBAGE: _garbage,
     Kind.DROP: _drop,
     Kind.FILL: _fill,
+    Kind.PARTITION: _partition,
+    Kind.PANIC: _panic,
     Kind.MOOD: _mood,
     Kind.CLOCK: _clock,
 }

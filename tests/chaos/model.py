@@ -22,6 +22,9 @@ from tests.integration.served import QuietServer, Reply, answer, piece, streamed
 SLOW_SECONDS = 1.5
 """How long a slow model takes for each piece, of which a sentence has a few."""
 
+SILENT_SECONDS = 30.0
+"""How long a silent model says nothing: longer than an execution may take."""
+
 PIECE_SECONDS = 0.005
 """How long a model takes that is in a good mood."""
 
@@ -39,6 +42,9 @@ class Mood(StrEnum):
     GARBAGE = "garbage"
     HALF = "half"
     """The stream breaks off in the middle of a sentence."""
+
+    SILENT = "silent"
+    """It takes a request and says nothing."""
 
     GONE = "gone"
     """The connection is closed without a word."""
@@ -78,6 +84,8 @@ def _reply(mood: Mood, text: str) -> Reply:
             return streamed(['{"choices": [{"text": ', "<html>"])
         case Mood.HALF:
             return streamed([*list(_events(text, 0))[:2], None])
+        case Mood.SILENT:
+            time.sleep(SILENT_SECONDS)
         case Mood.GONE:
             return _close
     return streamed(_events(text, SLOW_SECONDS if mood is Mood.SLOW else PIECE_SECONDS))

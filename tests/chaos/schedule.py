@@ -44,6 +44,12 @@ class Kind(StrEnum):
     FILL = "fill"
     """The disk of the store has no room."""
 
+    PARTITION = "partition"
+    """No byte passes between a worker and a server, in one direction or both, and nobody is told."""
+
+    PANIC = "panic"
+    """What a worker executes raises what is no `Exception`."""
+
     MOOD = "mood"
     """The model is slow, fails, or answers with garbage."""
 
@@ -54,6 +60,9 @@ class Kind(StrEnum):
 ROUND = (*Kind, Kind.KILL, Kind.STOP)
 """What is dealt out before anything comes again."""
 
+LOST = ("postgres", "redis", "both", "to postgres", "from postgres")
+"""What a worker is cut off from: servers, or one direction to a server or from it."""
+
 TARGETS: dict[Kind, Sequence[str]] = {
     Kind.KILL: PROCESSES,
     Kind.STOP: PROCESSES,
@@ -63,6 +72,8 @@ TARGETS: dict[Kind, Sequence[str]] = {
     Kind.GARBAGE: ("messages", "keys"),
     Kind.DROP: ("postgres",),
     Kind.FILL: ("tables", "log"),
+    Kind.PARTITION: [f"{worker} {lost}" for worker in WORKERS for lost in LOST],
+    Kind.PANIC: WORKERS[:-1],
     Kind.MOOD: [mood for mood in Mood if mood is not Mood.OK],
     Kind.CLOCK: WORKERS,
 }
@@ -75,6 +86,9 @@ AT_WORK = 0.5
 
 LASTS = (0.2, 5.0)
 """How many seconds a fault lasts, which may be longer than a lease."""
+
+LONGER = {Kind.PARTITION: 6.0}
+"""Kinds that last so many times as long: longer than a server keeps the session of a client that says nothing."""
 
 HOURS = 48.0
 """How wrong a clock is at most, either way."""
@@ -114,7 +128,7 @@ def _fault(random: Random, kind: Kind, target: str) -> Fault:
         kind=kind,
         target=target,
         after=round(after, 2),
-        lasts=round(lasts, 2),
+        lasts=round(lasts * LONGER.get(kind, 1.0), 2),
         at_work=random.random() < AT_WORK,
         amount=round(hours * 3600) if kind is Kind.CLOCK else 0,
     )

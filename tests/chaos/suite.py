@@ -57,6 +57,8 @@ VARIABLES = {
     "COTRAIL_GENERATION_SLOTS": "8",
     # Whatever is killed so often is no poison.
     "COTRAIL_MAX_ATTEMPTS": "1000",
+    # A model that says nothing is given up.
+    "COTRAIL_DEADLINES": '{"reason": 10, "read": 10}',
     # A stopped worker loses its steps.
     "COTRAIL_LEASE_SECONDS": "3",
     "COTRAIL_HEARTBEAT_SECONDS": "0.5",

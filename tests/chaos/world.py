@@ -6,8 +6,9 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from subprocess import DEVNULL
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.chaos.disk import Disk
 from tests.chaos.home import Home
 from tests.chaos.model import Mood
 from tests.chaos.schedule import MODEL, PROCESSES, SERVERS
+from tests.chaos.wires import Wires
 from tests.faults import inner
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of
 from workers.stack.process import Processes, alive
@@ -42,6 +44,7 @@ class World:
         self.cotrail = cotrail
         self.disk = disk
         self.settings = Settings(home=home.path, database_url=None, broker_url=None)
+        self.wires = Wires(home.path, self.settings.socket_path)
         self.held: Counter[str] = Counter()
         self.failed_ups: list[str] = []
         self._model: subprocess.Popen[bytes] | None = None
@@ -63,6 +66,7 @@ class World:
         if self._model is not None:
             self._model.kill()
             self._model.wait()
+        self.wires.close()
 
     def processes(self, name: str) -> list[psutil.Process]:
         """A process and its children, the first of them first; none where it isn't alive."""
@@ -83,6 +87,12 @@ class World:
         written = self.home.mood.with_suffix(".new")
         written.write_text(mood)
         written.replace(self.home.mood)
+
+    def panic(self, name: str) -> Callable[[], None]:
+        """Has whatever a worker executes panic; returns what ends that."""
+        file = inner.folder(self.home.path) / f"panic.{name}"
+        file.touch()
+        return partial(file.unlink, missing_ok=True)
 
     def clock(self, name: str, seconds: float) -> None:
         """Puts a process's clock wrong by so much."""

@@ -362,6 +362,12 @@ def test_a_missing_field_is_an_error_that_names_its_place(dataset: str, write: W
 
 
 @every_dataset
+def test_an_id_that_is_too_long_for_the_store_is_an_error(dataset: str, write: Write) -> None:
+    with pytest.raises(DatasetError, match="1: the id has 1,002 bytes, and at most 1,000 are taken"):
+        load_questions(dataset, write(dataset, RECORDS[dataset](**{ID[dataset]: "é" * 501})))
+
+
+@every_dataset
 @pytest.mark.parametrize("names", [TEXT, ID])
 def test_an_empty_question_or_id_is_an_error(dataset: str, names: dict[str, str], write: Write) -> None:
     with pytest.raises(DatasetError, match="1: the id or the question is empty"):

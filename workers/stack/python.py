@@ -68,12 +68,17 @@ def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith("FLOWER_")}
 
 
+def ready_file(settings: Settings, name: str) -> Path:
+    """Where a worker says how it is."""
+    return settings.home.absolute() / "run" / f"{name}.ready"
+
+
 def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it is about
     return ("-E",) if wanted else ()
 
 
 def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
-    ready = settings.home.absolute() / "run" / f"{name}.ready"
+    ready = ready_file(settings, name)
     return Service(
         name=name,
         command=command,

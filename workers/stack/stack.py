@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from cotrail.errors import UnavailableError
 from tasks.settings import Settings
+from workers.health import problem_of
 from workers.stack import python
 from workers.stack.flower import Access, new_access, read_access
 from workers.stack.place import STATE, find_place
@@ -24,7 +25,8 @@ from workers.stack.redis import redis
 from workers.stack.wheels import package_folder
 
 SERVERS = ("postgres", "redis")
-NAMES = (*SERVERS, "generation", "retrieval", "evidence", "maintenance", "flower")
+WORKERS = ("generation", "retrieval", "evidence", "maintenance")
+NAMES = (*SERVERS, *WORKERS, "flower")
 
 
 class State(enum.StrEnum):
@@ -56,6 +58,9 @@ class Status(Struct, frozen=True, kw_only=True):
     """Bytes of the process and its children; what they share counts once."""
 
     log: Path | None = None
+
+    problem: str | None = None
+    """What keeps a worker from its work, as it says itself or as its silence shows."""
 
 
 class Stack:
@@ -155,11 +160,14 @@ class Stack:
         process = self._processes.find(name)
         if process is not None:
             with suppress(psutil.NoSuchProcess):
-                return _running(name, process, log)
+                return _running(name, process, log, self._problem(name))
         if self._is_external(name):
             return Status(name=name, state=State.EXTERNAL)
         state = State.DIED if self._processes.recorded(name) else State.STOPPED
         return Status(name=name, state=state, log=log if log.exists() else None)
+
+    def _problem(self, name: str) -> str | None:
+        return problem_of(python.ready_file(self._settings, name)) if name in WORKERS else None
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -180,9 +188,11 @@ def _make_private(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def _running(name: str, process: psutil.Process, log: Path) -> Status:
-    uptime = time.time() - process.create_time()
-    return Status(name=name, state=State.RUNNING, pid=process.pid, uptime=uptime, memory=_memory(process), log=log)
+def _running(name: str, process: psutil.Process, log: Path, problem: str | None) -> Status:
+    uptime, memory = time.time() - process.create_time(), _memory(process)
+    return Status(
+        name=name, state=State.RUNNING, pid=process.pid, uptime=uptime, memory=memory, log=log, problem=problem
+    )
 
 
 def _memory(process: psutil.Process) -> int:

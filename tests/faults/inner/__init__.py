@@ -4,7 +4,9 @@ A stack whose PYTHONPATH holds `FOLDER` and the repository's root has `sitecusto
 process before anything else, and so these are in place before the product binds the functions that they wrap:
 
 - `clock`: a process's wall clock is off by as much as a file says;
+- `routes`: a worker reaches PostgreSQL and Redis by ways of its own;
 - `executions`: each execution of a step is written down before it begins;
+- `panics`: what a process executes panics while a file is there;
 - `points`: a process kills itself where a file says.
 
 The files are in the stack's home, in the folder `inner`, one a process by its name.
@@ -44,9 +46,13 @@ def install() -> None:
     """Puts all of it in place; does nothing outside of a stack."""
     home = os.environ.get("COTRAIL_HOME")
     if home and process_name() not in BARE:
-        from tests.faults.inner import clock, executions, points
+        from tests.faults.inner import routes
 
         where, name = folder(Path(home)), process_name()
+        routes.install(where / routes.NAME, name)  # before anything reads the environment
+        from tests.faults.inner import clock, executions, panics, points
+
         clock.install(where / f"clock.{name}")
         points.install(where, name)
+        panics.install(where / f"panic.{name}")
         executions.install(where / "executions")

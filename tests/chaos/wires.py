@@ -1,0 +1,96 @@
+"""Wires between workers and servers, which can stop passing bytes without a word.
+
+Each worker reaches PostgreSQL and Redis over connections of its own, which go through here. A wire that is cut keeps
+its connections: neither side is told that the other one hears nothing, not even by the network's own signs of life.
+"""
+
+import asyncio
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from tests.chaos.schedule import SERVERS, WORKERS
+from tests.faults.inner import routes
+
+CHUNK = 65536
+"""How many bytes are passed on at once."""
+
+
+class Wire:
+    """One worker's way to one server.
+
+    there, back: set while bytes pass in that direction.
+    """
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self.there, self.back = asyncio.Event(), asyncio.Event()
+        self.port = 0
+
+    async def lay(self) -> None:
+        """Makes it, at a port of its own."""
+        self.there.set()
+        self.back.set()
+        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            inner_reader, inner_writer = await asyncio.open_unix_connection(self._socket)
+        except OSError:  # the server doesn't run
+            writer.close()
+            return
+        ways = [(reader, inner_writer, self.there), (inner_reader, writer, self.back)]
+        _, pending = await asyncio.wait(
+            [asyncio.create_task(_pass_on(*way)) for way in ways], return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending:
+            task.cancel()
+        for end in (writer, inner_writer):
+            end.close()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: asyncio.Event) -> None:
+    """Passes on what comes until one side ends; while nothing may pass, that isn't told either."""
+    with suppress(OSError):
+        while data := await reader.read(CHUNK):
+            await passing.wait()
+            writer.write(data)
+            await writer.drain()
+    await passing.wait()
+
+
+class Wires:
+    """The wires of all workers of one home, served by a thread."""
+
+    def __init__(self, home: Path, sockets: Path) -> None:
+        names = {"postgres": ".s.PGSQL.5432", "redis": "redis.sock"}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="wires", daemon=True)
+        self._thread.start()
+        self._wires = {(worker, server): Wire(sockets / names[server]) for worker in WORKERS for server in SERVERS}
+        for wire in self._wires.values():
+            asyncio.run_coroutine_threadsafe(wire.lay(), self._loop).result(10)
+        ports = {worker: {server: self._wires[worker, server].port for server in SERVERS} for worker in WORKERS}
+        routes.write(home, ports)
+
+    def cut(self, worker: str, lost: str) -> None:
+        """Stops what passes: `lost` names the servers, and says `to` or `from` where it is one direction alone."""
+        self._set(worker, lost, passing=False)
+
+    def mend(self, worker: str, lost: str) -> None:
+        """Has that pass again."""
+        self._set(worker, lost, passing=True)
+
+    def close(self) -> None:
+        """Ends the thread, and with it all connections."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _set(self, worker: str, lost: str, *, passing: bool) -> None:
+        for server in SERVERS:
+            if server in lost or "both" in lost:
+                wire = self._wires[worker, server]
+                ways = [wire.there] * ("from" not in lost) + [wire.back] * ("to" not in lost)
+                for way in ways:
+                    self._loop.call_soon_threadsafe(way.set if passing else way.clear)

@@ -1,0 +1,22 @@
+"""Ways of their own for a stack's workers to PostgreSQL and Redis."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+NAME = "routes.json"
+
+
+def write(home: Path, ports: Mapping[str, Mapping[str, int]]) -> None:
+    """Has workers reach the servers by these ports: each worker's, by server."""
+    (home / "inner").mkdir(exist_ok=True)
+    (home / "inner" / NAME).write_text(json.dumps(ports))
+
+
+def install(path: Path, name: str) -> None:
+    """Has this process find its own in its environment, where there are any."""
+    ports = json.loads(path.read_text()).get(name) if path.exists() else None
+    if ports:
+        os.environ["COTRAIL_DATABASE_URL"] = f"postgresql://postgres@127.0.0.1:{ports['postgres']}/cotrail"
+        os.environ["COTRAIL_BROKER_URL"] = f"redis://127.0.0.1:{ports['redis']}/0"

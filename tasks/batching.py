@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
+Told = TypeVar("Told")
 
 logger = logging.getLogger(__name__)
 
@@ -73,11 +74,19 @@ class Batcher(Generic[Item, Done]):
                 raise TypeError(f"{len(batch)} items were handed in, and {len(results)} results came out")
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the item in
             if len(batch) == 1:
-                batch[0][1].set_exception(error)
+                _tell(batch[0][1].set_exception, error)
                 return
             logger.warning("a batch of %d failed and is tried one by one: %s", len(batch), error)
             for each in batch:
                 self._do([each])
             return
         for (_, future), result in zip(batch, results, strict=True):
-            future.set_result(result)
+            _tell(future.set_result, result)
+
+
+def _tell(say: Callable[[Told], None], what: Told) -> None:
+    """Says how an item ended; whatever those do who wait for it, the thread goes on."""
+    try:
+        say(what)
+    except BaseException:
+        logger.exception("what was to follow from an item came to nothing")

@@ -60,6 +60,12 @@ class Outages:
                 outage.due = self._clock() + max(seconds(TRIALS, outage.trials), min(asked or 0.0, LONGEST_HOLD))
             return max(outage.due - self._clock(), 0.0)
 
+    def untried(self, need: str) -> None:
+        """Notes that a step that asked for it was cut off before there was an answer: the next one is the trial."""
+        with self._lock:
+            if outage := self._known.get(need):
+                outage.trying = False
+
     def over(self, need: str) -> bool:
         """Notes that it answered; returns whether it had been away."""
         if need not in self._known:

@@ -25,8 +25,18 @@ Execute = Callable[[Station, Claim], Result]
 def perform(message: Dispatch, execute: Execute) -> None:
     """Executes or adopts a step unless it isn't to be had, records how it ended, and sends what follows from it.
 
-    Every execution of every step comes through here, the first as well as one after a crash.
+    Every execution of every step comes through here, the first as well as one after a crash. Celery is told of nothing
+    but an `Exception`: it never gives a thread new work that anything else came out of.
     """
+    try:
+        _perform(message, execute)
+    except BaseException as error:
+        if isinstance(error, Exception) or _ends_process(error):
+            raise
+        raise RuntimeError(f"step {message.step_id} came to nothing: {error!r}") from error
+
+
+def _perform(message: Dispatch, execute: Execute) -> None:
     here = station()
     if here.stopping.is_set():
         here.forgo([message])
@@ -65,6 +75,7 @@ def _outcome(here: Station, held: Held, execute: Execute) -> Outcome | None:
         result = execute(here, claim)
         check_recordable(result)
     except Interrupted:
+        here.outages.untried(needed(claim))
         if held.settle():
             here.insist(here.ledger.release, [claim])
         return None

@@ -25,7 +25,10 @@ def keep_telling(name: str, problem: Callable[[], str | None], seconds: float) -
 
     def tell() -> None:
         while True:
-            announce(name, problem() or "")
+            try:
+                announce(name, problem() or "")
+            except Exception as error:  # noqa: BLE001 - that it can't be said is a problem too
+                announce(name, repr(error))
             time.sleep(seconds)
 
     threading.Thread(target=tell, name="health", daemon=True).start()

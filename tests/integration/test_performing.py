@@ -9,6 +9,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
 from cotrail.actions import Result, Retrieved
+from cotrail.errors import UnavailableError
+from cotrail.generation.generator import Interrupted
 from cotrail.paragraphs import Hit, Paragraph
 from models.ledger import Claim
 from models.tables import attempts, questions, steps
@@ -73,6 +75,55 @@ def test_whatever_an_engine_raises_its_thread_goes_on_and_the_step_is_tried_agai
     eventually(
         lambda: query(select(steps.c.state).where(is_second)) == [{"state": "finished"}], "the other is recorded"
     )
+
+
+@pytest.mark.parametrize("kind", [Panic, SystemExit])
+def test_a_claim_that_panics_costs_no_thread(
+    engine: Engine, here: Station, query: Query, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    def panicking(*_: object) -> list[Claim | None]:
+        raise kind("the driver is at fault")
+
+    (message,) = begin(engine)
+    met: list[BaseException] = []
+
+    def thread() -> None:
+        try:
+            perform(message, search)
+        except Exception as error:  # noqa: BLE001 - looked at below
+            met.append(error)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(here.ledger, "claim", panicking)
+        started = threading.Thread(target=thread, daemon=True)
+        started.start()
+        started.join(30)
+    assert "the driver is at fault" in str(met)
+    perform(message, search)
+    assert query(select(attempts.c.step_id)) == [{"step_id": message.step_id}]
+
+
+def test_a_trial_that_is_cut_off_leaves_the_trial_to_the_next_step(engine: Engine, here: Station) -> None:
+    def away(_: Station, claim: Claim) -> Result:
+        raise UnavailableError("it doesn't answer")
+
+    def cut_off(_: Station, claim: Claim) -> Result:
+        raise Interrupted
+
+    now = [0.0]
+    here.outages._clock = lambda: now[0]
+    first, trial, second = begin(engine, 3)
+    perform(first, away)
+    now[0] += 3600
+    perform(trial, cut_off)
+    executed_too: list[int] = []
+
+    def noted(station: Station, claim: Claim) -> Result:
+        executed_too.append(claim.step_id)
+        return search(station, claim)
+
+    perform(second, noted)
+    assert executed_too == [second.step_id]
 
 
 def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Station) -> None:

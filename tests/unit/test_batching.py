@@ -150,6 +150,17 @@ def test_after_a_panic_the_batcher_goes_on(kind: type[BaseException], eventually
     assert aside(batcher.do, "a").result(SECONDS) == "a"
 
 
+def test_what_follows_from_an_item_can_not_end_the_batcher() -> None:
+    def panic(_: object) -> None:
+        raise Panic
+
+    gate = Gate()
+    batcher = Batcher("followed", gate.work)
+    batcher.hand_in("a").add_done_callback(panic)
+    gate.open()
+    assert aside(batcher.do, "b").result(SECONDS) == "B"
+
+
 def test_many_threads_each_get_their_own_result() -> None:
     lock = threading.Lock()
     done: list[int] = []

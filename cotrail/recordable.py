@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import UnrecordableError
 
-MOST_CHARACTERS = 2_000_000
+MOST_CHARACTERS = 4_000_000
 """How much text a result may hold: many times what a long generation or a search of long pages has, and little enough
 for a system to compare paragraphs with each other, and for many results to be written at once."""
 

@@ -35,7 +35,7 @@ from models.tables import AttemptOutcome, StepState
 
 logger = logging.getLogger(__name__)
 
-MOST_WRITTEN = 8 * MOST_CHARACTERS
+MOST_WRITTEN = 4 * MOST_CHARACTERS
 """How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
 
 LONGEST_REASON = 200

@@ -42,7 +42,7 @@ def test_whatever_is_finite_and_small_can_be_recorded(text: str, number: float, 
     ids=["search", "generation"],
 )
 def test_what_holds_too_much_text_is_refused_with_how_much_it_is(result: Result) -> None:
-    with pytest.raises(UnrecordableError, match=f"holds {characters(result):,} characters, and at most 2,000,000"):
+    with pytest.raises(UnrecordableError, match=f"holds {characters(result):,} characters, and at most 4,000,000"):
         check_recordable(result)
 
 

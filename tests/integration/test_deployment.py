@@ -99,8 +99,8 @@ class Deployment:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "HOME": str(self.folder),
-            VARIABLE: str(self.ready_file(name)),
             **{key: interpolate(value, SECRETS) for key, value in given.items()},
+            VARIABLE: str(self.ready_file(name)),
             **{key: value for key, value in self.variables.items() if key in given},
         }
 

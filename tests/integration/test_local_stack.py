@@ -13,6 +13,7 @@ import pytest
 from redis import Redis
 
 from cotrail.actions import ACTIONS
+from tasks.messages import SERIALIZER
 from tasks.settings import Settings
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, process, stacked
@@ -78,6 +79,7 @@ def shown_workers(home: Path) -> Any:
 
     own = Settings(home=home, database_url=None, broker_url=None)
     with Celery(broker=own.broker) as asking:
+        asking.conf.update(task_serializer=SERIALIZER, accept_content=[SERIALIZER])
         asking.conf.broker_transport_options = {"global_keyprefix": own.broker_prefix}
         inspect = asking.control.inspect(timeout=10, limit=len(WORKERS))
         queues, stats = inspect.active_queues(), inspect.stats()

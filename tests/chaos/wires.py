@@ -6,7 +6,6 @@ its connections: neither side is told that the other one hears nothing, not even
 
 import asyncio
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 from tests.chaos.schedule import SERVERS, WORKERS
@@ -26,38 +25,50 @@ class Wire:
         self._socket = socket
         self.there, self.back = asyncio.Event(), asyncio.Event()
         self.port = 0
+        self._carrying: set[asyncio.Task[None]] = set()
 
     async def lay(self) -> None:
         """Makes it, at a port of its own."""
         self.there.set()
         self.back.set()
-        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def take_up(self) -> None:
+        """Ends it, and all that it carries."""
+        self._server.close()
+        for connection in self._carrying:
+            connection.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._carrying.add(connection)
+        connection.add_done_callback(self._carrying.discard)
+        ends = [writer]
         try:
             inner_reader, inner_writer = await asyncio.open_unix_connection(self._socket)
-        except OSError:  # the server doesn't run
-            writer.close()
-            return
-        ways = [(reader, inner_writer, self.there), (inner_reader, writer, self.back)]
-        _, pending = await asyncio.wait(
-            [asyncio.create_task(_pass_on(*way)) for way in ways], return_when=asyncio.FIRST_COMPLETED
-        )
-        for task in pending:
-            task.cancel()
-        for end in (writer, inner_writer):
-            end.close()
+            ends.append(inner_writer)
+            async with asyncio.TaskGroup() as ways:
+                ways.create_task(_pass_on(reader, inner_writer, self.there))
+                ways.create_task(_pass_on(inner_reader, writer, self.back))
+        except* (OSError, EOFError):  # the server doesn't run, or one side has ended
+            pass
+        finally:
+            for end in ends:
+                end.close()
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: asyncio.Event) -> None:
-    """Passes on what comes until one side ends; while nothing may pass, that isn't told either."""
-    with suppress(OSError):
-        while data := await reader.read(CHUNK):
-            await passing.wait()
-            writer.write(data)
-            await writer.drain()
-    await passing.wait()
+    """Passes on what comes; raises as one side ends, but while nothing may pass that isn't told either."""
+    data = b"..."
+    while data:
+        data = await reader.read(CHUNK)
+        await passing.wait()
+        writer.write(data)
+        await writer.drain()
+    raise EOFError
 
 
 class Wires:
@@ -84,8 +95,11 @@ class Wires:
 
     def close(self) -> None:
         """Ends the thread, and with it all connections."""
+        for wire in self._wires.values():
+            asyncio.run_coroutine_threadsafe(wire.take_up(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     def _set(self, worker: str, lost: str, *, passing: bool) -> None:
         for server in SERVERS:

@@ -3,6 +3,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -491,3 +492,49 @@ def test_llama_cpp_refuses_another_key(real: Make, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("A_KEY", "another")
     with pytest.raises(BlockedError, match="set the environment variable A_KEY"):
         write(real())
+
+
+# What is too much
+
+
+def endless(part: bytes) -> Reply:
+    """Writes the same again and again until it is cut off; `cut` is set then."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.end_headers()
+        handler.close_connection = True
+        while True:
+            handler.wfile.write(part)
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (
+            b'data: {"choices": [{"index": 0, "text": "%s"}]}\n\n' % (b"and so on " * 1000),
+            "wrote more than 4,000,000 c",
+        ),
+        (b"data: " + b"x" * 100_000, "exceeded the 1048576 byte limit"),
+        (b": a comment\n" * 1000, "wrote more than 8 MiB"),
+    ],
+    ids=["a text", "a line", "comments"],
+)
+def test_a_server_that_never_stops_writing_is_cut_off(
+    open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch, part: bytes, said: str
+) -> None:
+    monkeypatch.setattr("cotrail.generation.openai.client.MAX_STREAM_BYTES", 8 * 2**20)
+    served.replies = [endless(part)]
+    error = refused(open_served(served.url))
+    assert isinstance(error, StepError | TransientStepError)
+    assert said in str(error)
+
+
+def test_an_answer_that_is_packed_though_nobody_asked_for_that_is_refused(open_served: Make, served: Served) -> None:
+    served.replies = [answer(200, {"choices": []}, {"Content-Encoding": "gzip"})]
+    error = refused(open_served(served.url))
+    assert "packs its answers" in str(error)
+    assert served.generations[0].headers["Accept-Encoding"] == "identity"

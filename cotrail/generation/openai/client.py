@@ -17,8 +17,8 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from cotrail.bounds import MAX_RECORD_BYTES
-from cotrail.errors import BlockedError, CotrailError, TransientStepError, UnavailableError
+from cotrail.bounds import MAX_RECORD_BYTES, MIB, shown
+from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
 from cotrail.generation.endpoint import Endpoint
 from cotrail.generation.openai.counting import Tokenized
 from cotrail.generation.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
@@ -33,6 +33,9 @@ IDLE_SECONDS = 2.0
 
 ATTEMPTS = 3
 """How often a request is sent to a server that is away or busy before its step is given back until it is not."""
+
+MAX_STREAM_BYTES = 256 * MIB
+"""How much a server may write for one step: each token comes with a few hundred bytes around it."""
 
 LONGEST_MESSAGE = 500
 """How much of a server's message is passed on, in characters."""
@@ -84,7 +87,8 @@ class Client:
         key = _key(endpoint)
         self._secrets = Secrets((key,))
         self._http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            # What is unpacked has no bound that could be told from what comes.
+            headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
             follow_redirects=False,
@@ -102,6 +106,7 @@ class Client:
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
                 raise self._refusal(response.status_code, message_in(await _read(response)))
+            response.stream = _Bounded(response.stream)
             try:
                 async for event in httpx2.EventSource(response):
                     if stream.take(event.data):
@@ -147,6 +152,9 @@ class Client:
             said = self._said(message_in(await _read(response)))
             await response.aclose()
             raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            await response.aclose()
+            raise StepError(f"{url} packs its answers, though it is asked not to; have it answer plainly")
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:
@@ -172,6 +180,25 @@ def _key(endpoint: Endpoint) -> str:
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__} {error}".strip()
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A stream of a sensible size: a server might go on for ever without an event that ends it."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+        assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - an AsyncClient's
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = 0
+        async for piece in self._stream:
+            total += len(piece)
+            if total > MAX_STREAM_BYTES:
+                raise StepError(f"the server wrote more than {shown(MAX_STREAM_BYTES)}; look at what it writes")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 async def _read(response: httpx2.Response) -> bytes:

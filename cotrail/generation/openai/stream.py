@@ -7,10 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.actions import Until
-from cotrail.errors import TransientStepError
+from cotrail.errors import TransientStepError, UnrecordableError
 from cotrail.generation.openai.refusals import error_message
 from cotrail.generation.result import Tokens
 from cotrail.generation.sentences import SentenceStop, first_sentence
+from cotrail.recordable import MOST_CHARACTERS
 from cotrail.storable import storable
 
 END = "[DONE]"
@@ -119,6 +120,10 @@ class Stream:
         piece = storable(choice.piece)
         self.logprobs = self.logprobs or choice.logprobs
         self.text += piece
+        if len(self.text) > MOST_CHARACTERS:
+            raise UnrecordableError(
+                f"the server wrote more than {MOST_CHARACTERS:,} characters; look at what it writes"
+            )
         self.pieces += bool(piece)
         enough = self._sentence.feed(piece) if self._until == "sentence" else "\n" in piece
         self._ended = self._ended or enough or choice.finish_reason is not None

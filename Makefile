@@ -46,10 +46,11 @@ demo: install
 test: install-dev
 	$(RUN)/pytest -n $(JOBS) --dist loadfile $(TESTS)
 
-# docs/faults.md; about a quarter of an hour.
+# docs/faults.md; about half an hour.
 chaos: install-dev
 	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 	$(RUN)/python -m tests.chaos.power_cut
+	$(RUN)/python -m tests.chaos.partitions
 
 lint: install-dev
 	$(RUN)/ruff check

@@ -308,11 +308,15 @@ class Station:
     def _end_overdue(self) -> None:
         """Cuts off the executions that take longer than their kind may: an engine that hangs would keep its steps."""
         for held in self._executing.copy():
-            if held.took() > self._limit(held) and held.settle():
-                self._overdue.add(held)
-                held.cancellation.cancel()
-                # Whoever says what becomes of it may wait for the database; the leases of the others mustn't.
-                threading.Thread(target=self._give_up, args=(held,), daemon=True).start()
+            if held in self._overdue or held.took() <= self._limit(held):
+                continue
+            self._overdue.add(held)  # first: once it is settled, its thread may come back and take it out
+            if not held.settle():
+                self._overdue.discard(held)
+                continue
+            held.cancellation.cancel()
+            # Whoever says what becomes of it may wait for the database; the leases of the others mustn't.
+            threading.Thread(target=self._give_up, args=(held,), daemon=True).start()
 
     def _give_up(self, held: Held) -> None:
         claim, limit = held.claim, self._limit(held)

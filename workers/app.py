@@ -79,7 +79,7 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
         station().load(settings().model, "fast")
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
-    keep_telling(sender.hostname, station().problem, settings().heartbeat_seconds)
+    keep_telling(sender.hostname, station().problem)
 
 
 @signals.worker_shutting_down.connect

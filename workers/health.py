@@ -16,8 +16,11 @@ from workers.ready import VARIABLE, announce
 SILENT_SECONDS = 30.0
 """How long a process that works may say nothing."""
 
+TOLD_SECONDS = 3.0
+"""How often it says something."""
 
-def keep_telling(name: str, problem: Callable[[], str | None], seconds: float) -> None:
+
+def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = TOLD_SECONDS) -> None:
     """Has a thread say every so many seconds how the process of that name is, for as long as it lives.
 
     problem: what keeps the process from its work; None where nothing does.

@@ -13,8 +13,11 @@ from models.submission import WAKE
 LEADER = 0x636F7472
 """The advisory lock."""
 
-IDLE_SECONDS = 10.0
-"""How long a session may ask for nothing: the server ends that of a process that is frozen, and with it the lock."""
+IDLE_SECONDS = 15.0
+"""How long a session may ask for nothing: the server ends that of a process that is frozen, and with it the lock.
+
+Longer than a process waits for Redis, which is no reason to lose the lock so.
+"""
 
 
 class Session:

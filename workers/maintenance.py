@@ -76,6 +76,7 @@ class Maintenance:
         self.closing = Closing(self.engine)
         self.retention = Retention(self.engine, settings.retention_days)
         self._judging_from = 0.0
+        self._working = False
 
     def run(self) -> None:
         """Sweeps until told to stop. What fails is tried again; only what a person has to mend first ends it."""
@@ -89,9 +90,7 @@ class Maintenance:
             except InputError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the next look may succeed
-                again.looked(found=False)
-                self._tell(error)
-                self.stopping.wait(again.pause)
+                self.stopping.wait(self._pause_after(error, again))
 
     def sweep(self, stay: Callable[[], None] = lambda: None) -> int:
         """Repairs whatever is amiss right now; returns how many messages it sent.
@@ -131,13 +130,25 @@ class Maintenance:
             logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
         return [message for messages in self._give_up(poisoned) for message in messages]
 
-    def _tell(self, error: Exception) -> None:
+    def _pause_after(self, error: Exception, again: Pace) -> float:
+        """Says what was met; returns for how many seconds it is left alone."""
         if not unanswered(error):
+            again.looked(found=False)
             logger.error("this wasn't foreseen and is tried again: %s", reason_of(error), exc_info=error)
-            return
-        logger.warning("the database doesn't answer, trying again: %s", reason_of(error))
-        if not isinstance(error, IdleSessionTimeout):  # which this process alone has met: others renewed their leases
+            self._announce(reason_of(error))
+            return again.pause
+        if isinstance(error, IdleSessionTimeout):  # this process alone has met it: others renewed their leases
+            logger.warning("a look around took so long that the lead is lost: %s", reason_of(error))
+        else:
+            logger.warning("the database doesn't answer, trying again: %s", reason_of(error))
             self._judge_after(self.settings.lease_seconds)
+        self._announce()
+        return self.settings.sweep_seconds
+
+    def _announce(self, problem: str = "") -> None:
+        """Says how this process is, once it has begun to work."""
+        if self._working:
+            announce("maintenance", problem)
 
     def _attend(self, own: Session, again: Pace) -> None:
         """Works while it leads, and stands by while another one does; says after each look that it lives."""
@@ -147,19 +158,21 @@ class Maintenance:
                     self._sweep_out(own)
                     cancelling.go_on(self.engine)
                     self.retention.go_on()
-                announce("maintenance")
+                self._working = True
+                self._announce()
                 again.looked(found=True)
                 self._changed = self._wait(own)
             except BROKER_ERRORS as error:
                 logger.warning("the broker doesn't answer, another process may try: %s", error)
                 own.resign()
-                announce("maintenance")
+                self._announce()
                 self.stopping.wait(LEFT_ALONE * self.settings.sweep_seconds)
 
     def _wait(self, own: Session) -> set[str]:
         """Waits for the next sweep, or until somebody says that there is work; admits questions meanwhile."""
         for _ in range(ADMISSIONS):
             woken = own.woken(self.settings.sweep_seconds / ADMISSIONS)
+            self._announce()
             if woken or self.stopping.is_set():
                 return woken
             if own.leads and self._admitting.due:

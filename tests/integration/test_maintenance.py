@@ -2,21 +2,26 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from psycopg.errors import AdminShutdown
 from pydantic import SecretStr
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from models.database import connect
 from tasks.settings import Settings
 from tests.conftest import Eventually
 from workers.app import app
+from workers.health import problem_of
 from workers.leading import session
 from workers.maintenance import BrokerAwayError, Maintenance
-
-Start = Callable[[Maintenance], None]
+from workers.ready import VARIABLE
 
 
 @pytest.fixture
@@ -25,6 +30,13 @@ def maintenance(database: str, engine: Engine, servers: Settings) -> Iterator[Ma
     made = Maintenance(servers.model_copy(update=own), app)
     yield made
     made.engine.dispose()
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "said"
+    monkeypatch.setenv(VARIABLE, str(path))
+    return path
 
 
 @contextmanager
@@ -60,6 +72,27 @@ def test_what_nobody_foresaw_is_told_and_tried_again(
     assert len(told) == 2
     assert all("wasn't foreseen and is tried again" in record.getMessage() for record in told)
     assert told[0].exc_info is not None
+
+
+def test_a_database_that_is_away_for_long_is_asked_again_as_often_as_ever(
+    maintenance: Maintenance, eventually: Eventually, monkeypatch: pytest.MonkeyPatch, said: Path
+) -> None:
+    looks: list[float] = []
+
+    def away(_: Callable[[], None]) -> int:
+        looks.append(time.monotonic())
+        raise OperationalError("SELECT", {}, AdminShutdown())
+
+    monkeypatch.setattr(maintenance, "sweep", away)
+    with running(maintenance):
+        eventually(lambda: len(looks) > 12, "it is asked again and again")
+        assert not said.exists(), "it hasn't begun to work"
+        monkeypatch.setattr(maintenance, "sweep", lambda _: 0)
+        eventually(lambda: said.exists() and problem_of(said) is None, "it works")
+        said.unlink()
+        monkeypatch.setattr(maintenance, "sweep", away)
+        eventually(lambda: said.exists() and problem_of(said) is None, "an outage isn't its fault")
+    assert max(later - earlier for earlier, later in pairwise(looks[:12])) < 5
 
 
 def test_who_can_not_send_leaves_the_lead_to_others(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
@@ -29,6 +28,7 @@ from models.begun import Begun
 from models.contents import save_paragraphs
 from models.database import reason_of, refused, unanswered
 from models.paragraphs import Paragraphs
+from models.requests import decoded, digests_in, unreadable
 from models.rows import Rows
 from models.runs import RunPlan, Runs
 from models.tables import AttemptOutcome, StepState
@@ -37,9 +37,6 @@ logger = logging.getLogger(__name__)
 
 MOST_WRITTEN = 4 * MOST_CHARACTERS
 """How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
-
-LONGEST_REASON = 200
-"""How many characters are said of why a step can't be read."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -109,8 +106,8 @@ class Ledger:
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
             twins = find_twins(connection, taken, self.worker, self._paragraphs)
             kept = [row for row in taken if row["id"] not in twins.awaited]
-            claims, unreadable = self._read(connection, kept, twins.adopted)
-        for held, error in unreadable:
+            claims, damaged = self._read(connection, kept, twins.adopted)
+        for held, error in damaged:
             logger.warning("step %d blocks its question: %s", held.step_id, error)
             self.block(held, error)
         return [claims.pop(message.step_id, None) for message in messages]
@@ -219,8 +216,8 @@ class Ledger:
         """Records steps as failed that nobody holds; their systems are told as of any failure."""
         with self.engine.begin() as connection:
             rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
-            claims, unreadable = self._read(connection, rows)
-        for taken, error in unreadable:
+            claims, damaged = self._read(connection, rows)
+        for taken, error in damaged:
             self.block(taken, error)
         completions = [Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims.values()]
         return [self.record(completion) for completion in completions]
@@ -229,11 +226,11 @@ class Ledger:
         self, connection: Connection, rows: Sequence[RowMapping], adopted: Mapping[int, Adopted] = MappingProxyType({})
     ) -> tuple[dict[int, Claim], list[tuple[Taken, UnreadableError]]]:
         """These steps by their ids; and those that can't be read, with the reason."""
-        requests = {row["id"]: _decoded(row["request"]) for row in rows}
-        referred = (digest for request in requests.values() for digest in _digests_in(request))
+        requests = {row["id"]: decoded(row["request"]) for row in rows}
+        referred = (digest for request in requests.values() for digest in digests_in(request))
         known = self._paragraphs.read(connection, referred)
         claims: dict[int, Claim] = {}
-        unreadable: list[tuple[Taken, UnreadableError]] = []
+        damaged: list[tuple[Taken, UnreadableError]] = []
         for row in rows:
             request = requests[row["id"]]
             try:
@@ -242,8 +239,8 @@ class Ledger:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not spoil the others
                 taken = Taken(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
-                unreadable.append((taken, _unreadable(request, known, error)))
-        return claims, unreadable
+                damaged.append((taken, unreadable(request, known, error)))
+        return claims, damaged
 
     def _claim(
         self,
@@ -364,33 +361,6 @@ def _query(action: Action) -> str:
     """What a search was for."""
     assert isinstance(action, Retrieve | Lookup)  # noqa: S101 - nothing else is answered with hits
     return action.query if isinstance(action, Retrieve) else action.text
-
-
-def _decoded(request: str) -> Any:
-    """A stored action; None where it is no JSON that can be read."""
-    try:
-        return msgspec.json.decode(request)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
-def _digests_in(request: Any) -> list[str]:
-    """The paragraphs that a stored action refers to, as far as can be read."""
-    referred = request.get("paragraphs") if isinstance(request, dict) else None
-    return [digest for digest in referred if isinstance(digest, str)] if isinstance(referred, list) else []
-
-
-def _unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Exception) -> UnreadableError:
-    """Why a step can't be read."""
-    if isinstance(error, UnreadableError):
-        return error
-    missing = [digest for digest in _digests_in(request) if digest not in paragraphs]
-    if isinstance(error, KeyError) and missing:
-        return UnreadableError(f"the paragraph {missing[0]:.64} isn't in the store; restore it from a backup")
-    return UnreadableError(
-        f"what is recorded of the step can't be read ({type(error).__name__}: {error!s:.{LONGEST_REASON}}): it is "
-        "damaged, or of a newer version, which has to go on with it"
-    )
 
 
 def _keys(claims: Iterable[Taken]) -> Rows:

@@ -26,8 +26,8 @@ RUN = "partitioned"
 QUESTIONS = 60_000
 """How many questions the run has: more than the workers come to."""
 
-PROGRESS = 200
-"""How many steps count as progress: more than were under way."""
+PROGRESS = 600
+"""How many steps count as progress: more than the questions have that were begun."""
 
 LIMIT_SECONDS = 30.0
 

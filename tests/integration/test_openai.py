@@ -297,9 +297,31 @@ def test_a_request_that_ends_the_connection_each_time_fails_for_now_and_is_no_ou
     error = refused(open_served(served.url))
     assert type(error) is TransientStepError
     assert "broke off" in str(error)
-    assert len(served.generations) == 3
+    assert len(served.generations) >= 3
     served.replies = [hang_up, streamed(WHOLE)]
     assert write(open_served(served.url)).text == "Brenn is the capital."
+
+
+def test_a_server_that_went_away_is_away_however_many_connections_were_kept(
+    open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotrail.generation.openai.client.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("cotrail.generation.openai.client._BACKING_OFF", lambda _: 0.05)
+    together = threading.Barrier(8)
+
+    def all_at_once() -> Iterator[object]:
+        together.wait(DEADLINE)
+        yield from (piece("Brenn."), piece("", "stop"), "[DONE]")
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        streamed(all_at_once())(handler)
+
+    served.replies = [reply]
+    generator = open_served(served.url)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: write(generator, "line"), range(8)))
+    served.close()
+    assert isinstance(refused(generator), UnavailableError)
 
 
 # Many at once, and the end

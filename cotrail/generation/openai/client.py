@@ -12,7 +12,6 @@ from tenacity import (
     RetryCallState,
     retry,
     retry_if_exception_type,
-    stop_after_attempt,
     stop_before_delay,
     wait_random_exponential,
 )
@@ -70,11 +69,27 @@ def _give_up(state: RetryCallState) -> None:
     raise TransientStepError(said) from error
 
 
+_TOO_LONG = stop_before_delay(LONGEST_WAIT)
+
+
+def _enough(state: RetryCallState) -> bool:
+    """Whether it was tried often enough: also on a connection that isn't one of those kept from before.
+
+    Where the server went away, each kept connection breaks off; none is kept for longer than `IDLE_SECONDS`.
+    """
+    if _TOO_LONG(state):
+        return True
+    if state.attempt_number < ATTEMPTS:
+        return False
+    waited = state.seconds_since_start or 0.0
+    return not isinstance(_failure(state), _BrokenOffError) or waited > IDLE_SECONDS
+
+
 _BACKING_OFF = wait_random_exponential(multiplier=0.5, max=10)
 _again_while_away = retry(
     retry=retry_if_exception_type((_AwayError, _BrokenOffError)),
     wait=_wait,
-    stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(LONGEST_WAIT),
+    stop=_enough,
     retry_error_callback=_give_up,
 )
 

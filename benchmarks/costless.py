@@ -69,6 +69,7 @@ class CostlessRetriever:
         *,
         scope: Scope = "only",
         field: Field = "all",
+        distinct: bool = False,
     ) -> tuple[Hit, ...]:
         """The first `count` of them."""
         return self.find(query)[:count]

@@ -22,7 +22,6 @@ from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
 from cotrail.actions import Generated, Sampling
-from cotrail.errors import EmptyGenerationError
 from cotrail.generation.llamacpp import smollm2_path
 from cotrail.generation.transformers import TransformersGenerator, causal
 from cotrail.generation.transformers.batch import Feed
@@ -60,22 +59,18 @@ def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str
         done = list(shown.track(_continued(generator, chains), sum(map(len, chains)), description=guessed))
         seconds = perf_counter() - began
         generator.interrupt()
-    written = [each for each in done if each is not None]
     return {
         "seconds": round(seconds, 1),
         "passes_that_write": len(passes),
-        "written_tokens": sum(each.generated_tokens for each in written),
-        "drafted_tokens": sum(each.drafted_tokens for each in written),
-        "accepted_tokens": sum(each.accepted_tokens for each in written),
+        "written_tokens": sum(each.generated_tokens for each in done),
+        "drafted_tokens": sum(each.drafted_tokens for each in done),
+        "accepted_tokens": sum(each.accepted_tokens for each in done),
     }
 
 
-def _continued(generator: TransformersGenerator, chains: list[list[Asked]]) -> Iterator[Generated | None]:
+def _continued(generator: TransformersGenerator, chains: list[list[Asked]]) -> Iterator[Generated]:
     for asked in (asked for chain in chains for asked in chain):
-        try:
-            yield generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
-        except EmptyGenerationError:
-            yield None
+        yield generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
-from cotrail.actions import Action, Answer, Binding, Read, Reason, Result, Retrieve, Retrieved, Sampling, kind
+from cotrail.actions import Action, Answer, Binding, Read, Reason, Result, Retrieve, Sampling, kind
 from cotrail.corpora.coverage import coverage
 from cotrail.datasets import load_questions
 from cotrail.generation.oracle import oracle_script
@@ -30,6 +30,7 @@ from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.questions import Question
 from cotrail.replay import Failed, Finished, Recorded, advance
 from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.retriever import retrieved
 from cotrail.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.systems import find_system
 from cotrail.systems.settings import IRCoTSettings, OneStepSettings, ReaderSettings, RetrievalSettings
@@ -65,7 +66,7 @@ class World(Struct, frozen=True):
     def result(self, action: Action) -> Result:
         """The action's result."""
         if isinstance(action, Retrieve):
-            return Retrieved(hits=self.retriever.search(action.query, action.count))
+            return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
         return self.oracle.generate(action.prompt, action.until, action.max_tokens, Sampling())
 

@@ -70,13 +70,17 @@ def retrieval(result: Result) -> Figure:
     """Queries a second by processes that search at once, a panel a size."""
     rows = [row for row in result["measured"] if "searched" in row]
     sizes = sorted({row["paragraphs"] for row in rows})
-    figure = Figure(figsize=(3.6 * len(sizes), 2.8), layout="constrained")
-    for panel, size in zip(figure.subplots(1, len(sizes), squeeze=False)[0], sizes, strict=True):
+    figure = Figure(figsize=(3.2 * len(sizes) + 1.6, 2.8), layout="constrained")
+    panels = figure.subplots(1, len(sizes), squeeze=False)[0]
+    for panel, size in zip(panels, sizes, strict=True):
         for number, row in enumerate(each for each in rows if each["paragraphs"] == size):
             points = [(int(n), each["queries_per_second"]) for n, each in row["searched"].items()]
-            _line(panel, points, row["name"], OWN if row["name"] == "tantivy" else OTHERS, ("-", "--", ":")[number])
-        panel.set(title=f"{size:,} paragraphs", xlabel="processes", ylabel="queries a second", ylim=(0, None))
-        panel.legend(frameon=False)
+            _line(
+                panel, points, row["name"], OWN if row["name"] == "tantivy" else OTHERS, ("-", "--", ":", "-.")[number]
+            )
+        panel.set(title=f"{size:,} paragraphs", xlabel="processes", ylim=(0, None))
+    panels[0].set(ylabel="queries a second")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure
 
 

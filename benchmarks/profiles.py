@@ -24,7 +24,6 @@ from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
 from cotrail.actions import Sampling
-from cotrail.errors import EmptyGenerationError
 from cotrail.generation.generator import Profile
 from cotrail.generation.llamacpp import LlamaCppGenerator, exact, smollm2_path
 from cotrail.generation.llamacpp.server import Server
@@ -100,10 +99,7 @@ def _generator(profile: Profile, slots: int, context: int) -> Continue:
     generator = LlamaCppGenerator(smollm2_path(), "benchmark", profile, slots, context)
 
     def work(asked: Asked) -> Continued:
-        try:
-            done = generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
-        except EmptyGenerationError:
-            return Continued("", 0, 0)
+        done = generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
         return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
 
     return work

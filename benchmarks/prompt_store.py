@@ -22,7 +22,7 @@ from sqlalchemy import Engine, text
 from benchmarks import machine
 from benchmarks.by_hand import carry_out, own_store
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import Action, Binding, Read, Reason, Retrieve, Retrieved, Sampling
+from cotrail.actions import Action, Binding, Read, Reason, Retrieve, Sampling
 from cotrail.datasets import load_questions
 from cotrail.generation.scripted import Script, ScriptedGenerator, ScriptedQuestion
 from cotrail.prompting.demonstrations import in_form, read_demonstrations
@@ -30,6 +30,7 @@ from cotrail.prompting.prompt import AnswerForm
 from cotrail.questions import Question
 from cotrail.replay import Outcome
 from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.retriever import retrieved
 from cotrail.retrieval.tantivy import TantivyRetriever, build_index
 from models.submission import submit
 from models.traces import rebuild_prompt
@@ -94,7 +95,7 @@ class World:
     def __call__(self, action: Action) -> Outcome:
         """An action's result."""
         if isinstance(action, Retrieve):
-            return Retrieved(hits=self.retriever.search(action.query, action.count, action.titles))
+            return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
         return self.generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
 

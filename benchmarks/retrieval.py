@@ -1,18 +1,18 @@
 """Search engines over the same paragraphs: what building an index takes, and how many queries a second it answers.
 
-`python -m benchmarks.retrieval [--sizes 10000,200000,5000000] [--corpus FILE]... [--output FILE]` compares tantivy,
-bm25s and a server of Elasticsearch's kind in one run, over made-up abstracts (`benchmarks.zipfian`) or over the
-paragraphs of corpus files. The server is the one that COTRAIL_SEARCH_URL names, else osmem-server, which is made for
-tests. Every build and every search is a process of its own. Everything is written to a temporary folder, about 6 GB for
-5,000,000 paragraphs; TMPDIR says where.
+`python -m benchmarks.retrieval [--sizes 10000,200000,2000000] [--corpus FILE]... [--output FILE]` compares tantivy,
+bm25s and search servers in one run, over made-up abstracts (`benchmarks.zipfian`) or over the paragraphs of corpus
+files. The servers are the one that COTRAIL_SEARCH_URL names; else Elasticsearch and OpenSearch, each started for its
+measurement from a folder (`benchmarks.search_servers`); else osmem-server, which is made for tests. Every build and
+every search is a process of its own. Everything is written to a temporary folder, about 6 GB for 5,000,000 paragraphs;
+TMPDIR says where.
 """
 
 import json
 import secrets
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
@@ -28,7 +28,8 @@ from osmem_server import OsmemServer  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import describe, versions
+from benchmarks.machine import command, describe, versions
+from benchmarks.search_servers import FOLDER, HEAP, available, running, version
 from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
 from benchmarks.stages import Report, StageError, bytes_of, measured, memory, screen
 from benchmarks.zipfian import abstracts
@@ -37,7 +38,7 @@ from cotrail.retrieval.analysis import english, plain
 from cotrail.retrieval.corpus import read_corpus
 from cotrail.retrieval.elasticsearch import ElasticsearchStore
 from cotrail.retrieval.elasticsearch.client import Client
-from cotrail.retrieval.elasticsearch.index import indexes
+from cotrail.retrieval.elasticsearch.index import indexes, remove
 from cotrail.retrieval.stores import SearchServer
 from cotrail.retrieval.tantivy import TantivyRetriever, build_index
 from tasks.settings import Settings
@@ -45,7 +46,8 @@ from tasks.settings import Settings
 SEED = 1
 QUERIES = 2_000
 PROCESSES = (1, 2, 4, 8)
-ENGINES = ("tantivy", "bm25s", "elasticsearch")
+NAMED = "named search server"
+OSMEM = "osmem-server"
 MEASURED = ("cotrail", "tantivy", "bm25s", "osmem-server", "elastic-transport", "numpy")
 
 MOST_IN_OSMEM = 200_000
@@ -124,6 +126,10 @@ class BM25S(Struct, frozen=True):
         return lambda query: index.retrieve([analyzer.analyze(plain(query))], k=RETRIEVED, show_progress=False)
 
 
+IN_FOLDERS: dict[str, Callable[[Path], Engine]] = {"tantivy": Tantivy, "bm25s": BM25S}
+"""Those that need no server."""
+
+
 class Elasticsearch(Struct, frozen=True):
     """cotrail's index in a server."""
 
@@ -132,7 +138,8 @@ class Elasticsearch(Struct, frozen=True):
     def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
         """As `cotrail index` does; the bytes are those that the server tells."""
         ElasticsearchStore(self.server).build("corpus", paragraphs, report)
-        stats = Client(self.server).ask("GET", f"/{self.server.prefix}corpus/_stats/store", dict[str, Any])
+        index = f"{self.server.prefix}corpus"
+        stats = Client(self.server).ask(lambda api: api.indices.stats(index=index, metric="store"), dict[str, Any])
         return int(stats["_all"]["total"]["store"]["size_in_bytes"])
 
     def open(self) -> Search:
@@ -142,9 +149,10 @@ class Elasticsearch(Struct, frozen=True):
 
 
 def main(
-    sizes: Annotated[str, typer.Option(help="How many made-up paragraphs, with commas.")] = "10000,200000,5000000",
+    sizes: Annotated[str, typer.Option(help="How many made-up paragraphs, with commas.")] = "10000,200000,2000000",
     corpus: Annotated[list[Path] | None, typer.Option(help="Take this file's paragraphs instead.")] = None,
-    seconds: Annotated[float, typer.Option(help="How long each process searches.")] = 10,
+    seconds: Annotated[float, typer.Option(help="How long each process searches.")] = 3,
+    servers: Annotated[Path, typer.Option(help="Where Elasticsearch and OpenSearch can be started.")] = FOLDER,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measures each engine with each size in turn; prints sizes, times and queries a second."""
@@ -154,8 +162,11 @@ def main(
             path = Path(folder) / "paragraphs.jsonl"
             (written,) = measured([(_write, (path, size, corpus))], shown("writing paragraphs", size))
             paragraphs = Paragraphs(path, written["paragraphs"])
-            rows += [_row(engine, Path(folder) / engine, paragraphs, seconds, shown) for engine in ENGINES]
-    report = {"measured": rows, "machine": describe(), "versions": versions(*MEASURED)}
+            for engine in (*IN_FOLDERS, *_servers(servers)):
+                opening = _opened(engine, Path(folder), paragraphs.count, servers)
+                rows.append(_row(engine, opening, paragraphs, seconds, shown))
+    about = {"command": command("benchmarks.retrieval"), "machine": describe(), "versions": versions(*MEASURED)}
+    report = {"measured": rows, **about}
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")
     _print(rows)
@@ -164,14 +175,15 @@ def main(
 def _write(path: Path, size: int, corpus: list[Path] | None, report: Report) -> dict[str, Any]:
     count = 0
     with path.open("wb") as file:
-        for count, paragraph in enumerate(read_corpus(corpus) if corpus else _made_up(size), start=1):
+        for count, paragraph in enumerate(read_corpus(corpus) if corpus else made_up(size), start=1):
             file.write(msgspec.json.encode(paragraph) + b"\n")
             if count % 1_000 == 0:
                 report(count)
     return {"paragraphs": count}
 
 
-def _made_up(size: int) -> Iterator[Paragraph]:
+def made_up(size: int) -> Iterator[Paragraph]:
+    """Paragraphs that are the same each time."""
     for number, abstract in enumerate(abstracts(size, SEED)):
         yield Paragraph(id=str(number), title=abstract.title, text="".join(abstract.sentences))
 
@@ -188,24 +200,22 @@ class SkippedError(Exception):
     """A measurement isn't made; the message says why."""
 
 
-def _row(engine: str, folder: Path, paragraphs: Paragraphs, seconds: float, shown: Shown) -> dict[str, Any]:
+def _row(
+    engine: str, opening: AbstractContextManager[Opened], paragraphs: Paragraphs, seconds: float, shown: Shown
+) -> dict[str, Any]:
     row = {"engine": engine, "paragraphs": paragraphs.count}
     try:
-        with _opened(engine, folder, paragraphs.count) as opened:
+        with opening as opened:
             return row | _measured(opened, paragraphs, seconds, shown)
     except SkippedError as reason:
         return row | {"skipped": str(reason)}
     except StageError as error:
         return row | {"skipped": f"it was tried, and its process {error}"}
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _measured(opened: Opened, paragraphs: Paragraphs, seconds: float, shown: Shown) -> dict[str, Any]:
     title = f"{opened.name}, {paragraphs.count:,} paragraphs"
     (built,) = measured([(_build, (opened.engine, paragraphs))], shown(f"{title}: indexing", paragraphs.count))
-    if opened.server is not None:
-        built["server_peak_mib"] = memory("VmHWM", opened.server)
     asked = paragraphs.queries()
     rates = {}
     for count in PROCESSES:
@@ -214,7 +224,13 @@ def _measured(opened: Opened, paragraphs: Paragraphs, seconds: float, shown: Sho
         turns = [asked[len(asked) * i // count :] + asked[: len(asked) * i // count] for i in range(count)]
         stages = [(_search, (opened.engine, turn, seconds, at_once)) for turn in turns]
         rates[str(count)] = together(measured(stages, shown(f"{title}: {count} at once", len(asked))))
-    return {"name": opened.name, "built": built, "searched": rates}
+    server = {} if opened.server is None else {"server": _server_memory(opened.server)}
+    return {"name": opened.name, "built": built, "searched": rates, **server}
+
+
+def _server_memory(process: int) -> dict[str, int]:
+    """What is a server's own in the end, and the most that it had mapped, the index's files included."""
+    return {"own_mib": memory("RssAnon", process), "peak_mib": memory("VmHWM", process)}
 
 
 def _build(engine: Engine, paragraphs: Paragraphs, report: Report) -> dict[str, Any]:
@@ -228,19 +244,24 @@ def _search(engine: Engine, asked: list[str], seconds: float, at_once: Barrier, 
     return searched(search, asked, seconds, report)
 
 
+def _servers(folder: Path) -> tuple[str, ...]:
+    return (NAMED,) if Settings().search_server else available(folder) or (OSMEM,)
+
+
 @contextmanager
-def _opened(engine: str, folder: Path, count: int) -> Iterator[Opened]:
-    server = Settings().search_server
-    if engine == "tantivy":
-        yield Opened(Tantivy(folder), engine)
-    elif engine == "bm25s":
-        yield Opened(BM25S(folder), engine)
-    elif server is not None:
-        with _removed(server) as own:
-            yield Opened(Elasticsearch(own), engine)
-    else:
+def _opened(engine: str, folder: Path, count: int, servers: Path) -> Iterator[Opened]:
+    if engine in IN_FOLDERS:
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            yield Opened(IN_FOLDERS[engine](Path(own) / "index"), engine)
+    elif named := Settings().search_server:
+        with _removed(named) as server:
+            yield Opened(Elasticsearch(server), engine)
+    elif engine == OSMEM:
         with _osmem(count) as osmem:
-            yield Opened(Elasticsearch(SearchServer(urls=(osmem.url,))), "osmem-server", osmem.process.pid)
+            yield Opened(Elasticsearch(SearchServer(urls=(osmem.url,))), engine, osmem.process.pid)
+    else:
+        with running(engine, HEAP, servers) as started:
+            yield Opened(Elasticsearch(SearchServer(urls=(started.url,))), version(started.url), started.pid)
 
 
 @contextmanager
@@ -264,11 +285,12 @@ def _removed(server: SearchServer) -> Iterator[SearchServer]:
     finally:
         client = Client(own)
         for index in indexes(client, f"{prefix}*"):
-            client.ask("DELETE", f"/{index}", dict[str, Any])
+            remove(client, index)
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    table = Table("paragraphs", "engine", "built in", "on disk", "memory", *(f"{n} at once" for n in PROCESSES))
+    columns = ("paragraphs", "engine", "built in", "on disk", "memory", "server")
+    table = Table(*columns, *(f"{n} at once" for n in PROCESSES))
     for row in rows:
         if "skipped" in row:
             table.add_row(f"{row['paragraphs']:,}", row["engine"], row["skipped"])
@@ -276,7 +298,8 @@ def _print(rows: list[dict[str, Any]]) -> None:
         built = row["built"]
         rates = [f"{each['queries_per_second']:,.0f} /s" for each in row["searched"].values()]
         size, peak = f"{built['bytes'] / 2**20:,.0f} MiB", f"{built['peak_mib']:,} MiB"
-        table.add_row(f"{row['paragraphs']:,}", row["name"], f"{built['seconds']:,.1f} s", size, peak, *rates)
+        held = f"{row['server']['own_mib']:,} MiB" if "server" in row else ""
+        table.add_row(f"{row['paragraphs']:,}", row["name"], f"{built['seconds']:,.1f} s", size, peak, held, *rates)
     Console().print(table)
 
 

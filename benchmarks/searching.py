@@ -10,14 +10,18 @@ from benchmarks.stages import Report, memory
 RETRIEVED = 15
 """How many paragraphs a query asks for: the most that the paper collects."""
 
-WARM_UP = 100
+WARM_UP = 2_000
+"""So many queries has a server in Java behind it when it is as fast as it gets."""
+
+REPORTED = 100
+"""After how many queries each time it is told how many are done."""
 
 Search = Callable[[str], object]
 """Finds the best paragraphs for a query, `RETRIEVED` of them."""
 
 
 def warm_up(search: Search, asked: Sequence[str], seconds: float) -> None:
-    """Searches for the first queries, but no longer than so, so that files are in memory."""
+    """Searches for the first queries, but no longer than so, so that files are in memory and code is compiled."""
     end = time.perf_counter() + seconds
     for query in asked[:WARM_UP]:
         search(query)
@@ -32,7 +36,7 @@ def searched(search: Search, asked: Sequence[str], seconds: float, report: Repor
         started = time.perf_counter()
         search(asked[len(times) % len(asked)])
         times.append(time.perf_counter() - started)
-        if len(times) % WARM_UP == 0:
+        if len(times) % REPORTED == 0:
             report(min(len(times), len(asked)))
     times.sort()
     return {

@@ -4,8 +4,9 @@ Everything is decided anew from the store at each round, so that it may be ended
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,12 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from sqlalchemy import Engine
 
-from cli.experiment_inputs import Inputs
-from cli.experiment_results import read_result
 from cli.output import count
-from cotrail.experiments.cells import Cell, Line
-from cotrail.experiments.protocol import cells_to_search, cells_to_test, choose, lines
-from models.audit import count_steps, read_standings
+from cli.schedule import Schedule
+from models.audit import count_steps, is_complete, read_standings
 from models.blockage import stopped_runs
 from models.experiments import read_experiment
 from models.submission import submit
@@ -57,83 +55,48 @@ class Conductor:
     pinned: the models' identities by name, as when it was begun; reuse: whether its runs adopt steps from one another.
     """
 
-    def __init__(self, engine: Engine, inputs: Inputs, pinned: Mapping[str, str], *, reuse: bool) -> None:
+    def __init__(self, engine: Engine, schedule: Schedule[Any], pinned: Mapping[str, str], *, reuse: bool) -> None:
         self._engine = engine
-        self._inputs = inputs
+        self._schedule = schedule
         self._pinned = pinned
         self._reuse = reuse
-        self._experiment = inputs.experiment
-        self._chosen: dict[Line, Cell] = {}
 
     def conduct(self, show: Callable[[Standing], None]) -> Standing:
         """Goes on until every run is done, or none can go on; returns how it stands then."""
         while True:
-            self._submit(self._due())
+            self._submit_due()
             standing = self._standing()
             show(standing)
             if standing.over:
                 return standing
             time.sleep(POLL_SECONDS)
 
-    def _due(self) -> list[Cell]:
-        """The runs that can be submitted now and aren't yet."""
+    def _submit_due(self) -> None:
         with self._engine.connect() as connection:
-            known = read_experiment(connection, self._experiment.name).runs
-        return [cell for line in lines(self._experiment) for cell in self._ready(line) if cell.name not in known]
-
-    def _ready(self, line: Line) -> Sequence[Cell]:
-        searched = cells_to_search(self._experiment, line)
-        if not searched:
-            return cells_to_test(self._experiment, line, None)
-        if line not in self._chosen and not self._choose(line, searched):
-            return searched
-        return (*searched, *cells_to_test(self._experiment, line, self._chosen[line]))
-
-    def _choose(self, line: Line, searched: Sequence[Cell]) -> bool:
-        """Chooses K and M, if all search runs of the line are done."""
-        with self._engine.connect() as connection:
-            runs = read_experiment(connection, self._experiment.name).runs
-            standings = read_standings(connection, self._experiment.name)
-            if not all(cell.name in runs and _complete(standings[runs[cell.name]]) for cell in searched):
-                return False
-            results = {cell: read_result(connection, runs[cell.name], cell) for cell in searched}
-        scores = {cell: tuple(result.scores.values()) for cell, result in results.items()}
-        self._chosen[line] = choose(scores, self._experiment.rules)
-        return True
-
-    def _submit(self, cells: Sequence[Cell]) -> None:
-        for cell in cells:
-            prepared = self._inputs.prepare(cell)
-            binding = replace(prepared.submission.binding, model=self._pinned[cell.line.model])
-            member = {"experiment": self._experiment.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
-            submit(self._engine, replace(prepared.submission, **member), prepared.questions)
+            due = self._schedule.due(connection, read_experiment(connection, self._schedule.name))
+        for cell in due:
+            prepared = self._schedule.prepare(cell)
+            submission = prepared.submission
+            binding = replace(submission.binding, model=self._pinned[submission.model_name])
+            member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
+            submit(self._engine, replace(submission, **member), prepared.questions)
 
     def _standing(self) -> Standing:
         with self._engine.connect() as connection:
-            standings = read_standings(connection, self._experiment.name)
+            standings = read_standings(connection, self._schedule.name)
             stopped = stopped_runs(connection)
-            steps, adopted = count_steps(connection, self._experiment.name)
-        planned = sum(
-            len(searched) + len(cells_to_test(self._experiment, line, searched[0] if searched else None))
-            for line in lines(self._experiment)
-            for searched in [cells_to_search(self._experiment, line)]
-        )
+            steps, adopted = count_steps(connection, self._schedule.name)
         done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
         return Standing(
-            planned=planned,
+            planned=self._schedule.planned,
             runs=len(standings),
             done=len(done),
             questions=sum(sum(counts.values()) for counts in standings.values()),
             answered=sum(sum(counts.values()) - counts[QuestionStatus.OPEN] for counts in standings.values()),
             steps=steps,
             adopted=adopted,
-            stuck=tuple(run for run, counts in done.items() if not _complete(counts)),
+            stuck=tuple(run for run, counts in done.items() if not is_complete(counts)),
         )
-
-
-def _complete(counts: dict[str, int]) -> bool:
-    """Whether every question is finished or failed; only then does a run count."""
-    return sum(counts.values()) == counts[QuestionStatus.FINISHED] + counts[QuestionStatus.FAILED]
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def sample(
     Example: `cotrail data sample hotpotqa hotpot_dev_distractor_v1.json --output drawn`
     """
     contents = sample_file(dataset, path, development, test, seed)
-    targets = [output / f"{name}{suffix(dataset)}" for name in ("development", "test")]
+    targets = [output / f"{name}{suffix(dataset, path)}" for name in ("development", "test")]
     output.mkdir(parents=True, exist_ok=True)
     for target, content in zip(targets, contents, strict=True):
         _write(target, content)

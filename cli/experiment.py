@@ -6,20 +6,16 @@ from typing import Annotated, Any
 import msgspec
 import tomli_w
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Engine
 
 from cli.conducting import Conductor, Standing, describe, display
-from cli.experiment_inputs import Inputs, read_experiment_file
 from cli.experiment_report import print_report, report_json, write_report
-from cli.experiment_results import read_results
-from cli.output import Json, console, count, heading, print_json
+from cli.output import Json, console, heading, print_json
+from cli.protocols import read_experiment_file, read_report, schedule_of
 from cli.running import INCOMPLETE, print_reasons
 from cli.store import open_store, reading
-from cotrail.experiments.experiment import Experiment
-from cotrail.experiments.protocol import cells_to_search, cells_to_test, lines
 from models.audit import read_reasons, read_standings
 from models.experiments import open_experiment, read_experiment, resolve_experiment
 
@@ -47,61 +43,39 @@ def run(
 ) -> None:
     """Queue the whole protocol and show progress until it is done.
 
-    Everything is checked before anything is queued. Workers carry the runs out; when those that K and M are chosen by
-    are done, the runs on the test questions are queued. This command may be ended at any time, and the same command
-    goes on.
+    Everything is checked before anything is queued. Workers carry the runs out; those that depend on others' results,
+    as IRCoT's on the test questions do, are queued when these are done. This command may be ended at any time, and the
+    same command goes on.
 
     Exits with 4 if questions are blocked or were cancelled.
     """
-    described = read_experiment_file(file)
-    inputs = Inputs(described, file.parent)
-    plan = inputs.plan()
-    _check(inputs)
+    schedule = schedule_of(read_experiment_file(file), file.parent)
+    plan = schedule.plan()
     screen = console(stderr=json)
-    _say_missing_gold(inputs, screen)
+    for note in schedule.check():
+        screen.print(note, style="yellow", soft_wrap=True)
     with open_store() as engine:
-        pinned = open_experiment(engine, described.name, plan)["models"]
+        pinned = open_experiment(engine, schedule.name, plan)["models"]
         try:
             with display(screen) as show:
-                standing = Conductor(engine, inputs, pinned, reuse=not no_reuse).conduct(show)
+                standing = Conductor(engine, schedule, pinned, reuse=not no_reuse).conduct(show)
         except KeyboardInterrupt:
             screen.print(f"What is queued goes on. `cotrail experiment run {file}` goes on with the rest.")
             raise
-        raise typer.Exit(_close(engine, described, standing, json=json))
+        raise typer.Exit(_close(engine, schedule.name, standing, json=json))
 
 
-def _check(inputs: Inputs) -> None:
-    """Prepares a run of every line, so that whatever can't be used shows before anything is queued."""
-    for line in lines(inputs.experiment):
-        searched = cells_to_search(inputs.experiment, line)
-        for cell in (*searched, *cells_to_test(inputs.experiment, line, searched[0] if searched else None)):
-            inputs.prepare(cell)
-
-
-def _say_missing_gold(inputs: Inputs, screen: Console) -> None:
-    """Says which corpora lack gold paragraphs, which no system can then find."""
-    for dataset, files in inputs.experiment.datasets.items():
-        gold, missing = inputs.missing_gold(dataset)
-        if missing:
-            screen.print(
-                f"{dataset}: {missing:,} of {count(gold, 'gold paragraph')} aren't in the corpus {files.corpus}; "
-                "recall can't reach 1. `cotrail data build` makes a corpus that has them.",
-                style="yellow",
-                soft_wrap=True,
-            )
-
-
-def _close(engine: Engine, described: Experiment, standing: Standing, *, json: bool) -> int:
+def _close(engine: Engine, name: str, standing: Standing, *, json: bool) -> int:
     """Prints how the experiment ended and what came out, and returns the exit code."""
     with engine.connect() as connection:
         reasons = {run: read_reasons(connection, run) for run in standing.stuck}
-        results = read_results(connection, described.name)
+        found = read_report(connection, name)
     if json:
-        print_json({"experiment": described.name, **msgspec.structs.asdict(standing), **report_json(results)})
+        print_json({"experiment": name, **msgspec.structs.asdict(standing), **report_json(found)})
     else:
         screen = console()
-        screen.print(f"{described.name}: {describe(standing)}.", soft_wrap=True)
-        print_report(results, screen)
+        screen.print(f"{name}: {describe(standing)}.", soft_wrap=True)
+        print_report(found, screen)
         for stuck, why in reasons.items():
             screen.print()
             screen.print(heading(f"{stuck} can't go on; once this is mended: cotrail resume {stuck}"))
@@ -126,14 +100,14 @@ def report(
     What isn't done yet is left out and said.
     """
     with reading() as connection:
-        found = resolve_experiment(connection, name)
-        results = read_results(connection, found)
+        resolved = resolve_experiment(connection, name)
+        found = read_report(connection, resolved)
     if json:
-        print_json({"experiment": found, **report_json(results)})
+        print_json({"experiment": resolved, **report_json(found)})
     else:
-        print_report(results, console())
+        print_report(found, console())
     if output is not None:
-        written = write_report(found, results, output)
+        written = write_report(resolved, found, output)
         console(stderr=True).print(f"Written: {', '.join(str(path) for path in written)}", style="dim", soft_wrap=True)
 
 

@@ -1,17 +1,17 @@
-"""What an experiment's file names, read and checked: questions, demonstrations, corpora, models."""
+"""What the file of an experiment by IRCoT's protocol names, read and checked: questions, demonstrations, corpora."""
 
+from collections.abc import Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from cli.experiment_shots import Shots
-from cli.request import Prepared, RunRequest, compose, described, needs_of, read_file, system_settings
+from cli.request import Prepared, RunRequest, compose, described, needs_of, system_settings
 from cotrail.corpora.coverage import coverage, located
-from cotrail.datasets import load_questions
+from cotrail.datasets import has_snippets, load_questions
 from cotrail.datasets.sampling import sample_questions
 from cotrail.errors import InputError
 from cotrail.experiments.cells import Cell, Stage
@@ -22,15 +22,6 @@ from cotrail.questions import Question
 from cotrail.retrieval.retriever import Corpus
 from cotrail.systems import find_system
 from tasks.settings import settings
-
-
-def read_experiment_file(path: Path) -> Experiment:
-    """The experiment of a TOML file; InputError says what is wrong with it."""
-    try:
-        experiment = msgspec.convert(read_file(path), Experiment)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {str(error).replace('`$.', '`')}; correct it") from error
-    return replace(experiment, models=experiment.models or (settings().model,))
 
 
 class Inputs:
@@ -54,7 +45,7 @@ class Inputs:
             "experiment": msgspec.to_builtins(experiment),
             "files": {name: described(self._folder / name)["sha256"] for name in names},
             "corpora": {each.corpus: self._corpus(each.corpus).revision for each in experiment.datasets.values()},
-            "models": {name: self._model(name) for name in experiment.models},
+            "models": {name: self._model(name) for name in experiment.model_names},
         }
 
     def questions(self, dataset: str, stage: Stage) -> tuple[Question, ...]:
@@ -95,8 +86,9 @@ class Inputs:
         files = experiment.datasets[line.dataset]
         return RunRequest(
             system=line.system,
-            dataset=files.format or line.dataset,
+            dataset=experiment.published_as(line.dataset),
             questions=files.questions or "",
+            official=files.official,
             reader=line.reader,
             rules=experiment.rules,
             corpus=files.corpus,
@@ -115,9 +107,17 @@ class Inputs:
 
     def _draw(self, dataset: str) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
         """Development and test questions, their gold paragraphs as they stand in the corpus."""
-        titled = self._corpus(self.experiment.datasets[dataset].corpus).titled
+        files = self.experiment.datasets[dataset]
         development, test = self._sample(dataset)
-        return located(development, titled), located(test, titled)
+        return (
+            self._located(dataset, development, files.questions or files.development),
+            self._located(dataset, test, files.questions or files.test),
+        )
+
+    def _located(self, dataset: str, questions: Sequence[Question], path: str | None) -> tuple[Question, ...]:
+        snippets = has_snippets(self.experiment.published_as(dataset), self._folder / (path or ""))
+        titled = self._corpus(self.experiment.datasets[dataset].corpus).titled
+        return located(questions, titled, snippets=snippets)
 
     def _sample(self, dataset: str) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
         experiment, files = self.experiment, self.experiment.datasets[dataset]
@@ -136,12 +136,17 @@ class Inputs:
         )
 
     def _load(self, dataset: str, path: str) -> tuple[Question, ...]:
-        files = self.experiment.datasets[dataset]
-        return load_questions(files.format or dataset, self._folder / path, self._corpus(files.corpus).paragraphs)
+        files, published_as = self.experiment.datasets[dataset], self.experiment.published_as(dataset)
+        official = self._folder / files.official if files.official else None
+        return load_questions(published_as, self._folder / path, self._corpus(files.corpus).paragraphs, official)
 
     def _question_files(self) -> list[str]:
-        named = ((files.questions, files.development, files.test) for files in self.experiment.datasets.values())
-        return [name for names in named for name in names if name]
+        return [
+            name
+            for files in self.experiment.datasets.values()
+            for name in (files.questions, files.development, files.test, files.official)
+            if name
+        ]
 
     def _open_corpus(self, name: str) -> Corpus:
         return settings().corpus_store.open(name)

@@ -1,18 +1,24 @@
 """What came out of an experiment's runs, read from the store."""
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cli.scoring import scores_of
-from cotrail.experiments.cells import Cell, CellResult, Cost
+from cotrail.experiments.cells import Cell, CellResult, Cost, ExampleChain
+from cotrail.experiments.examples import EXAMPLES, Contrast, contrasts
 from cotrail.experiments.experiment import Experiment
 from cotrail.experiments.protocol import position
-from cotrail.metrics.factual import factual_errors
-from models.annotations import read_annotations
+from cotrail.metrics.factual import AnnotatedChain, factual_errors, untrue
+from models.annotations import chain_of, read_annotations, read_marks
 from models.audit import Progress, read_progress, read_run
 from models.experiments import read_experiment
 from models.tables import QuestionStatus
-from models.traces import read_questions
+from models.traces import read_question, read_questions
 
 MODEL_KINDS = ("reason", "read")
 
@@ -22,7 +28,7 @@ def read_results(connection: Connection, experiment: str) -> list[CellResult]:
     record = read_experiment(connection, experiment)
     planned = msgspec.convert(record.plan["experiment"], Experiment)
     results = [read_result(connection, run, _cell(connection, run)) for run in record.runs.values()]
-    return sorted(results, key=lambda result: position(planned, result.cell))
+    return with_examples(connection, sorted(results, key=lambda result: position(planned, result.cell)))
 
 
 def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
@@ -38,6 +44,36 @@ def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
         cost=cost_of(progress),
         factual_errors=factual_errors(read_annotations(connection, run)),
     )
+
+
+def with_examples(connection: Connection, results: Sequence[CellResult]) -> list[CellResult]:
+    """The results with the chains of those questions that serve as examples (`cotrail.experiments.examples`)."""
+    chains: dict[str, dict[str, ExampleChain]] = defaultdict(dict)
+    for contrast in contrasts(results):
+        for question, by_run in islice(_told(connection, contrast), EXAMPLES):
+            for run, chain in by_run.items():
+                chains[run][question] = chain
+    return [replace(result, chains=chains[result.run]) for result in results]
+
+
+def _told(connection: Connection, contrast: Contrast) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
+    """The questions of which each run has a chain, with these."""
+    runs = [result.run for result in contrast.runs]
+    for question in contrast.questions:
+        by_run = {run: chain for run in runs if (chain := read_chain(connection, run, question))}
+        if len(by_run) == len(runs):
+            yield question, by_run
+
+
+def read_chain(connection: Connection, run: str, key: str) -> ExampleChain | None:
+    """A question's chain with what people say of it; None where it isn't finished or has none."""
+    question = read_question(connection, run, key)
+    sentences = chain_of(read_run(connection, run), question)
+    if not sentences:
+        return None
+    marks = tuple(mark for mark in read_marks(connection, run) if mark.question_id == key)
+    judged = AnnotatedChain(question_id=key, sentences=sentences, marks=marks)
+    return ExampleChain(question=question.text, answers=question.answers, sentences=sentences, untrue=untrue(judged))
 
 
 def cost_of(progress: Progress) -> Cost:

@@ -17,7 +17,7 @@ from cotrail.experiments.table import Column, Interval, Pair, Row, Table, Unit, 
 NOTHING = "-"
 """Where there is no value."""
 
-TEXTS: frozenset[Unit] = frozenset({"text", "goal", "system", "reader", "place", "metric"})
+TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
 """What stands at the left of its column; numbers stand at the right."""
 
 NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": METRICS}
@@ -32,6 +32,10 @@ NUMBERS: dict[Unit, Callable[[float], str]] = {
     "seconds": duration,
     "probability": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
 }
+
+
+PASSAGE_WIDTH = 40
+"""Characters in a line of a long text, as far as there is room."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -49,6 +53,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
     title: str
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
+    long: tuple[bool, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...]
 
@@ -64,6 +69,7 @@ def sheet(table: Table) -> Sheet:
         title=table.title,
         headings=tuple(column.title for column in table.columns),
         numeric=tuple(column.unit not in TEXTS for column in table.columns),
+        long=tuple(column.unit == "passage" for column in table.columns),
         lines=tuple(_line(row, table.columns) for row in table.rows),
         notes=table.notes,
     )
@@ -127,8 +133,11 @@ def _line(row: Row, columns: Sequence[Column]) -> Line:
 
 def _drawn(text: Sheet) -> RichTable:
     drawn = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, numeric in zip(text.headings, text.numeric, strict=True):
-        drawn.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+    for title, numeric, long in zip(text.headings, text.numeric, text.long, strict=True):
+        width = PASSAGE_WIDTH if long else None
+        drawn.add_column(
+            title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold", max_width=width
+        )
     if text.remarked:
         drawn.add_column("", overflow="fold")
     for line in text.lines:

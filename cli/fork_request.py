@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cli.request import RunRequest, compose, described, make_request, make_shots, needs_of, system_settings
+from cli.request import RunRequest, compose, described, make_request, make_shots, needs_of, read_shown, system_settings
 from cotrail.actions import Binding
 from cotrail.errors import InputError
 from cotrail.forking import Point
-from cotrail.prompting.demonstrations import in_form, read_demonstrations
+from cotrail.prompting.demonstrations import in_form
 from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.systems import find_system
 from cotrail.systems.needs import Needs
@@ -103,12 +103,14 @@ def _source(record: RunRecord, shots: Shots, needs: Needs) -> Demonstrations:
     """What the fork's demonstrations are made from: the origin's chains, its file, or else its answers."""
     if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
         return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
-    file = record.provenance.get("files", {}).get("demonstrations")
-    if file is None:
+    files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
+    if "demonstrations" not in files:
         return shots.get(AnswerForm.DIRECT, Demonstrations())
-    if described(Path(file["path"])) != file:
-        raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
-    return in_form(read_demonstrations(Path(file["path"])), AnswerForm.COT)
+    for file in (files[key] for key in ("demonstrations", "sets") if key in files):
+        if described(Path(file["path"])) != file:
+            raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
+    sets = files["sets"]["path"] if "sets" in files else request.get("sets")
+    return in_form(read_shown(files["demonstrations"]["path"], sets, request.get("set_number")), AnswerForm.COT)
 
 
 def _change(record: RunRecord, given: str) -> tuple[str, Any]:

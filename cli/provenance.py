@@ -13,6 +13,7 @@ PACKAGES = (
     "celery",
     "msgspec",
     "sentencex",
+    "spacy",
     "sqlalchemy",
     "tantivy",
     "xllamacpp",

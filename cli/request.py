@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,14 +14,16 @@ from cli.provenance import INSTEAD, versions
 from cli.weighers import choose_weighers
 from cotrail.actions import Binding
 from cotrail.corpora.coverage import coverage, located
-from cotrail.datasets import load_questions
-from cotrail.errors import InputError
+from cotrail.datasets import has_snippets, load_questions
+from cotrail.errors import DemonstrationError, InputError
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.generation.catalogue import check_profile, default_profile, find_model, identity
 from cotrail.generation.generator import Profile
+from cotrail.generation.splitting import pinned
 from cotrail.prompting.demonstrations import in_form, read_demonstrations
 from cotrail.prompting.prompt import AnswerForm, Demonstrations
-from cotrail.questions import Question
+from cotrail.prompting.sets import RELEASED, listed_set
+from cotrail.questions import GoldParagraph, Question
 from cotrail.retrieval.retriever import Corpus
 from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.needs import Needs
@@ -35,14 +37,17 @@ Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 
-PATHS = ("questions", "demonstrations", "title_demonstrations")
+PATHS = ("questions", "official", "demonstrations", "title_demonstrations", "sets")
 """The keys of a run file that are paths, relative to that file."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run as it is asked for, by options or in a TOML file of the same names.
 
+    official: the dataset's own file, for processed questions that lack what it has.
     title_demonstrations: those of the step that names pages, for questions that pin a passage (IIRC).
+    sets: a JSON file of lists of ids, or `released`; then the list of that `set_number`, from 1, says which of the
+        demonstrations are shown and in which order.
     rules: `paper` or `released`, which `settings` then overrule.
     retrieval_count, max_sentences, reader, task, chains, variant: short for the system's settings of that name;
         `settings` holds any others.
@@ -54,11 +59,14 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     system: str
     dataset: str
     questions: str
+    official: str | None = None
     reader: Reader | None = None
     rules: Rules = "paper"
     corpus: str | None = None
     demonstrations: str | None = None
     title_demonstrations: str | None = None
+    sets: str | None = None
+    set_number: Positive | None = None
     limit: Positive | None = None
     retrieval_count: Positive | None = None
     max_sentences: Positive | None = None
@@ -95,7 +103,7 @@ def read_run_file(path: Path) -> dict[str, Any]:
     """The keys of a TOML file as they stand there, its paths made independent of the working directory."""
     given = read_file(path)
     for key in PATHS:
-        if isinstance(given.get(key), str):
+        if isinstance(given.get(key), str) and (key, given[key]) != ("sets", RELEASED):
             given[key] = str(path.parent / given[key])
     return given
 
@@ -126,15 +134,19 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
 def prepare(request: RunRequest, *, today: date | None = None) -> Prepared:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     spec = find_system(request.system)
-    demonstrations = _read(request.demonstrations)
+    demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
+    titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
     configured = system_settings(spec, request, instructed=bool(demonstrations.instruction))
     needs = needs_of(spec, configured)
     retriever = open_retriever(spec, needs, request.corpus)
     lookup = retriever.paragraphs if retriever else None
-    questions = load_questions(request.dataset, Path(request.questions), lookup)[: request.limit]
+    path, official = Path(request.questions), Path(request.official) if request.official else None
+    questions = load_questions(request.dataset, path, lookup, official)[: request.limit]
     missing = 0
     if retriever:
-        questions = located(questions, retriever.titled)
+        if needs.evidence:
+            check_evidence(questions, path)
+        questions = located(questions, retriever.titled, snippets=has_snippets(request.dataset, path))
         missing = len(coverage(questions, retriever.titled).missing)
     return Prepared(
         submission=compose(
@@ -143,10 +155,10 @@ def prepare(request: RunRequest, *, today: date | None = None) -> Prepared:
             configured=configured,
             needs=needs,
             retriever=retriever,
-            shots=make_shots(needs, demonstrations, _read(request.title_demonstrations)),
+            shots=make_shots(needs, demonstrations, titles),
             provenance={
                 "request": msgspec.to_builtins(request),
-                "files": {key: described(Path(path)) for key in PATHS if (path := getattr(request, key))},
+                "files": {key: described(path) for key, path in _files(request).items()},
             },
             today=today or date.today(),
         ),
@@ -206,10 +218,10 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     instructed: whether the demonstrations have an instruction before the question.
     """
     defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
-    given = _owned(defaults, rule_settings(request.rules, instructed=instructed))
-    if request.dataset in TASK_OF:
-        given |= _owned(defaults, {"task": TASK_OF[request.dataset]})
-    asked = _merged(given, request.settings)
+    given = rule_settings(request.rules, defaults, instructed=instructed)
+    if request.dataset in TASK_OF and "task" in defaults:
+        given |= {"task": TASK_OF[request.dataset]}
+    asked = merged(given, request.settings)
     for option, paths in _SHORT.items():
         value = getattr(request, option)
         if value is None:
@@ -217,11 +229,12 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
         path = next((path for path in paths if _has(defaults, path)), None)
         if path is None:
             raise InputError(f"the system {spec.name} has no {option}; leave it out or take another system")
-        asked = _merged(asked, _nested(path, value))
+        asked = merged(asked, _nested(path, value))
     try:
-        return dict(msgspec.to_builtins(msgspec.convert(_merged(defaults, asked), spec.settings)))
+        configured = dict(msgspec.to_builtins(msgspec.convert(merged(defaults, asked), spec.settings)))
     except msgspec.ValidationError as error:
         raise InputError(f"settings of {spec.name}: {_key(error)}") from error
+    return configured | {key: pinned(configured[key]) for key in ("splitter",) if key in configured}
 
 
 _SHORT: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -235,11 +248,6 @@ _SHORT: dict[str, tuple[tuple[str, ...], ...]] = {
 """Where a system has, if at all, what the options are short for: the first of these places that there is."""
 
 
-def _owned(defaults: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the settings that the system has."""
-    return {key: value for key, value in over.items() if key in defaults}
-
-
 def _has(tree: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     head, *rest = path
     return head in tree and (not rest or _has(tree[head], tuple(rest)))
@@ -250,13 +258,13 @@ def _nested(path: tuple[str, ...], value: object) -> dict[str, Any]:
     return {head: _nested(tuple(rest), value) if rest else value}
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Both trees in one, `over` winning."""
-    merged = dict(base)
+    tree = dict(base)
     for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merged(merged[key], value) if both else value
-    return merged
+        both = isinstance(value, dict) and isinstance(tree.get(key), dict)
+        tree[key] = merged(tree[key], value) if both else value
+    return tree
 
 
 def _key(error: msgspec.ValidationError) -> str:
@@ -277,6 +285,16 @@ def open_retriever(spec: SystemSpec, needs: Needs, corpus: str | None) -> Corpus
     return None
 
 
+def check_evidence(questions: Sequence[Question], path: Path) -> None:
+    """Raises InputError where no question has the paragraphs that its dataset names as evidence."""
+    if not any(isinstance(each, GoldParagraph) for question in questions for each in question.evidence):
+        raise InputError(
+            f'{path}: knowledge = ["evidence"] looks at the paragraphs that the dataset names as evidence, and the '
+            "corpus has none of them: search StrategyQA's own (`cotrail index strategyqa_train_paragraphs.json --name "
+            'evidence`), or set evidence = "pages" to search the pages of those titles'
+        )
+
+
 def make_shots(
     needs: Needs, demonstrations: Demonstrations, titles: Demonstrations
 ) -> dict[AnswerForm, Demonstrations]:
@@ -285,8 +303,25 @@ def make_shots(
     return shots | {AnswerForm.TITLES: titles} if titles.items else shots
 
 
-def _read(path: str | None) -> Demonstrations:
-    return read_demonstrations(Path(path)) if path else Demonstrations()
+def read_shown(path: str | None, sets: str | None, number: int | None) -> Demonstrations:
+    """The demonstrations of a file that a run shows: all, or the set of that number; none without a file."""
+    if sets is None and number is not None:
+        raise InputError("a set_number needs sets; name a file of lists of ids, or `released`")
+    if path is None:
+        return Demonstrations()
+    read = read_demonstrations(Path(path))
+    if sets is None:
+        return read
+    try:
+        return listed_set(read, sets, number or 1)
+    except DemonstrationError as error:
+        raise DemonstrationError(f"{path}: {error}") from error
+
+
+def _files(request: RunRequest) -> dict[str, Path]:
+    """The files that the request names, by its keys."""
+    named = {key: getattr(request, key) for key in PATHS}
+    return {key: Path(name) for key, name in named.items() if name and (key, name) != ("sets", RELEASED)}
 
 
 def described(path: Path) -> dict[str, str]:

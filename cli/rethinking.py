@@ -15,6 +15,7 @@ from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recor
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import FUNCTIONS, Task
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.systems.rules import Rules
 
 SHOWN = 48
 """Characters of a question that are shown."""
@@ -46,6 +47,9 @@ def rethink(
     voting: Annotated[
         bool, typer.Option("--voting/--no-voting", help="Add up over equal predictions, or take the best chain's.")
     ] = True,
+    rules: Annotated[
+        Rules, typer.Option(help="`released`: read and decided as the authors' code does, where that differs.")
+    ] = "paper",
     function: Annotated[
         Function | None,
         typer.Option(
@@ -73,8 +77,8 @@ def rethink(
         similarity=similarity_threshold, entailment=entailment_threshold, contradiction=contradiction_threshold
     )
     rethought = [
-        _rethought(replace(question, chains=question.chains[:chains]), function, thresholds, voting=voting)
-        for question in read_recorded(file, task)
+        _rethought(replace(question, chains=question.chains[:chains]), function, thresholds, rules, voting=voting)
+        for question in read_recorded(file, task, rules)
     ]
     if json:
         for each in rethought:
@@ -86,11 +90,11 @@ def rethink(
 
 
 def _rethought(
-    question: RecordedQuestion, function: Function | None, thresholds: Thresholds, *, voting: bool
+    question: RecordedQuestion, function: Function | None, thresholds: Thresholds, rules: Rules, *, voting: bool
 ) -> Rethought:
     chosen = function or FUNCTIONS[question.task]
-    weighing = weigh(question.chains, question.task, function=chosen, thresholds=thresholds, voting=voting)
-    prediction = weighing.predictions[0].prediction if weighing.predictions else ""
+    weighing = weigh(question.chains, question.task, function=chosen, thresholds=thresholds, voting=voting, rules=rules)
+    prediction = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
     return Rethought(
         id=question.id,
         question=question.text,

@@ -6,19 +6,24 @@ from typing import Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cli.experiment_report import page_of
+from cli.experiment_report import NO_RESULTS, Report, page_of
+from cli.experiment_results import cost_of
 from cli.experiment_tables import print_tables, sheet
 from cli.figures import svg_of
 from cli.output import Json, console, count, print_json
 from cli.store import reading
 from cotrail.errors import InputError
+from cotrail.experiments.rethinking_experiment import RethinkingExperiment
+from cotrail.experiments.rethinking_protocol import trials
 from cotrail.experiments.rethinking_published import SOURCE
 from cotrail.experiments.rethinking_runs import Answered, RethinkingRun, method_of
 from cotrail.experiments.rethinking_tables import build_tables, chains_plot
 from cotrail.faithfulness.tasks import TASK_OF, Task
-from models.audit import RunRecord, read_run, resolve_run
+from models.audit import RunRecord, read_progress, read_run, resolve_run
+from models.experiments import read_experiment
 from models.traces import TracedQuestion, read_questions
 
 TITLE = "Rethinking with retrieval"
@@ -68,11 +73,31 @@ def read_rethinking(connection: Connection, run_id: str) -> RethinkingRun:
         raise InputError(f"run {run_id}: its questions come without answers, so nothing tells what is right")
     return RethinkingRun(
         id=run_id,
-        method=method_of(record.system, record.settings),
+        method=method_of(record.system, record.system_version, record.settings),
         task=_task(record),
         dataset=record.dataset,
         model=record.model_name,
         questions=questions,
+        cost=cost_of(read_progress(connection, run_id)),
+    )
+
+
+def read_trials(connection: Connection, experiment: RethinkingExperiment) -> list[RethinkingRun]:
+    """The runs of an experiment as they stand, in the order of its tables, each under its name there."""
+    found = read_experiment(connection, experiment.name).runs
+    names = [trial.name for trial in trials(experiment) if trial.name in found]
+    return [replace(read_rethinking(connection, found[name]), id=name) for name in names]
+
+
+def rethinking_report(runs: Sequence[RethinkingRun]) -> Report:
+    """The tables and the figure of an experiment's runs; its panels are those of the basic approach."""
+    plot = chains_plot([run for run in runs if run.method.is_basic])
+    unanswered = sum(not run.is_answered for run in runs)
+    answered = f"{count(unanswered, 'run')} with questions that have no answer (yet)" if unanswered else "all answered"
+    return Report(
+        summary=f"{count(len(runs), 'run')}; {answered}. {SOURCE}" if runs else NO_RESULTS,
+        tables=build_tables(runs),
+        plots=(plot,) if plot else (),
     )
 
 

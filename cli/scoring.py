@@ -1,17 +1,25 @@
 """`cotrail score`: a run's scores, and those of its questions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.table import Table
 from sqlalchemy import Connection
 
 from cli.output import Json, console, count, number, print_json
 from cli.store import RunName, reading
+from cotrail.datasets import load_official
+from cotrail.datasets.forms import PROCESSED
+from cotrail.errors import InputError
+from cotrail.experiments.experiment import PROCESSED_FORMAT
 from cotrail.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
 from cotrail.metrics.support import content_key
 from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph
+from cotrail.questions import GoldParagraph, Question
 from models.audit import Progress, RunRecord, read_progress, read_run, resolve_run
 from models.tables import QuestionStatus
 from models.traces import TracedQuestion, read_questions
@@ -33,10 +41,34 @@ class RunScores(Struct, frozen=True, kw_only=True):
     generated_tokens: int
 
 
-def score(run: RunName, *, json: Json = False) -> None:
+def score(
+    run: RunName,
+    *,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            metavar="NAME",
+            help="Whose questions they are, for a run on processed files that was submitted as `ircot`.",
+            show_default=False,
+        ),
+    ] = None,
+    official: Annotated[
+        Path | None,
+        typer.Option(
+            "--official", metavar="PATH", help="That dataset's own file, which has all answers.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Print a run's scores. A question that isn't finished counts 0, so a run under way scores low."""
+    if official and dataset is None:
+        raise InputError("--official is a dataset's own file; say with --dataset which it is")
     with reading() as connection:
-        scores = read_scores(connection, resolve_run(connection, run))
+        run_id = resolve_run(connection, run)
+        scores = (
+            read_scores(connection, run_id) if dataset is None else _rescored(connection, run_id, dataset, official)
+        )
     if json:
         print_json(scores)
     else:
@@ -51,6 +83,29 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
     record = read_run(connection, run_id)
     rows = (scores_of(record, question) for question in read_questions(connection, run_id))
     return run_scores(record, read_progress(connection, run_id), rows)
+
+
+def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
+    """The scores of a run on processed files, which didn't say of which dataset, by that dataset's official metric."""
+    record = read_run(connection, run_id)
+    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED.datasets:
+        raise InputError(
+            f"--dataset is for runs on {PROCESSED_FORMAT!r}, as {', '.join(PROCESSED.datasets)}; run {run_id} is on "
+            f"{record.dataset!r}: leave it out or correct it"
+        )
+    published = load_official(dataset, official, f"run {run_id}")
+    named = replace(record, dataset=dataset)
+    rows = (scores_of(named, _answered(each, published)) for each in read_questions(connection, run_id))
+    return run_scores(named, read_progress(connection, run_id), rows)
+
+
+def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
+    """The question with the answers of its dataset's own file, where one was needed."""
+    if not published:
+        return question
+    if question.key not in published:
+        raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
+    return replace(question, answers=published[question.key].answers)
 
 
 def run_scores(record: RunRecord, progress: Progress, rows: Iterable[QuestionScores]) -> RunScores:

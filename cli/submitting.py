@@ -36,12 +36,22 @@ def submit(
         str | None,
         _option(
             "--dataset",
-            text=f"How the question file is written: {', '.join(DATASETS)} (your own questions).",
+            text=f"Whose questions they are: {', '.join(DATASETS)} (your own).",
             panel=_WHAT,
             metavar="NAME",
         ),
     ] = None,
     questions: Annotated[str | None, _option("--questions", text="The file.", panel=_WHAT, metavar="PATH")] = None,
+    official: Annotated[
+        str | None,
+        _option(
+            "--official",
+            text="The dataset's own file, where --questions is one that the authors of IRCoT processed and lacks "
+            "answers that count (MuSiQue, 2WikiMultihopQA).",
+            panel=_WHAT,
+            metavar="PATH",
+        ),
+    ] = None,
     corpus: Annotated[
         str | None, _option("--corpus", text="A corpus made by `cotrail index`.", panel=_WHAT, metavar="CORPUS")
     ] = None,
@@ -83,6 +93,20 @@ def submit(
             panel=_HOW,
             metavar="PATH",
         ),
+    ] = None,
+    sets: Annotated[
+        str | None,
+        _option(
+            "--sets",
+            text="Which of the demonstrations are shown, in which order: a JSON file of lists of ids, or `released`: "
+            "the sets of IRCoT's authors.",
+            panel=_HOW,
+            metavar="PATH",
+        ),
+    ] = None,
+    set_number: Annotated[
+        int | None,
+        _option("--set-number", text="Which of the sets, from 1, which is the default.", panel=_HOW, metavar="N"),
     ] = None,
     retrieval_count: Annotated[
         int | None, _option("--retrieval-count", text="Paragraphs a search (K).", panel=_HOW, metavar="K")
@@ -163,12 +187,15 @@ def submit(
         "system": system,
         "dataset": dataset,
         "questions": questions,
+        "official": official,
         "corpus": corpus,
         "limit": limit,
         "reader": reader,
         "rules": rules,
         "demonstrations": demonstrations,
         "title_demonstrations": title_demonstrations,
+        "sets": sets,
+        "set_number": set_number,
         "retrieval_count": retrieval_count,
         "max_sentences": max_sentences,
         "task": task,

@@ -168,7 +168,8 @@ def _written(step: TracedStep) -> Text:
         *([f"{step.attempts} attempts"] if step.attempts > 1 else []),
         *(["adopted"] if step.adopted else []),
     ]
-    return Text(written.text).append(f"\n{' · '.join(facts)}", style="dim")
+    text = written.text.replace("\n", "\n  ") or "nothing"
+    return Text(text).append(f"\n{' · '.join(facts)}", style="dim")
 
 
 def _not_done(step: TracedStep, *, nothing: str) -> Text:

@@ -80,7 +80,7 @@ def _predictions(weighing: Weighing) -> Table:
     table = grid("dim", "bold", "", "dim")
     for number, each in enumerate(weighing.predictions):
         chains = ", ".join(str(chain + 1) for chain in each.chains)
-        said = f"chain {chains}" if len(each.chains) == 1 else f"chains {chains}"
+        said = f"chain{'s' * (len(each.chains) > 1)} {chains}" if chains else "no chain"
         table.add_row("" if number else "answers", each.prediction, f"{each.weight:.2f}", said)
     return table
 

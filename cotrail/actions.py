@@ -15,9 +15,12 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Prompt
 
-Until = Literal["sentence", "line"]
-"""Where a generation ends: behind the first whole sentence, or at the line's end."""
+Until = Literal["sentence", "line", "chain", "end"]
+"""Where a generation ends at the latest: behind the first whole sentence, at the line's end, before what begins a
+further demonstration (`chain`), or where the model ends it."""
 
+RULES = "rules"
+"""The splitter that is cotrail's own, `cotrail.generation.sentences`."""
 
 Field = Literal["all", "title"]
 """What a search looks at: title and text, or the title alone."""
@@ -28,18 +31,23 @@ best `count` (the released code of IRCoT)."""
 
 
 class Retrieve(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Find the best `count` paragraphs for a query, of any page or only of the titles given."""
+    """Find the best `count` paragraphs for a query, of any page or only of the titles given.
+
+    distinct: whether paragraphs of the same text count as one; see `cotrail.retrieval.retriever`.
+    """
 
     query: str
     count: int
     titles: tuple[str, ...] = ()
     scope: Scope = "only"
     field: Field = "all"
+    distinct: bool = False
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """Write the next sentence of a chain of thought, or with `until="line"` all that is to come of it.
+    """Write the next sentence of a chain of thought, or, with another `until`, all that is to come of it.
 
+    splitter: what says where a sentence ends: cotrail's own `RULES`, or a pipeline of spaCy, as `NAME@VERSION`.
     sample: which of several chains this is, from 0, drawn by a seed of its own; None where there is but one.
     temperature: the run's where None.
     """
@@ -47,6 +55,7 @@ class Reason(Struct, frozen=True, kw_only=True):
     prompt: Prompt
     max_tokens: int
     until: Until = "sentence"
+    splitter: str = RULES
     sample: int | None = None
     temperature: float | None = None
 
@@ -120,7 +129,7 @@ class Retrieved(Struct, frozen=True, kw_only=True):
 class Generated(Struct, frozen=True, kw_only=True):
     """What a `Reason` or a `Read` wrote.
 
-    text: what was kept; raw: all that the model wrote.
+    text: what was kept, which may be nothing; raw: all that the model wrote.
     demonstrations, paragraphs: how many of the prompt's parts fitted the context; paragraphs from the front.
     first_demonstration: which of the prompt's demonstrations is the first that was kept, from 0.
     prompt_digest: the SHA-256 of the prompt as the model saw it.
@@ -258,7 +267,7 @@ def _decides(action: Action, binding: Binding) -> dict[str, object]:
     match action:
         case Retrieve():
             searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": binding.corpus}
-            return searched | _unusual(action, "scope", "field")
+            return searched | _unusual(action, "scope", "field", "distinct")
         case Reason() | Read():
             return _decides_generation(action, binding)
         case Lookup():
@@ -284,7 +293,8 @@ def _decides_generation(action: Reason | Read, binding: Binding) -> dict[str, ob
         "temperature": drawn.temperature,
         "seed": drawn.seed,
     }
-    return decides | _unusual(action.prompt, "drop")
+    split = _unusual(action, "splitter") if isinstance(action, Reason) else {}
+    return decides | _unusual(action.prompt, "drop", "pinned_last") | split
 
 
 def _unusual(value: Struct, *names: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.actions import (
+    RULES,
     Action,
     Embed,
     Embedded,
@@ -24,6 +25,7 @@ from cotrail.actions import (
 )
 from cotrail.audit.digests import digest_of_hits
 from cotrail.paragraphs import Paragraph
+from cotrail.prompting.layouts import Layout
 from cotrail.prompting.prompt import Demonstrations, Drop, Prompt
 from cotrail.storable import storable
 
@@ -50,7 +52,8 @@ def request_of(action: Action) -> Json:
                 "drop": prompt.drop,
                 "max_tokens": action.max_tokens,
                 "until": action.until,
-                **_unusual(action),
+                **_unusual(prompt, _USUAL_PROMPT),
+                **_unusual(action, _USUAL),
             }
 
 
@@ -104,12 +107,15 @@ def action_of(
         sentences=read.sentences,
         max_paragraph_words=read.max_paragraph_words,
         drop=read.drop,
+        pinned_last=read.pinned_last,
+        layout=read.layout,
     )
     if isinstance(read, _Reasoning):
         return Reason(
             prompt=prompt,
             max_tokens=read.max_tokens,
             until=read.until,
+            splitter=read.splitter,
             sample=read.sample,
             temperature=read.temperature,
         )
@@ -136,12 +142,15 @@ class _Prompting(_Referring, kw_only=True):
     sentences: tuple[str, ...]
     max_paragraph_words: int
     drop: Drop
+    pinned_last: bool = False
     max_tokens: int
     until: Until
+    layout: Layout = "ircot"
     temperature: float | None = None
 
 
 class _Reasoning(_Prompting, kw_only=True):
+    splitter: str = RULES
     sample: int | None = None
 
 
@@ -160,13 +169,14 @@ def _referred(read: _Referring, paragraphs: Mapping[str, Paragraph]) -> tuple[Pa
     return tuple(paragraphs[digest] for digest in read.paragraphs)
 
 
-_UNUSUAL = ("sample", "temperature")
+_USUAL: Json = {"splitter": RULES, "sample": None, "temperature": None}
+_USUAL_PROMPT: Json = {"pinned_last": False, "layout": "ircot"}
 
 
-def _unusual(action: Reason | Read) -> Json:
-    """What of an action is stored only where it is set."""
-    given = {field: getattr(action, field, None) for field in _UNUSUAL}
-    return {field: value for field, value in given.items() if value is not None}
+def _unusual(value: Struct, usual: Json) -> Json:
+    """What of an action or a prompt is stored only where it isn't as usual."""
+    given = {field: getattr(value, field, other) for field, other in usual.items()}
+    return {field: value for field, value in given.items() if value != usual[field]}
 
 
 def result_of(result: Result) -> Json:

@@ -10,8 +10,7 @@ CotrailError
 ├── UnavailableError         a server or a process that's needed doesn't answer
 ├── StepError                a step can't succeed, however often it is tried
 │   ├── PromptTooLongError     even without demonstrations and paragraphs it doesn't fit
-│   ├── UnrecordableError      the result is such that it can't be recorded
-│   └── EmptyGenerationError   the model returned nothing
+│   └── UnrecordableError      the result is such that it can't be recorded
 ├── TransientStepError       a step failed in a way that another try may mend
 │   └── OverdueError           an execution took longer than its kind may
 └── BlockedError             a question can't go on until a person mends something
@@ -74,10 +73,6 @@ class PromptTooLongError(StepError):
 
 class UnrecordableError(StepError):
     """What the step resulted in can't be recorded."""
-
-
-class EmptyGenerationError(StepError):
-    """The model returned nothing."""
 
 
 class TransientStepError(CotrailError):

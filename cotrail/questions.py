@@ -17,7 +17,8 @@ class Question(Struct, frozen=True, kw_only=True):
         spans (IIRC) is a JSON list in one string.
     gold: the paragraphs that together support the answer; empty where none are published.
     pinned: the passage that the question is about and that every prompt shows (IIRC); gold doesn't hold it.
-    evidence: the titles of the pages that the dataset names as evidence, which a system may be told to search.
+    evidence: what the dataset names as evidence, which a system may be told to look at: the paragraphs, or the titles
+        of their pages where the corpus doesn't have them.
     kind: what its dataset calls this sort of question, e.g. `bridge` or `2hop`; empty where it has no name.
     """
 
@@ -26,5 +27,5 @@ class Question(Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...] = ()
     gold: tuple[GoldParagraph, ...] = ()
     pinned: GoldParagraph | None = None
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str | GoldParagraph, ...] = ()
     kind: str = ""

@@ -162,8 +162,12 @@ def record_steps(
 
 def asked(row: RowMapping) -> Asked:
     """A question as its system may see it: without what it is judged by."""
-    pinned = msgspec.convert(row["pinned"], GoldParagraph | None)
-    return Asked(id=row["key"], text=row["text"], pinned=pinned, evidence=tuple(row["evidence"]))
+    return Asked(
+        id=row["key"],
+        text=row["text"],
+        pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
+        evidence=msgspec.convert(row["evidence"], tuple[str | GoldParagraph, ...]),
+    )
 
 
 def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:

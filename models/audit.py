@@ -1,6 +1,6 @@
 """Reading runs: which there are, how they were configured, and how far they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -241,6 +241,11 @@ def read_standings(connection: Connection, experiment_id: str) -> dict[str, dict
     for run_id, status, number in connection.execute(query):
         standings.setdefault(run_id, _no_questions())[status] = number
     return standings
+
+
+def is_complete(counts: Mapping[str, int]) -> bool:
+    """Whether every question of a run is finished or failed; only then do its results count."""
+    return sum(counts.values()) == counts[QuestionStatus.FINISHED] + counts[QuestionStatus.FAILED]
 
 
 def count_steps(connection: Connection, experiment_id: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.experiments.protocols import experiment_of
 from cotrail.generation.identity import is_pinned
 from models.audit import LATEST
 from models.tables import experiments, runs
@@ -39,7 +40,7 @@ def open_experiment(engine: Engine, experiment_id: str, plan: dict[str, Any]) ->
         row = {"id": experiment_id, "plan": given}
         connection.execute(insert(experiments).values(row).on_conflict_do_nothing())
         recorded = connection.execute(select(experiments.c.plan).where(experiments.c.id == experiment_id)).scalar_one()
-    if differing := _differences(recorded, _as_pinned(given, recorded)):
+    if differing := _differences(_completed(recorded), _completed(_as_pinned(given, recorded))):
         named = ", ".join(differing[:MAX_NAMED]) + (", ..." if len(differing) > MAX_NAMED else "")
         raise InputError(
             f"experiment {experiment_id!r} was begun with another file: {named} differ. "
@@ -82,6 +83,15 @@ def _unknown(connection: Connection, given: str) -> UnknownNameError:
     return UnknownNameError(f"there is no experiment {given!r}; {there_are}")
 
 
+def _completed(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan with the keys that came to experiments since it was recorded, each with its default."""
+    try:
+        experiment = experiment_of(plan["experiment"])
+    except (KeyError, msgspec.ValidationError):
+        return plan
+    return plan | {"experiment": msgspec.json.decode(msgspec.json.encode(experiment))}
+
+
 def _as_pinned(given: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
     """A plan whose models have the identities that the recorded one has for the same models."""
     models = {name: _pinned(found, name, recorded) for name, found in given.get("models", {}).items()}
@@ -94,13 +104,14 @@ def _pinned(found: str, name: str, recorded: dict[str, Any]) -> str:
 
 
 def _differences(recorded: Any, given: Any, path: str = "") -> list[str]:
-    """Where two plans differ, as paths of keys, each as long as both sides have tables there."""
+    """Where two plans differ, as paths of keys, each as long as both sides have tables there.
+
+    A key that isn't there is one without a value: an older plan lacks what can be said since.
+    """
     if not (isinstance(recorded, dict) and isinstance(given, dict)):
         return [] if recorded == given else [path]
     return [
         found
         for key in sorted(recorded.keys() | given.keys())
-        for found in _differences(
-            recorded.get(key, msgspec.UNSET), given.get(key, msgspec.UNSET), f"{path}.{key}".lstrip(".")
-        )
+        for found in _differences(recorded.get(key), given.get(key), f"{path}.{key}".lstrip("."))
     ]

@@ -303,7 +303,7 @@ class Ledger:
         connection.execute(statements.NEW_SETS, {"rows": sets})
 
     def _save_sentences(self, connection: Connection, completions: Sequence[Completion]) -> None:
-        """Stores what belongs to a chain of thought; a Reason that writes a line (titles) doesn't."""
+        """Stores what belongs to a chain of thought; a Reason that writes a line (titles) or nothing doesn't."""
         rows: Rows = [
             {
                 "step_id": done.claim.step_id,
@@ -313,6 +313,7 @@ class Ledger:
             }
             for done in completions
             if isinstance(done.outcome, Generated)
+            and done.outcome.text
             and isinstance(done.claim.action, Reason)
             and done.claim.action.until == "sentence"
         ]

@@ -223,8 +223,8 @@ class Question(Base):
     gold: Mapped[list[Json]]
     pinned: Mapped[Json | None]
     """The passage that every prompt shows, title and text."""
-    evidence: Mapped[list[str]] = mapped_column(server_default=no_entries)
-    """The titles of the pages that the dataset names as evidence."""
+    evidence: Mapped[list[str | Json]] = mapped_column(JSONB, server_default=no_entries)
+    """What the dataset names as evidence: paragraphs, or the titles of pages."""
     kind: Mapped[str] = mapped_column(default="")
     """What the dataset calls this sort of question."""
     status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)

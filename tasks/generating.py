@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from cotrail.actions import Generated, Read, Reason, sampling
+from cotrail.actions import RULES, Generated, Read, Reason, sampling
+from cotrail.generation.splitting import Pipeline, open_pipeline
 from models.ledger import Claim
 from tasks.station import Station
 
@@ -12,6 +13,17 @@ def generate(here: Station, claim: Claim) -> Generated:
     action = claim.action
     assert isinstance(action, Reason | Read)  # noqa: S101 - their queues hold nothing else
     drawn = sampling(action, claim.run.binding)
+    pipeline = _pipeline(action)
+    until = "line" if pipeline else action.until
     generator, cancellation = here.generator(claim.run), here.cancellation(claim)
-    written = generator.generate(action.prompt, action.until, action.max_tokens, drawn, cancellation)
+    written = generator.generate(action.prompt, until, action.max_tokens, drawn, cancellation)
+    if pipeline:
+        written = replace(written, text=pipeline.first_sentence(written.text))
     return written if drawn.sample is None else replace(written, seed=drawn.seed)
+
+
+def _pipeline(action: Reason | Read) -> Pipeline | None:
+    """What tells where the action's sentence ends; None where the model's engine does."""
+    if isinstance(action, Reason) and action.until == "sentence" and action.splitter != RULES:
+        return open_pipeline(action.splitter)
+    return None

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from cotrail.actions import Retrieve, Retrieved
+from cotrail.retrieval.retriever import retrieved
 from models.advancing import Dispatch
 from models.ledger import Claim
 from tasks.routing import task_name
@@ -20,7 +21,4 @@ def search(here: Station, claim: Claim) -> Retrieved:
     """Searches the run's corpus."""
     action = claim.action
     assert isinstance(action, Retrieve)  # noqa: S101 - the queue holds nothing else
-    retriever = here.retriever(claim.run)
-    return Retrieved(
-        hits=retriever.search(action.query, action.count, action.titles, scope=action.scope, field=action.field)
-    )
+    return retrieved(here.retriever(claim.run), action)

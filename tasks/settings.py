@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cotrail.addresses import Address, read_address
 from cotrail.errors import InputError
+from cotrail.retrieval.search_file import read_search_file
 from cotrail.retrieval.stores import CorpusStore, SearchServer, check_node, corpus_store
 from cotrail.secrecy import Secrets
 from tasks.brokers import check_broker
@@ -67,6 +68,12 @@ class Settings(BaseSettings):
 
     Corpora are there where it is set, and in the folder otherwise.
     """
+
+    search_cloud_id: str | None = None
+    """An Elastic Cloud deployment's cloud id, in the place of the address; COTRAIL_SEARCH_API_KEY opens it."""
+
+    search_sniff: bool = False
+    """Whether the search server is asked for its other nodes, as they come and go."""
 
     search_api_key: SecretStr | None = None
     """Elasticsearch's API key, encoded, in the place of user and password."""
@@ -156,13 +163,18 @@ class Settings(BaseSettings):
     @property
     def search_server(self) -> SearchServer | None:
         """How the search server is reached; None where corpora are in the folder."""
-        if self.search_url is None:
+        if self.search_url is None and self.search_cloud_id is None:
             return None
+        file = read_search_file(self.home / "search.toml")
         return SearchServer(
             urls=nodes(self.search_url),
+            cloud_id=self.search_cloud_id,
+            sniff=self.search_sniff,
             api_key=self.search_api_key.get_secret_value() if self.search_api_key else None,
             ca=self.search_ca,
             prefix=self.search_prefix,
+            index=file.index,
+            corpora=file.corpora,
         )
 
     @property

@@ -8,12 +8,17 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from tasks.settings import Settings, settings
+from tests import search_servers
 from workers.stack import Stack
 
 Eventually = Callable[..., None]
 
 # What a shell starts in the background ignores Ctrl-C, and so would the commands that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header() -> str:
+    return f"searches are tested on: {', '.join(search_servers.tested())}"
 
 
 @pytest.fixture(autouse=True)

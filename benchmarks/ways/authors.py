@@ -14,16 +14,15 @@ from msgspec import Struct, convert
 
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from cli.request import Prepared
-from cotrail.actions import Action, Read, Reason, Result, Retrieve, Retrieved, Sampling, kind
-from cotrail.encoding import failure_of
-from cotrail.errors import EmptyGenerationError
+from cotrail.actions import Action, Read, Reason, Result, Retrieve, Sampling, kind
 from cotrail.generation.llamacpp.server import Server
 from cotrail.generation.llamacpp.stream import Stream
 from cotrail.generation.result import generated
 from cotrail.generation.sentences import first_sentence
 from cotrail.prompting.packing import pack
 from cotrail.questions import Question
-from cotrail.replay import Failed, Finished, Outcome, Recorded, advance
+from cotrail.replay import Failed, Finished, Recorded, advance
+from cotrail.retrieval.retriever import retrieved
 from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems import find_system
 from tasks.settings import settings
@@ -42,14 +41,13 @@ class WholeStream(Stream):
     """Takes all that the model writes, and notes when its first line was whole."""
 
     def __init__(self) -> None:
-        super().__init__("line", Event().is_set)
-        self.stops = []
+        super().__init__("end", Event().is_set)
         self.line_at: float | None = None
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
         """See `Stream`."""
         enough = super().take(chunk)
-        if self.line_at is None and "\n" in self.text.lstrip():
+        if self.line_at is None and "\n" in self.text:
             self.line_at = perf_counter()
         return enough
 
@@ -78,27 +76,18 @@ class World(Struct, frozen=True):
     retriever: TantivyRetriever
     tally: Tally
 
-    def outcome(self, action: Action) -> Outcome:
+    def result(self, action: Action) -> Result:
         """How the action ends."""
-        try:
-            return self._result(action)
-        except EmptyGenerationError as error:
-            return failure_of(error)
-
-    def _result(self, action: Action) -> Result:
         if isinstance(action, Retrieve):
-            found = self.retriever.search(
-                action.query, action.count, action.titles, scope=action.scope, field=action.field
-            )
-            return Retrieved(hits=found)
+            return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
         packed = pack(action.prompt, lambda text: len(self.server.tokens(text)), self.context, MAX_TOKENS)
         stream = WholeStream()
         self.server.complete(packed.render(), stream, MAX_TOKENS, Sampling())
         self.tally.count(stream)
-        line = (stream.text.lstrip().splitlines() or [""])[0]
+        line = stream.text.partition("\n")[0]
         text = first_sentence(line) if isinstance(action, Reason) else line.strip()
-        return generated("the model", packed, text, stream.text, stream.timings.tokens)
+        return generated(packed, text, stream.text, stream.timings.tokens)
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -141,6 +130,6 @@ def _answer(world: World, prepared: Prepared, question: Question) -> int:
                 raise RuntimeError(f"the question {question.id} fails: {failure.type}, {failure.message}")
             case following:
                 for step in following.steps:
-                    outcome = world.outcome(step.action)
+                    outcome = world.result(step.action)
                     recorded = Recorded(kind=kind(step.action), fingerprint=step.fingerprint, outcome=outcome)
                     history.append(recorded)

@@ -276,7 +276,8 @@ class _StepCheck:
     def _sentences(self, request: Any, result: Any) -> Iterator[Finding]:
         """The row of a sentence of a chain of thought."""
         table, rows = "sentences", self.rows.sentences
-        due = int(self.step["kind"] == "reason" and result is not None and request["until"] == "sentence")
+        wrote = self.step["kind"] == "reason" and result is not None and request["until"] == "sentence"
+        due = int(wrote and result["text"] != "")
         if len(rows) < due:
             yield self._found(table, "removed", "the step wrote one")
         for _ in rows[due:]:

@@ -15,7 +15,8 @@ ParagraphsOfTitle = Callable[[str], Iterable[Paragraph]]
 """Gives all paragraphs of a corpus with this very title."""
 
 ALIKE = 95.0
-"""Above this `partial_ratio`, in percent, a snippet is from a paragraph (IRCoT's released code, `lib.py`)."""
+"""Above this `partial_ratio`, in percent, two paragraphs are one (IRCoT's released code, `find_matching_paragraph_text`
+in `lib.py`)."""
 
 
 class MissingGold(Struct, frozen=True, kw_only=True):
@@ -44,26 +45,32 @@ def coverage(questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTit
     return Coverage(gold=sum(len(question.gold) for question in questions), missing=missing)
 
 
-def located(questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle) -> tuple[Question, ...]:
-    """The questions, with paragraphs of the corpus for gold that only resembles them or is a snippet of them (IIRC).
+def located(
+    questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle, *, snippets: bool = False
+) -> tuple[Question, ...]:
+    """The questions, with paragraphs of the corpus for gold that only resembles them.
 
-    A paragraph stands for a snippet if it is of the same page and the most alike, by more than 95 percent of the
-    shorter one's length. What isn't found stays as it is, and `coverage` then counts it.
+    The paragraph of the gold's page that is most alike stands for it: if it is so by more than 95 percent of the
+    shorter one's length, as in the authors' `subsample_dataset_and_remap_paras.py`, and where gold is `snippets` of
+    paragraphs (IIRC), however little alike it is, as in their `process_iirc.py`. Gold whose page isn't there stays as
+    it is, and `coverage` then counts it.
     """
     page = cache(lambda title: tuple(paragraphs_of_title(title)))
+    least = -1.0 if snippets else ALIKE
 
     def found(gold: GoldParagraph) -> GoldParagraph:
-        return _best(gold, [paragraph for title in _titles(gold) for paragraph in page(title)]) or gold
+        return _best(gold, [paragraph for title in _titles(gold) for paragraph in page(title)], least) or gold
 
     return tuple(replace(question, gold=tuple(dict.fromkeys(map(found, question.gold)))) for question in questions)
 
 
-def _best(gold: GoldParagraph, page: Sequence[Paragraph]) -> GoldParagraph | None:
-    if content_key(gold.title, gold.text) in _keys(page) or not gold.text.strip():
+def _best(gold: GoldParagraph, page: Sequence[Paragraph], least: float) -> GoldParagraph | None:
+    """The most alike paragraph of a page, the first of equals, if it is more alike than `least` percent."""
+    if not page or not gold.text.strip() or content_key(gold.title, gold.text) in _keys(page):
         return None
-    scores = [fuzz.partial_ratio(gold.text, paragraph.text, score_cutoff=ALIKE) for paragraph in page]
-    best = max(scores, default=0.0)
-    if best <= ALIKE:
+    scores = [fuzz.partial_ratio(gold.text, paragraph.text) for paragraph in page]
+    best = max(scores)
+    if best <= least:
         return None
     paragraph = page[scores.index(best)]
     return GoldParagraph(title=paragraph.title, text=paragraph.text)

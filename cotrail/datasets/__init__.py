@@ -15,7 +15,8 @@ from cotrail.datasets import (
     wikimultihop,
 )
 from cotrail.datasets.contexts import AnnotatedQuestion, Record
-from cotrail.datasets.forms import form_of, seems
+from cotrail.datasets.forms import PROCESSED, form_of, seems
+from cotrail.datasets.official import check_aliases, check_whole, completed
 from cotrail.datasets.plain import Lookup
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.questions import Question
@@ -26,25 +27,47 @@ DATASETS = (
     "musique",
     "iirc",
     "strategyqa",
+    "strategyqa-facts",
     "tempquestions",
     "infotabs",
-    "ircot",
     "jsonl",
 )
-"""What a question file can be: the datasets' official files, the files that the authors of IRCoT processed (any of the
-first four), and cotrail's own form."""
+"""Whose questions a file can hold: the datasets' (StrategyQA's with the annotators' facts shown, too), or one's own.
+The first four's files are the official ones, or those that the authors of IRCoT processed, which are known by their
+form."""
 
 LONGEST_ID = 1000
 """How many bytes of UTF-8 a question's id may have: it is part of a key in the database, which holds about 2,700."""
 
 
-def load_questions(dataset: str, path: Path, lookup: Lookup | None = None) -> tuple[Question, ...]:
+def load_questions(
+    dataset: str, path: Path, lookup: Lookup | None = None, official: Path | None = None
+) -> tuple[Question, ...]:
     """The questions of a file in its order; DatasetError says where a file is wrong, or that it is of another dataset.
 
     Questions that their dataset calls unanswerable are left out.
     lookup: resolves gold paragraphs that a file gives by id (`jsonl`, StrategyQA), e.g. `TantivyRetriever.paragraphs`.
+    official: the dataset's own file, which processed questions of 2WikiMultihopQA and MuSiQue need for their answers.
     """
-    return tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
+    questions = tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
+    if not is_processed(path):
+        if official:
+            raise DatasetError(f"{path} is the dataset's own file already; leave out {official} as its official one")
+        return questions
+    published = load_official(dataset, official, str(path))
+    return completed(questions, published, official) if official else questions
+
+
+def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Question]:
+    """The questions of the dataset's own file by their ids; none where there is no file.
+
+    what: has them as the authors of IRCoT processed them; DatasetError says where that isn't enough.
+    """
+    if official is None:
+        check_whole(dataset, what)
+        return {}
+    check_aliases(dataset, official)
+    return {question.id: question for question in load_questions(dataset, official)}
 
 
 def load_annotated(dataset: str, path: Path, lookup: Lookup | None = None) -> tuple[AnnotatedQuestion, ...]:
@@ -56,6 +79,8 @@ def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iter
     """The same, each question with its place and its bytes."""
     reader = _reader(dataset, path, lookup)
     check_form(dataset, path)
+    if is_processed(path):
+        reader = processed.read(dataset, path)
     ids = set()
     for record in reader:
         question = record.annotated.question
@@ -75,15 +100,26 @@ def _check(question: Question, place: str) -> None:
         raise DatasetError(f"{place}: the id has {size:,} bytes, and at most {LONGEST_ID:,} are taken; shorten it")
 
 
+def is_processed(path: Path) -> bool:
+    """Whether the file is one that the authors of IRCoT processed."""
+    return form_of(path, DatasetError) == PROCESSED
+
+
+def has_snippets(dataset: str, path: Path) -> bool:
+    """Whether the file's gold is parts of paragraphs, which `cotrail.corpora.coverage.located` finds: IIRC's own."""
+    return dataset == "iirc" and not is_processed(path)
+
+
 def check_form(dataset: str, path: Path) -> None:
     """Raises DatasetError where the file seems to be something else than questions of this dataset."""
     form = form_of(path, DatasetError)
-    if form and form.dataset == dataset:
+    if form and dataset.removesuffix("-facts") in form.datasets:
         return
-    if form and form.dataset:
+    if form and form.datasets:
+        named = " or ".join(map(repr, form.datasets))
         raise DatasetError(
             f"{path}, {'entry' if form.is_list else 'line'} 1: this seems to be from {form.holds}; "
-            f"name the dataset {form.dataset!r} instead of {dataset!r}, or give another file"
+            f"name the dataset {named} instead of {dataset!r}, or give another file"
         )
     if what := seems(path, DatasetError):
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
@@ -99,14 +135,13 @@ def _reader(dataset: str, path: Path, lookup: Lookup | None) -> Iterator[Record]
             return musique.read(path)
         case "iirc":
             return iirc.read(path)
-        case "strategyqa":
-            return strategyqa.read(path, lookup)
+        case "strategyqa" | "strategyqa-facts":
+            return strategyqa.read(path, lookup, facts=dataset == "strategyqa-facts")
         case "tempquestions":
             return tempquestions.read(path)
         case "infotabs":
             return infotabs.read(path)
-        case "ircot":
-            return processed.read(path)
         case "jsonl":
             return plain.read(path, lookup)
-    raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}")
+    hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
+    raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")

@@ -23,14 +23,14 @@ FIRST_EVENTS = 100_000
 class Form(Struct, frozen=True):
     """A kind of file: `holds` says what is in it; its first record has these keys, none of `lacks`.
 
-    dataset: what questions of this form are called, if they are questions.
+    datasets: whose questions this form is of, if they are questions.
     inside: keys of the record's first value, where that is an object.
     """
 
     holds: str
     is_list: bool
     has: frozenset[str]
-    dataset: str | None = None
+    datasets: tuple[str, ...] = ()
     lacks: frozenset[str] = frozenset()
     inside: frozenset[str] = frozenset()
 
@@ -40,20 +40,30 @@ STRATEGYQA_PARAGRAPHS = Form(
 )
 """One object with a paragraph for each id."""
 
+PROCESSED = Form(
+    "questions that the authors of IRCoT processed",
+    False,
+    frozenset({"question_id", "contexts"}),
+    ("hotpotqa", "2wikimultihopqa", "musique", "iirc"),
+)
+"""One form for four datasets, which it doesn't name."""
+
 FORMS = (
-    Form("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), "2wikimultihopqa"),
-    Form("HotpotQA's questions", True, frozenset({"_id", "context", "level"}), "hotpotqa", frozenset({"evidences"})),
-    Form("IIRC's questions", True, frozenset({"questions", "text", "title"}), "iirc"),
-    Form("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), "musique"),
-    Form("StrategyQA's questions", True, frozenset({"qid", "question"}), "strategyqa"),
-    Form("TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"}), "tempquestions"),
-    Form("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"}), "infotabs"),
+    Form("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), ("2wikimultihopqa",)),
+    Form("HotpotQA's questions", True, frozenset({"_id", "context", "level"}), ("hotpotqa",), frozenset({"evidences"})),
+    Form("IIRC's questions", True, frozenset({"questions", "text", "title"}), ("iirc",)),
+    Form("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), ("musique",)),
+    Form("StrategyQA's questions", True, frozenset({"qid", "question"}), ("strategyqa",)),
+    Form("TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"}), ("tempquestions",)),
+    Form("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"}), ("infotabs",)),
     STRATEGYQA_PARAGRAPHS,
-    Form("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}), "ircot"),
+    PROCESSED,
     Form("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
     Form("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
-    Form("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), None, frozenset({"question"})),
-    Form("questions in cotrail's own form", False, frozenset({"id", "question"}), "jsonl", frozenset({"paragraphs"})),
+    Form("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), (), frozenset({"question"})),
+    Form(
+        "questions in cotrail's own form", False, frozenset({"id", "question"}), ("jsonl",), frozenset({"paragraphs"})
+    ),
 )
 
 ARTICLES = Form("IIRC's articles", False, frozenset())

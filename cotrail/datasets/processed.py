@@ -45,7 +45,10 @@ class _Reasoning(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A question as processed. Only files of demonstrations have sentences in `reasoning_steps`."""
+    """A question as processed. Only files of demonstrations have sentences in `reasoning_steps`.
+
+    dataset: whose it is; only HotpotQA's say so.
+    """
 
     question_id: str
     question_text: str
@@ -54,15 +57,28 @@ class Line(Struct, frozen=True):
     pinned_contexts: tuple[ContextParagraph, ...] = ()
     reasoning_steps: tuple[_Reasoning | str, ...] = ()
     type: str | None = None
+    dataset: str | None = None
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The questions of the file."""
+def read(dataset: str, path: Path) -> Iterator[Record]:
+    """The questions of the file, which are the dataset's.
+
+    As processed: 2WikiMultihopQA's and MuSiQue's have neither all their answers nor a kind, see `official`.
+    """
     for place, raw in lines(path, DatasetError):
         line = decode(raw, Line, place, DatasetError)
-        if len(line.pinned_contexts) > 1:
-            raise DatasetError(f"{place}: there is more than one pinned passage; leave the one that the question is on")
+        _check(line, dataset, place)
         yield Record(place=place, raw=raw, annotated=_annotated(line))
+
+
+def _check(line: Line, dataset: str, place: str) -> None:
+    if len(line.pinned_contexts) > 1:
+        raise DatasetError(f"{place}: there is more than one pinned passage; leave the one that the question is on")
+    if line.dataset not in (None, dataset):
+        raise DatasetError(f"{place}: this question says that it is of {line.dataset!r}, and not of {dataset!r}")
+    if (dataset == "iirc") != bool(line.pinned_contexts):
+        pins = "pins a passage, as those of IIRC do" if line.pinned_contexts else "pins no passage"
+        raise DatasetError(f"{place}: this question {pins}, so it isn't of {dataset!r}; name its dataset")
 
 
 def _annotated(line: Line) -> AnnotatedQuestion:

@@ -7,14 +7,12 @@ from typing import TypeVar
 
 from cotrail.datasets import infotabs, read_records
 from cotrail.datasets.contexts import Record
+from cotrail.datasets.records import is_list
 from cotrail.errors import DatasetError
 from cotrail.paragraphs import Paragraph
 from cotrail.questions import Question
 
 T = TypeVar("T")
-
-LISTS = ("hotpotqa", "2wikimultihopqa", "iirc", "strategyqa", "tempquestions")
-"""The datasets whose files are one JSON list; the files of the others are lines."""
 
 
 def sample_questions(
@@ -29,7 +27,7 @@ def sample_questions(
 
 
 def sample_file(dataset: str, path: Path, development: int, test: int, seed: int) -> tuple[bytes, bytes]:
-    """The same draw as the contents of two files in the publisher's own format, the records as published.
+    """The same draw as the contents of two files of the same format, the records as they stand.
 
     An IIRC question comes with its passage, without the passage's other questions.
     """
@@ -38,11 +36,11 @@ def sample_file(dataset: str, path: Path, development: int, test: int, seed: int
     return _content(dataset, path, first), _content(dataset, path, second)
 
 
-def suffix(dataset: str) -> str:
-    """What the name of such a file ends in."""
+def suffix(dataset: str, path: Path) -> str:
+    """What the name of a file that is drawn from this one ends in."""
     if dataset == "infotabs":
         return ".tsv"
-    return ".json" if dataset in LISTS else ".jsonl"
+    return ".json" if is_list(path, DatasetError) else ".jsonl"
 
 
 def shuffled(items: Iterable[T], key: Callable[[T], str], seed: int) -> list[T]:
@@ -64,7 +62,7 @@ def _drawn(
 
 def _content(dataset: str, path: Path, records: Iterable[Record]) -> bytes:
     stripped = [record.raw.strip() for record in records]
-    if dataset in LISTS:
+    if is_list(path, DatasetError):
         return b"[" + b",\n".join(stripped) + b"]\n"
     head = [infotabs.header(path)] if dataset == "infotabs" else []
     return b"".join(raw + b"\n" for raw in (*head, *stripped))

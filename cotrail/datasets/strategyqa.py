@@ -35,22 +35,34 @@ class Entry(Struct, frozen=True):
     evidence: tuple[tuple[Step, ...], ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None) -> Iterator[Record]:
-    """The questions of the file; gold is those of the evidence paragraphs that the corpus has under their ids."""
+def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[Record]:
+    """The questions of the file; gold is those of the evidence paragraphs that the corpus has under their ids.
+
+    facts: whether a question pins the facts that the annotators wrote for it, as a passage without a title (the gold
+        facts of table 7 of Rethinking with Retrieval).
+    """
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, Entry, place, DatasetError)
-        yield Record(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup))
+        yield Record(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
 
 
-def _annotated(entry: Entry, lookup: Lookup | None) -> AnnotatedQuestion:
+def _annotated(entry: Entry, lookup: Lookup | None, *, facts: bool) -> AnnotatedQuestion:
     ids = evidence_ids(entry)
     found = lookup(ids) if lookup else {}
+    evidence = tuple(
+        dict.fromkeys(
+            GoldParagraph(title=found[id_].title, text=found[id_].text) if id_ in found else title_of(id_)
+            for id_ in ids
+        )
+    )
+    told = " ".join(map(_sentence, entry.facts))
     question = Question(
         id=entry.qid,
         text=entry.question,
         answers=() if entry.answer is None else (ANSWERS[entry.answer],),
-        gold=tuple(GoldParagraph(title=found[id_].title, text=found[id_].text) for id_ in ids if id_ in found),
-        evidence=tuple(dict.fromkeys(title_of(id_) for id_ in ids)),
+        gold=tuple(each for each in evidence if isinstance(each, GoldParagraph)),
+        pinned=GoldParagraph(title="", text=told) if facts and told else None,
+        evidence=evidence,
     )
     return AnnotatedQuestion(question=question, chain=_chain(entry))
 

@@ -70,12 +70,25 @@ class Cost(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class ExampleChain(Struct, frozen=True, kw_only=True):
+    """A question's chain of thought, to be shown beside those of other systems.
+
+    answers: the dataset's; untrue: the places of the sentences that people found untrue, from 0.
+    """
+
+    question: str
+    answers: tuple[str, ...]
+    sentences: tuple[str, ...]
+    untrue: frozenset[int] = frozenset()
+
+
 class CellResult(Struct, frozen=True, kw_only=True):
     """What came out of a run.
 
     scores: of each question by its id, in the dataset's order; kinds: what the dataset calls each of them.
     finished: how many questions have an answer; factual_errors: of the annotated questions (by id), whether the chain
     holds a sentence that a person found untrue.
+    chains: of the questions that serve as examples (`cotrail.experiments.examples`), by id.
     """
 
     cell: Cell
@@ -85,3 +98,4 @@ class CellResult(Struct, frozen=True, kw_only=True):
     finished: int
     cost: Cost
     factual_errors: Mapping[str, bool] = {}
+    chains: Mapping[str, ExampleChain] = {}

@@ -1,6 +1,6 @@
 """What the IRCoT paper's figures 3 to 9 show, of one's own results, with the published values that its text states."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from cotrail.experiments.naming import (
     reader_title,
 )
 from cotrail.experiments.published import AnswerF1, published
+from cotrail.systems.settings import Reader
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -140,26 +141,32 @@ def _scaling(name: str, title: str, results: Runs, goal: Goal) -> Plot | None:
         return None
     datasets = in_order(line.dataset for line in points)
     panels = [
-        _curves(dataset, reader, points)
-        for reader in dict.fromkeys(line.reader for line in points)
+        _curves(dataset, readers, points)
+        for readers in _readers(points)
         for dataset in datasets
-        if any((line.dataset, line.reader) == (dataset, reader) for line in points)
+        if any(line.dataset == dataset and line.reader in readers for line in points)
     ]
     return Plot(name=name, title=title, axis=AXES[goal], kind="lines", panels=tuple(panels))
 
 
-def _curves(dataset: str, reader: str, points: Points) -> Panel:
-    own: Placed = {
-        (x.system, x.model): point for x, point in points.items() if (x.dataset, x.reader) == (dataset, reader)
-    }
-    models = list(dict.fromkeys(model for _, model in own))
+def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
+    """Which readers share a panel: all, where each model has one of its own, as the paper's have; else none."""
+    readers = tuple(dict.fromkeys(line.reader for line in points))
+    each_has_one = len({(line.model, line.reader) for line in points}) == len({line.model for line in points})
+    return (readers,) if each_has_one else tuple((reader,) for reader in readers)
+
+
+def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
+    lines = {x: point for x, point in points.items() if x.dataset == dataset and x.reader in readers}
+    own: Placed = {(x.system, x.model): point for x, point in lines.items()}
     systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
+    read_by: dict[str, Reader] = {x.model: x.reader for x in lines}
     theirs: list[AnswerF1] = []
-    if all(parameters(model) for model in models):
-        theirs = [row for row in _table_4(reader, systems) if dataset in row.scores]
-        known = {model_key(model) for model in models}
-        models += dict.fromkeys(row.model for row in theirs if model_key(row.model) not in known)
-        models.sort(key=lambda model: parameters(model) or 0)
+    if sized := all(parameters(model) for model in read_by):
+        theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in row.scores]
+        known = {model_key(model) for model in read_by}
+        read_by |= {row.model: row.reader for row in theirs if model_key(row.model) not in known}
+    models = sorted(read_by, key=lambda model: parameters(model) or 0) if sized else list(read_by)
     series = [Series(system=name, points=tuple(own.get((name, model)) for model in models)) for name in systems]
     reported = [
         Series(
@@ -171,10 +178,22 @@ def _curves(dataset: str, reader: str, points: Points) -> Panel:
         )
         for row in theirs
     ]
-    title = place_title(dataset) + ("" if reader == "none" else f", {reader_title(reader)} reader")
+    shared = readers[0] if len(readers) == 1 else "none"
+    said = {model: "" if len(readers) == 1 else f", {reader_title(reader)}" for model, reader in read_by.items()}
     return Panel(
-        title=title, labels=tuple(_sized(model) + _star(own, model) for model in models), series=(*series, *reported)
+        title=place_title(dataset) + ("" if shared == "none" else f", {reader_title(shared)} reader"),
+        labels=tuple(_sized(model) + said[model] + _star(own, model) for model in models),
+        series=(*series, *reported),
     )
+
+
+def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], systems: Sequence[str]) -> list[AnswerF1]:
+    """The published rows for a panel: those of its reader, or where it has several those of each model's own."""
+    if len(readers) == 1:
+        return _table_4(readers[0], systems)
+    own = {model_key(model): reader for model, reader in read_by.items()}
+    rows = [row for reader in readers for row in _table_4(reader, systems)]
+    return [row for row in rows if row.reader == own.get(model_key(row.model), published().readers[row.model])]
 
 
 def _table_4(reader: str, systems: Sequence[str]) -> list[AnswerF1]:

@@ -19,20 +19,20 @@ def lines(experiment: Experiment) -> tuple[Line, ...]:
     """The results that the experiment is to bring, in the order of its file."""
     return tuple(
         Line(goal=goal, dataset=dataset, demonstrations=shown, model=model, system=system, reader=reader)
-        for model in experiment.models
+        for model in experiment.model_names
         for dataset, shown in product(experiment.datasets, repeat=2)
         if shown == dataset or experiment.out_of_distribution
         for goal in experiment.goals
         for system in experiment.systems
-        for reader in _readers(experiment, goal, system)
+        for reader in _readers(experiment.readers_of(model), goal, system)
     )
 
 
-def _readers(experiment: Experiment, goal: Goal, system: SystemName) -> tuple[Reader, ...]:
+def _readers(readers: tuple[Reader, ...], goal: Goal, system: SystemName) -> tuple[Reader, ...]:
     """Retrieval needs no reader, and only IRCoT has an answer without one."""
     if goal == "retrieval":
         return () if system == "no-retrieval" else ("none",)
-    return tuple(reader for reader in experiment.readers if reader != "none" or system == "ircot")
+    return tuple(reader for reader in readers if reader != "none" or system == "ircot")
 
 
 def cells_to_search(experiment: Experiment, line: Line) -> tuple[Cell, ...]:
@@ -42,11 +42,11 @@ def cells_to_search(experiment: Experiment, line: Line) -> tuple[Cell, ...]:
 
 
 def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tuple[Cell, ...]:
-    """The runs on the test questions: one a demonstration set, or a single one where no model is asked.
+    """The runs on the test questions: one a demonstration set, or a single one where no model is shown any.
 
     chosen: the best of `cells_to_search`; None where there are none.
     """
-    sets = 1 if line.system == "one-step" and line.reader == "none" else experiment.demonstration_sets
+    sets = experiment.demonstration_sets if _shows_demonstrations(experiment, line) else 1
     first = chosen or next(_grid(experiment, line))
     return tuple(
         Cell(
@@ -58,6 +58,13 @@ def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tu
         )
         for number in range(1, sets + 1)
     )
+
+
+def _shows_demonstrations(experiment: Experiment, line: Line) -> bool:
+    """Whether any prompt of the line has demonstrations; one-step retrieval without a reader asks for IIRC's titles."""
+    if line.system != "one-step" or line.reader != "none":
+        return True
+    return experiment.names_pages(line.dataset) and experiment.names_pages(line.demonstrations)
 
 
 def position(experiment: Experiment, cell: Cell) -> tuple[int, str, int]:

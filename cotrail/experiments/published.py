@@ -83,11 +83,13 @@ class Published(Struct, frozen=True, kw_only=True):
     """All that the paper reports in numbers.
 
     datasets: in the paper's order; parameters: of a model, in billions, from the smallest model on.
+    readers: what a model answers as in the figures (section 4.2).
     """
 
     datasets: Mapping[str, Dataset]
     subsets: Mapping[str, Subset]
     parameters: Mapping[str, float]
+    readers: Mapping[str, Reader]
     leaderboard: tuple[Rival, ...]
     answer_f1: tuple[AnswerF1, ...]
     differences: tuple[Difference, ...]

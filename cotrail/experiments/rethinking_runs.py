@@ -7,26 +7,39 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.faithfulness.inference import Inference, Vote, infer
-from cotrail.faithfulness.tasks import Task, unified
+from cotrail.experiments.cells import Cost
+from cotrail.faithfulness.inference import Inference, Vote
+from cotrail.faithfulness.rules import ChainRules, inferred, unified
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.metrics.answer import answer_scores
 from cotrail.metrics.explanations import chain_faithfulness, explanation_faithfulness
 from cotrail.metrics.mcnemar import Contrast, mcnemar
-from cotrail.systems.settings import RethinkingSettings, SelfConsistencySettings
+from cotrail.systems import find_system
+from cotrail.systems.settings import RethinkingSettings, SelfConsistencySettings, TaskSettings
 
 
 class Method(Struct, frozen=True, kw_only=True):
-    """A system and those of its settings by which the paper's tables tell it apart."""
+    """A system and those of its settings by which the paper's tables tell it apart.
+
+    evidence: which of the dataset's evidence is looked at, where `knowledge` has it; function: 0 for none.
+    inference: how a variant infers its answer, with the reader where that is what does; empty where none does.
+    layout: of its prompts.
+    """
 
     system: str
     variant: str = "basic"
     voting: bool = True
     query: str = "sentence"
     knowledge: tuple[str, ...] = ()
+    evidence: str = ""
+    function: int = 0
     chains: int | None = None
-    reader: str = ""
+    temperature: float | None = None
+    inference: str = ""
+    layout: str = ""
+    rules: ChainRules = "paper"
 
     @property
     def is_basic(self) -> bool:
@@ -35,27 +48,51 @@ class Method(Struct, frozen=True, kw_only=True):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether it looks at the paragraphs that the dataset names as evidence (section 5.3)."""
+        """Whether it looks at anything that the dataset names as evidence."""
         return "evidence" in self.knowledge
 
+    @property
+    def is_on_evidence(self) -> bool:
+        """Whether it is as section 5.3 has it: on the annotated paragraphs alone, by function (3), by sentence."""
+        on_paragraphs = self.knowledge == ("evidence",) and self.evidence == "paragraphs"
+        return on_paragraphs and self.function == 3 and self.query == "sentence"
 
-def method_of(system: str, settings: Mapping[str, Any]) -> Method:
-    """The method of a run, given its system and settings; of systems that sample no chains, the name alone."""
-    match system:
-        case "rethinking":
-            told = msgspec.convert(settings, RethinkingSettings)
+    @property
+    def is_greedy(self) -> bool:
+        """Whether it has the likeliest chain alone, as chain-of-thought prompting does."""
+        return self.chains == 1 and self.temperature == 0
+
+
+def method_of(system: str, version: int, settings: Mapping[str, Any]) -> Method:
+    """The method of a run, given its system and settings; of systems of other papers, the name alone."""
+    told: object = msgspec.convert(settings, find_system(system, version).settings)
+    match told:
+        case RethinkingSettings():
             return Method(
                 system=system,
                 variant=told.variant,
                 voting=told.voting,
                 query=told.query,
                 knowledge=told.sources,
+                evidence=told.evidence if "evidence" in told.sources else "",
+                function=told.faithfulness_function,
                 chains=told.chain_count,
-                reader=told.reading.reader,
+                temperature=told.temperature,
+                inference=_inference(told),
+                layout=told.prompt_layout,
+                rules=told.chain_rules,
             )
-        case "self-consistency":
-            return Method(system=system, chains=msgspec.convert(settings, SelfConsistencySettings).chain_count)
+        case SelfConsistencySettings():
+            return Method(system=system, chains=told.chain_count, temperature=told.temperature, rules=told.chain_rules)
+        case TaskSettings():
+            return Method(system=system, layout=told.prompt_layout)
     return Method(system=system)
+
+
+def _inference(settings: RethinkingSettings) -> str:
+    if not settings.infers:
+        return ""
+    return settings.reading.reader if settings.inference == "reader" else settings.inference
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -68,7 +105,10 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class RethinkingRun(Struct, frozen=True, kw_only=True):
-    """A run of one of the paper's methods, or of another system on the same tasks."""
+    """A run of one of the paper's methods, or of another system on the same tasks.
+
+    id: what names it in tables; cost: None where nobody counted.
+    """
 
     id: str
     method: Method
@@ -76,6 +116,17 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
     dataset: str
     model: str
     questions: tuple[Answered, ...]
+    cost: Cost | None = None
+
+    @property
+    def answered(self) -> int:
+        """How many questions have an answer, be it the empty one."""
+        return sum(each.answer is not None for each in self.questions)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every question has one."""
+        return self.answered == len(self.questions)
 
 
 class Growth(Struct, frozen=True, kw_only=True):
@@ -132,19 +183,19 @@ def growth(run: RethinkingRun) -> Growth | None:
     counts = range(1, most + 1)
     return Growth(
         questions=len(whole),
-        voted=tuple(share(count, lambda chains: voted(chains, run.task)) for count in counts),
+        voted=tuple(share(count, lambda chains: voted(chains, run)) for count in counts),
         faithful=tuple(share(count, lambda chains: faithful(chains, run)) for count in counts) if has_scores else (),
     )
 
 
-def voted(chains: Sequence[WeighedChain], task: Task) -> str:
+def voted(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
     """What most of the chains state (self-consistency)."""
-    return _inferred(chains, task, [1.0] * len(chains), voting=True).prediction
+    return _inferred(chains, run, [1.0] * len(chains), voting=True).prediction
 
 
 def faithful(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
     """What the chains come to by their faithfulness, with or without a vote as in the run."""
-    return _inferred(chains, run.task, [chain.faithfulness for chain in chains], voting=run.method.voting).prediction
+    return _inferred(chains, run, [chain.faithfulness for chain in chains], voting=run.method.voting).prediction
 
 
 def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
@@ -169,6 +220,10 @@ def _is_unclear(question: Answered) -> bool:
     return question.answer is not None and is_unclear(question.answer, question.answers[0])
 
 
-def _inferred(chains: Sequence[WeighedChain], task: Task, weights: Sequence[float], *, voting: bool) -> Inference:
-    predictions = unified((chain.prediction for chain in chains), task)
-    return infer([Vote(*vote) for vote in zip(predictions, weights, strict=True)], voting=voting)
+def _inferred(
+    chains: Sequence[WeighedChain], run: RethinkingRun, weights: Sequence[float], *, voting: bool
+) -> Inference:
+    rules = run.method.rules
+    predictions = unified((chain.prediction for chain in chains), run.task, rules)
+    votes = [Vote(*vote) for vote in zip(predictions, weights, strict=True)]
+    return inferred(votes, run.task, rules, voting=voting)

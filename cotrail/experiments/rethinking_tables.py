@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from cotrail.experiments import rethinking_published as published
+from cotrail.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
 from cotrail.experiments.plots import Panel, Plot, Point, Series
 from cotrail.experiments.rethinking_published import METHODS, TASKS, Reported
 from cotrail.experiments.rethinking_runs import (
@@ -70,11 +71,19 @@ ALONE_MEANS = (
 )
 SAME_CHAINS = "Both with the first chains of each question, as they were drawn and scored."
 
+WITH_FACTS = "strategyqa-facts"
+"""The dataset whose questions show their annotators' facts, which only table 7 is about."""
+
 QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
 KNOWN = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
 VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
-READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT"}
-EMPTY, GENERATED = "Empty facts", "Generated facts"
+ON_EVIDENCE = (
+    "One's own runs are here that look at the paragraphs which the dataset names as evidence, and at nothing else, and "
+    "weigh by function (3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought "
+    "prompting, whose faithfulness it tells."
+)
+READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
+EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
 def build_tables(runs: Runs) -> tuple[Table, ...]:
@@ -88,6 +97,7 @@ def build_tables(runs: Runs) -> tuple[Table, ...]:
         inference(runs),
         effect_of_chains(runs),
         contrasts(runs),
+        costs(runs),
     )
     return tuple(table for table in tables if table)
 
@@ -99,13 +109,13 @@ def overview(runs: Runs) -> Table | None:
 
 def methods(runs: Runs) -> Table | None:
     """The methods by task (table 1); of rethinking the basic approach with retrieved knowledge."""
-    placed = [(title, run) for run in runs if (title := _method(run.method))]
+    placed = [(title, run) for run in runs if (title := _method(run))]
     return _by_task("methods", "Methods (table 1)", placed, published.METHODS_BY_TASK)
 
 
 def retrieval(runs: Runs) -> Table | None:
     """Evidence for each sentence, or for the question (table 3)."""
-    placed = [(QUERIED[run.method.query], run) for run in runs if run.method.is_basic and not run.method.has_evidence]
+    placed = [(QUERIED[run.method.query], run) for run in runs if _is_whole(run)]
     return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINTED,))
 
 
@@ -118,25 +128,26 @@ def knowledge(runs: Runs) -> Table | None:
 
 def variants(runs: Runs) -> Table | None:
     """Accuracy and faithfulness of the variants (table 5)."""
-    placed = [(label, run) for run in runs if run.task == "commonsense" and (label := _variant(run.method))]
+    commonsense = [run for run in runs if run.task == "commonsense" and run.dataset != WITH_FACTS]
+    placed = [(label, run) for run in commonsense if (label := _variant(run.method))]
     own = [
-        _own(label, run, {"accuracy": accuracy_of(run).share, "faithfulness": faithfulness_of(run)})
+        _own(label, run, {"accuracy": accuracy_of(run).share, "faithfulness": faithfulness_of(run)} | _infers(run))
         for label, run in placed
     ]
     alone = [row for label, run in placed if label.startswith("Basic") for row in _alone(run)]
     has_variants = any(run.method.system == "rethinking" for _, run in placed)
     columns = (METHOD, MODEL, KNOWLEDGE, ACCURACY, FAITHFULNESS, QUESTIONS, RUN)
     rows = [*own, *alone] if has_variants else []
-    notes = (ALONE_MEANS,) if alone else ()
+    notes = (ON_EVIDENCE, ALONE_MEANS) if alone else (ON_EVIDENCE,)
     return _beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
 
 
 def inference(runs: Runs) -> Table | None:
-    """What the final inference makes of facts (table 7), where a run generates some."""
+    """What the final inference makes of facts (table 7), where a run generates some or is given the annotators'."""
     commonsense = [run for run in runs if run.task == "commonsense"]
-    placed = [(label, run) for run in commonsense if (label := _given(run.method))]
+    placed = [(label, run) for run in commonsense if (label := _given(run))]
     own = [_own(label, run, {"accuracy": accuracy_of(run).share, "model": _inferring(run)}) for label, run in placed]
-    if not any(label == GENERATED for label, _ in placed):
+    if all(label == EMPTY for label, _ in placed):
         own = []
     columns = (Column("label", "Facts"), MODEL, ACCURACY, QUESTIONS, RUN)
     return _beside("inference", "Inference with facts (table 7)", columns, own, published.INFERENCE)
@@ -159,6 +170,12 @@ def contrasts(runs: Runs) -> Table | None:
     return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows)
 
 
+def costs(runs: Runs) -> Table | None:
+    """What an answered question took on average, by run."""
+    rows = [Row(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
+    return listing("costs", "What a question costs", (RUN, *SPENT, *STEPS), rows, notes=(PER_QUESTION,))
+
+
 def chains_plot(runs: Runs) -> Plot | None:
     """The effect of the number of chains as a figure, a panel a run; None where no run has several chains."""
     panels = tuple(panel for run in runs if (panel := _panel(run)))
@@ -176,11 +193,18 @@ def chains_plot(runs: Runs) -> Plot | None:
     )
 
 
-def _method(method: Method) -> str | None:
-    if method.system != "rethinking":
-        return METHODS.get(method.system)
-    main = method.is_basic and method.query == "sentence" and not method.has_evidence
-    return METHODS["rethinking"] if main else None
+def _method(run: RethinkingRun) -> str | None:
+    if run.dataset == WITH_FACTS:
+        return None
+    if run.method.system != "rethinking":
+        return METHODS.get(run.method.system)
+    return METHODS["rethinking"] if _is_whole(run) and run.method.query == "sentence" else None
+
+
+def _is_whole(run: RethinkingRun) -> bool:
+    """Whether it is the basic approach as table 1 has it: not over annotated evidence, nor with a part of table 4."""
+    is_part = run.task == "tabular" and _knowledge(run.method) in (KNOWN[True, False], KNOWN[False, True])
+    return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
 
 
 def _knowledge(method: Method) -> str | None:
@@ -191,27 +215,33 @@ def _knowledge(method: Method) -> str | None:
 def _variant(method: Method) -> str | None:
     if method.system == "chain-of-thought":
         return "CoT prompting"
-    if method.system != "rethinking" or method.query != "sentence":
+    if method.system != "rethinking" or not method.is_on_evidence:
         return None
     if method.variant in VARIANTS:
-        return VARIANTS[method.variant]
-    if not method.voting:
-        return "Basic (w/o voting)"
-    return "Basic (with voting)" if method.has_evidence else None
+        return VARIANTS[method.variant] if method.inference else None
+    if method.is_greedy:
+        return "CoT prompting"
+    return "Basic (with voting)" if method.voting else "Basic (w/o voting)"
 
 
-def _given(method: Method) -> str | None:
-    """The facts that a method infers from, as table 7 has them."""
+def _given(run: RethinkingRun) -> str | None:
+    """The facts that a run infers from, as table 7 has them."""
+    method = run.method
     if method.system in ("zero-shot", "chain-of-thought"):
-        return EMPTY
-    infers = method.system == "rethinking" and method.variant == "generation" and method.reader != "none"
+        return GOLD if run.dataset == WITH_FACTS else EMPTY
+    infers = method.variant == "generation" and method.is_on_evidence and method.inference
     return GENERATED if infers else None
+
+
+def _infers(run: RethinkingRun) -> dict[str, Value]:
+    """The model and how it infers, of a variant; nothing where chains alone decide."""
+    return {"model": _inferring(run)} if run.method.inference else {}
 
 
 def _inferring(run: RethinkingRun) -> str:
     """The model that infers, and how."""
-    how = READINGS.get(run.method.reader or run.method.system, run.method.reader)
-    return f"{run.model} ({how})"
+    how = "unifiedqa" if run.method.layout == "unifiedqa" else run.method.inference or run.method.system
+    return f"{run.model} ({READINGS.get(how, how)})"
 
 
 def _by_task(
@@ -263,7 +293,7 @@ def _overview(run: RethinkingRun) -> Row:
     values: dict[str, Value] = {
         "settings": _settings(run.method) or None,
         "task": TASKS[run.task],
-        "answered": sum(each.answer is not None for each in run.questions),
+        "answered": run.answered,
         "accuracy": accuracy.share,
         "adjusted": None if run.task == "temporal" else accuracy.adjusted,
         "faithfulness": faithfulness_of(run),

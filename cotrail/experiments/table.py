@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from cotrail.experiments.cells import Goal, Line
 from cotrail.experiments.measures import Mean, Runs, Share, runs_by_line
-from cotrail.experiments.naming import in_order, place_title
+from cotrail.experiments.naming import in_order, place_of, place_title
 
 Unit = Literal[
     "text",
+    "passage",
     "goal",
     "system",
     "reader",
@@ -26,8 +27,8 @@ Unit = Literal[
     "seconds",
     "probability",
 ]
-"""What a column holds: names (see `naming`); scores (`mean` is one without deviation, `percent` one with two decimals),
-their differences; numbers."""
+"""What a column holds: texts, of which a `passage` is long; names (see `naming`); scores (`mean` is one without
+deviation, `percent` one with two decimals), their differences; numbers."""
 
 
 class Pair(Struct, frozen=True, kw_only=True):
@@ -77,7 +78,14 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 SYSTEM, READER = Column("system", "System", "system"), Column("reader", "Reader", "reader")
+GOAL = Column("goal", "For", "goal")
 MODEL, PLACE = Column("model", "Model"), Column("place", "Dataset", "place")
+
+
+def names_of(line: Line) -> dict[str, Value]:
+    """What names a line in a list; where only paragraphs are wanted, no reader is missing."""
+    reader = None if line.goal == "retrieval" else line.reader
+    return {"goal": line.goal, "place": place_of(line), "model": line.model, "system": line.system, "reader": reader}
 
 
 def line_rows(

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from cotrail.experiments.cells import CellResult, Goal, Line
+from cotrail.experiments.costs import costs, totals
+from cotrail.experiments.examples import examples
 from cotrail.experiments.measures import (
     Comparison,
     Mean,
@@ -16,6 +18,7 @@ from cotrail.experiments.measures import (
 from cotrail.experiments.naming import METRICS, READERS, SYSTEMS, dataset_short, in_order, place_of, place_title
 from cotrail.experiments.published import published
 from cotrail.experiments.table import (
+    GOAL,
     MODEL,
     PLACE,
     READER,
@@ -29,24 +32,15 @@ from cotrail.experiments.table import (
     line_rows,
     listing,
     matrix,
+    names_of,
 )
 
-GOAL = Column("goal", "For", "goal")
 CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
 TRIED: dict[Goal, tuple[str, ...]] = {
     "retrieval": ("support_recall", "title_recall"),
     "qa": ("answer_f1", "tuning_f1"),
 }
 SUPPORT = ("support_recall", "title_recall", "support_precision", "support_f1", "support_em", "answer_support_recall")
-SPENT = (
-    Column("model_calls", "Model calls", "decimal"),
-    Column("prompt_tokens", "Tokens read", "count"),
-    Column("cached_prompt_tokens", "of them cached", "count"),
-    Column("generated_tokens", "Tokens written", "count"),
-    Column("seconds", "Time", "seconds"),
-)
-STEPS = (Column("steps", "Steps", "count"), Column("adopted", "of them adopted", "count"))
-
 UNANSWERED = (
     Column("cell", "In the experiment"),
     Column("run", "Run"),
@@ -79,6 +73,7 @@ def build_tables(results: Sequence[CellResult]) -> tuple[Table, ...]:
         transferred_answers(results),
         differences(results),
         errors(results),
+        examples(results),
         support(results),
         searched(results),
         costs(results),
@@ -188,7 +183,7 @@ def support(results: Runs) -> Table | None:
     """All that is measured of the collected paragraphs, by line."""
     metrics = (*SUPPORT, "paragraphs_collected")
     rows = [
-        Row(values=_line(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
+        Row(values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
         for line, runs in runs_by_line(results).items()
         if line.system != "no-retrieval" and mean_score(runs, "support_recall")
     ]
@@ -202,7 +197,7 @@ def searched(results: Runs) -> Table | None:
     taken = {_choice(run) for run in results if run.cell.stage == "test"}
     rows = [
         Row(
-            values=_line(run.cell.line)
+            values=names_of(run.cell.line)
             | _tried(run)
             | {name: mean_score((run,), name) for name in TRIED[run.cell.line.goal]},
             chosen=_choice(run) in taken,
@@ -214,31 +209,6 @@ def searched(results: Runs) -> Table | None:
     undecided = {run.cell.line for run in tried} - {line for line, _, _ in taken}
     notes = ("Lines without a chosen row haven't chosen yet.",) if undecided else ()
     return listing("search", "The choice of K and M on the development questions", columns, rows, notes=notes)
-
-
-def costs(results: Runs) -> Table | None:
-    """What an answered question took on average, by line."""
-    rows = [
-        Row(values=_line(line) | _spent(runs, sum(run.finished for run in runs)))
-        for line, runs in runs_by_line(results).items()
-    ]
-    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT, *STEPS)
-    note = "Calls, tokens and time are those of an answered question on average; steps are those of all questions."
-    return listing("costs", "What a question costs", columns, rows, notes=(note,))
-
-
-def totals(results: Runs) -> Table | None:
-    """What all runs took."""
-    stages = {
-        "search": [run for run in results if run.cell.stage == "search"],
-        "test": [run for run in results if run.cell.stage == "test"],
-    }
-    rows = [
-        Row(values={"stage": stage, "runs": len(runs), **_spent(runs, 1)}) for stage, runs in stages.items() if runs
-    ]
-    columns = (Column("stage", "Runs to"), Column("runs", "Runs", "count"), *SPENT, *STEPS)
-    note = "An adopted step counts in every run that has it, with what it took when it was computed."
-    return listing("totals", "What the experiment took", columns, rows, notes=(note,))
 
 
 def _agreement(line: Line, runs: Runs) -> dict[str, Value]:
@@ -291,21 +261,8 @@ def _choice(run: CellResult) -> tuple[Line, int | None, int | None]:
     return run.cell.line, run.cell.retrieval_count, run.cell.distractors
 
 
-def _line(line: Line) -> dict[str, Value]:
-    """What names a line in a list; where only paragraphs are wanted, no reader is missing."""
-    reader = None if line.goal == "retrieval" else line.reader
-    return {"goal": line.goal, "place": place_of(line), "model": line.model, "system": line.system, "reader": reader}
-
-
 def _tried(run: CellResult) -> dict[str, Value]:
     return {"retrieval_count": run.cell.retrieval_count, "distractors": run.cell.distractors}
-
-
-def _spent(runs: Runs, shared_by: int) -> dict[str, Value]:
-    """What the runs took, by so many; nothing where these are none."""
-    spent = {each.name: sum(getattr(run.cost, each.name) for run in runs) for each in SPENT}
-    shares = {name: total / shared_by if shared_by else None for name, total in spent.items()}
-    return shares | {each.name: sum(getattr(run.cost, each.name) for run in runs) for each in STEPS}
 
 
 def _published_f1(where: str) -> Iterator[Row]:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cotrail.faithfulness.inference import Vote, infer
+from cotrail.faithfulness.inference import Vote
+from cotrail.faithfulness.rules import ChainRules, inferred, unified
 from cotrail.faithfulness.scores import Function, Scores, Thresholds, fact_score, faithfulness
-from cotrail.faithfulness.tasks import Task, unified
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import WeighedChain, WeighedSentence, Weighing
 
 
@@ -27,13 +28,19 @@ class ScoredChain(Struct, frozen=True, kw_only=True):
 
 
 def weigh(
-    chains: Sequence[ScoredChain], task: Task, *, function: Function, thresholds: Thresholds, voting: bool
+    chains: Sequence[ScoredChain],
+    task: Task,
+    *,
+    function: Function,
+    thresholds: Thresholds,
+    voting: bool,
+    rules: ChainRules = "paper",
 ) -> Weighing:
-    """How the chains decide; the first of the weighed predictions is the final one (see `infer`).
+    """How the chains decide; the first of the weighed predictions is the final one (see `inferred`).
 
     Predictions that count as one stand there as the first chain states them.
     """
-    predictions = unified((chain.prediction for chain in chains), task)
+    predictions = unified((chain.prediction for chain in chains), task, rules)
     weighed = tuple(
         WeighedChain(
             number=number,
@@ -44,7 +51,8 @@ def weigh(
         )
         for number, chain in enumerate(chains)
     )
-    inference = infer([Vote(chain.prediction, chain.faithfulness) for chain in weighed], voting=voting)
+    votes = [Vote(chain.prediction, chain.faithfulness) for chain in weighed]
+    inference = inferred(votes, task, rules, voting=voting)
     return Weighing(function=function, chains=weighed, predictions=inference.predictions, chosen=inference.chosen)
 
 

@@ -15,8 +15,9 @@ from msgspec import Meta, Struct
 from cotrail.datasets.records import decode, lines
 from cotrail.errors import DatasetError
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact
+from cotrail.faithfulness.rules import ChainRules, prediction
 from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
-from cotrail.faithfulness.tasks import VERDICTS, Task, prediction, same
+from cotrail.faithfulness.tasks import VERDICTS, Task, same
 
 ROUNDING = 1e-6
 """How far a score may be out of its range: models reckon in 32 bits."""
@@ -74,14 +75,14 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     task: Task | None = None
 
 
-def read_recorded(path: Path, task: Task) -> tuple[RecordedQuestion, ...]:
+def read_recorded(path: Path, task: Task, rules: ChainRules = "paper") -> tuple[RecordedQuestion, ...]:
     """The questions of a file; DatasetError names the file, the line, and the place in the line that can't be used.
 
-    task: that of the questions whose lines name none.
+    task: that of the questions whose lines name none; rules: by which it is read what chains state.
     """
     questions: dict[str, RecordedQuestion] = {}
     for place, raw in lines(path, DatasetError):
-        question = _question(decode(raw, _Line, place, DatasetError), task, place)
+        question = _question(decode(raw, _Line, place, DatasetError), task, rules, place)
         if question.id in questions:
             raise DatasetError(f"{place}: a question before has the id {question.id!r} too; give each its own")
         questions[question.id] = question
@@ -100,16 +101,18 @@ def is_right(prediction: str, question: RecordedQuestion) -> bool | None:
     return same(prediction, question.task) in {same(answer, question.task) for answer in question.answers}
 
 
-def _question(line: _Line, default: Task, place: str) -> RecordedQuestion:
+def _question(line: _Line, default: Task, rules: ChainRules, place: str) -> RecordedQuestion:
     task = line.task or default
     if not line.id.strip():
         raise DatasetError(f"{place}: the id is empty; give the question one")
     answers = tuple(_verdict(answer, task) for answer in line.answers)
-    chains = tuple(_chain(chain, task, f"{place}, $.chains[{number}]") for number, chain in enumerate(line.chains))
+    chains = tuple(
+        _chain(chain, task, rules, f"{place}, $.chains[{number}]") for number, chain in enumerate(line.chains)
+    )
     return RecordedQuestion(id=line.id, text=line.question, answers=answers, task=task, chains=chains)
 
 
-def _chain(chain: _Chain, task: Task, place: str) -> ScoredChain:
+def _chain(chain: _Chain, task: Task, rules: ChainRules, place: str) -> ScoredChain:
     if chain.text is None and chain.prediction is None:
         raise DatasetError(
             f'{place}: the chain has neither text nor prediction; give one of them, as "" where it states no answer'
@@ -117,7 +120,7 @@ def _chain(chain: _Chain, task: Task, place: str) -> ScoredChain:
     text = chain.text or ""
     return ScoredChain(
         text=text,
-        prediction=prediction(text, task) if chain.prediction is None else _verdict(chain.prediction, task),
+        prediction=prediction(text, task, rules) if chain.prediction is None else _verdict(chain.prediction, task),
         facts=tuple(_fact(each, f"{place}.sentences[{number}]") for number, each in enumerate(chain.sentences)),
     )
 

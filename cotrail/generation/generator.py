@@ -29,8 +29,9 @@ class Generator(Protocol):
         """Packs the prompt into the context and continues it.
 
         cancellation: what cuts this generation off alone, which then raises `Interrupted` soon.
-        Raises PromptTooLongError, EmptyGenerationError, TransientStepError, and UnavailableError where the model is
-        behind a server that can't be reached or takes no requests.
+        A model that writes nothing has written the empty text.
+        Raises PromptTooLongError, TransientStepError, and UnavailableError where the model is behind a server that
+        can't be reached or takes no requests.
         """
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:

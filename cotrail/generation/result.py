@@ -3,7 +3,6 @@
 from msgspec import Struct
 
 from cotrail.actions import Generated
-from cotrail.errors import EmptyGenerationError
 from cotrail.prompting.prompt import Prompt
 from cotrail.storable import storable
 
@@ -18,13 +17,8 @@ class Tokens(Struct, frozen=True):
     accepted: int = 0
 
 
-def generated(model: str, packed: Prompt, kept: str, raw: str, tokens: Tokens) -> Generated:
-    """The result of continuing a packed prompt; EmptyGenerationError where nothing is kept of what was written.
-
-    model: what wrote it; kept: what the step asked for, of all that was written, which is `raw`.
-    """
-    if not kept:
-        raise EmptyGenerationError(f"{model} wrote nothing but {raw!r}")
+def generated(packed: Prompt, kept: str, raw: str, tokens: Tokens) -> Generated:
+    """The result of continuing a packed prompt; `kept` is what the step asked for, of all that was written, `raw`."""
     return Generated(
         text=storable(kept),
         raw=storable(raw),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.actions import Generated, Sampling, Until
-from cotrail.errors import EmptyGenerationError, StepError, TransientStepError
+from cotrail.errors import StepError, TransientStepError
 from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.choices import check_fits, shares
 from cotrail.generation.generator import Interrupted
@@ -23,7 +23,7 @@ from cotrail.prompting.titles import title_question
 from cotrail.scripts import read_script, script_digest
 
 FailureKind = Literal["transient", "permanent", "empty"]
-"""TransientStepError, StepError, EmptyGenerationError; each at every try."""
+"""TransientStepError, StepError, or that nothing is written; each at every try."""
 
 Weight = Annotated[float, Meta(gt=0)]
 
@@ -154,8 +154,9 @@ class ScriptedGenerator:
         if sample is not None:
             step = f"sample {sample}"
         else:
-            step = "titles" if titles else "answer" if until == "line" else str(written)
-        self._fail(question, step)
+            step = "titles" if titles else str(written) if until == "sentence" else "answer"
+        if self._fails(question, step):
+            return ""
         script = self._script.questions.get(question, self._script.default)
         if script is None:
             raise StepError(f"the script {self._script.name} has no question {question!r} and no default")
@@ -163,7 +164,7 @@ class ScriptedGenerator:
             return json.dumps(script.titles or (), ensure_ascii=False)
         if sample is not None:
             return script.sample(sample)
-        if until == "line":
+        if until != "sentence":
             return script.answer_from(prompt.paragraphs)
         return script.sentences[written] if written < len(script.sentences) else script.conclusion
 
@@ -179,7 +180,8 @@ class ScriptedGenerator:
         endings += [ending.removeprefix(YES_OR_NO) for ending in endings]
         return next((ending for ending in endings if ending in self._script.questions), parts[-1])
 
-    def _fail(self, question: str, step: str) -> None:
+    def _fails(self, question: str, step: str) -> bool:
+        """Whether nothing is written there; raises the errors that the script has for the step."""
         message = f"the script {self._script.name} says so for {question!r}, step {step}"
         match self._script.failures.get(question, {}).get(step):
             case "transient":
@@ -187,7 +189,8 @@ class ScriptedGenerator:
             case "permanent":
                 raise StepError(message)
             case "empty":
-                raise EmptyGenerationError(message)
+                return True
+        return False
 
 
 def _words(text: str) -> int:

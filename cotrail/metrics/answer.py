@@ -15,8 +15,8 @@ def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> Answ
     """The best agreement with a published answer, each score by itself; None where no answer is published.
 
     Of StrategyQA and INFOTABS the exact match is the accuracy; of TempQuestions it is SQuAD's, as MuSiQue's is.
-    By DROP's rules (IIRC, and the files that the authors of IRCoT processed, which don't say what dataset they are of)
-    the scores are those of the one answer that agrees best.
+    By DROP's rules (IIRC, and `ircot`, which runs on processed files were once submitted as) the scores are those of
+    the one answer that agrees best.
     """
     agreement = _rule(dataset)
     if not answers:
@@ -51,6 +51,7 @@ _RULES: dict[str, Agreement] = {
     "musique": musique_scores,
     "iirc": span_scores,
     "strategyqa": verdict_scores,
+    "strategyqa-facts": verdict_scores,
     "tempquestions": musique_scores,
     "infotabs": verdict_scores,
     "ircot": span_scores,

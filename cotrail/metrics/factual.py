@@ -57,6 +57,11 @@ def factual_errors(chains: Iterable[AnnotatedChain]) -> dict[str, bool]:
     return {question_id: error for question_id, error in known if error is not None}
 
 
+def untrue(chain: AnnotatedChain) -> frozenset[int]:
+    """The positions of the sentences that people found untrue, by majority as for `factual_errors`."""
+    return frozenset(position for position in range(len(chain.sentences)) if _is_true(chain, position) is False)
+
+
 def sample(question_ids: Iterable[str], count: int, seed: int) -> frozenset[str]:
     """`count` of the questions, drawn by the seed; the same of the same ids, whatever system answered them."""
     drawn = sorted(question_ids, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())

@@ -39,7 +39,7 @@ def official_figures(
         case "2wikimultihopqa":
             named = {"em": em, "f1": f1, "prec": precision, "recall": recall}
             return {name: round(value * 100, 2) for name, value in named.items()}
-        case "strategyqa":
+        case "strategyqa" | "strategyqa-facts":
             counts = _accuracy(predictions, answers)
             return {"accuracy": counts.share, "adjusted_accuracy": counts.adjusted}
         case "infotabs":

@@ -20,7 +20,8 @@ from cotrail.bounds import MAX_SMALL_FILE_BYTES, whole
 from cotrail.errors import DemonstrationError
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.answers import stated_answer
-from cotrail.prompting.prompt import GAP, AnswerForm, Demonstration, Demonstrations
+from cotrail.prompting.layouts import GAPS
+from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
 
 _METADATA = "# METADATA:"
 _TITLE = "Wikipedia Title:"
@@ -68,7 +69,9 @@ def read_demonstrations(path: Path) -> Demonstrations:
 
 def write_demonstrations(demonstrations: Demonstrations) -> str:
     """The content of a file that reads as these demonstrations; of those of a released file, the same bytes."""
-    return GAP.join(f"{_METADATA} {json.dumps({'qid': item.id})}\n{item.render()}" for item in demonstrations.items)
+    return GAPS["ircot"].join(
+        f"{_METADATA} {json.dumps({'qid': item.id})}\n{item.render()}" for item in demonstrations.items
+    )
 
 
 def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:

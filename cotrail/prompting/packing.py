@@ -32,7 +32,7 @@ class _Room(Struct, frozen=True):
         return self.tokens(prompt) <= self.limit
 
     def demonstration_sizes(self, prompt: Prompt) -> list[int]:
-        return [self.count_tokens(demonstration.render()) for demonstration in prompt.demonstrations.items]
+        return [self.count_tokens(demonstration.render(prompt.layout)) for demonstration in prompt.demonstrations.items]
 
 
 def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_tokens: int) -> Prompt:

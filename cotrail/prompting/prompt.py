@@ -9,10 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.paragraphs import Paragraph
-
-GAP = "\n\n\n"
-"""What stands between demonstrations."""
-
+from cotrail.prompting.layouts import GAPS, Layout, block
 
 Drop = Literal["last", "first", "released"]
 """Which demonstrations go where not all fit: the `last` ones, so that all prompts of a run begin alike; the `first`
@@ -47,9 +44,9 @@ class Demonstration(Struct, frozen=True, kw_only=True):
     question: str
     answer: str
 
-    def render(self) -> str:
+    def render(self, layout: Layout = "ircot") -> str:
         """The demonstration as it stands in a prompt."""
-        return _block(self.paragraphs, self.question, self.answer)
+        return block(layout, self.paragraphs, self.question, self.answer)
 
 
 class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
@@ -63,23 +60,33 @@ class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
         instructions = {demonstration.question.rpartition("\n")[0] for demonstration in self.items}
         return instructions.pop() if len(instructions) == 1 else ""
 
-    @cached_property
+    @property
     def text(self) -> str:
-        """What stands before the test question's own part: each demonstration and the gap behind it."""
-        return "".join(d.render() + GAP for d in self.items)
+        """All of them in the layout of IRCoT, whatever layout prompts have."""
+        return self.laid_out("ircot")
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the text."""
         return self.hash().hexdigest()
 
-    @cached_property
-    def _hashed(self) -> "hashlib._Hash":
-        return hashlib.sha256(self.text.encode())
+    def laid_out(self, layout: Layout) -> str:
+        """What stands before the test question's own part: each demonstration and the gap behind it."""
+        return self._laid_out(layout)[0]
 
-    def hash(self) -> "hashlib._Hash":
+    def hash(self, layout: Layout = "ircot") -> "hashlib._Hash":
         """A SHA-256 that has already taken in the text, so that the long common part of prompts is hashed once."""
-        return self._hashed.copy()
+        return self._laid_out(layout)[1].copy()
+
+    def _laid_out(self, layout: Layout) -> "tuple[str, hashlib._Hash]":
+        if layout not in self._texts:
+            text = "".join(each.render(layout) + GAPS[layout] for each in self.items)
+            self._texts[layout] = text, hashlib.sha256(text.encode())
+        return self._texts[layout]
+
+    @cached_property
+    def _texts(self) -> "dict[Layout, tuple[str, hashlib._Hash]]":
+        return {}
 
 
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):
@@ -89,6 +96,9 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     sentences: the chain of thought so far, which the model continues.
     max_paragraph_words: each paragraph is cut to so many space-separated words.
     drop: which demonstrations are left out where not all fit.
+    pinned_last: whether the first of the paragraphs, a pinned passage, stands behind the others in the text. Where not
+        all fit it stays the longest all the same.
+    layout: how all of it is laid out as a text.
     first_demonstration: where the first of these demonstrations stood before `keep` left out others, from 0; it shows
         nowhere in the text.
     """
@@ -99,20 +109,29 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     sentences: tuple[str, ...] = ()
     max_paragraph_words: int = 350
     drop: Drop = "last"
+    pinned_last: bool = False
+    layout: Layout = "ircot"
     first_demonstration: int = 0
 
     def render(self) -> str:
         """The text for the model: demonstrations, paragraphs, question, and the chain so far."""
-        return self.demonstrations.text + self._test_block()
+        return self.shared + self._test_block()
+
+    @property
+    def shared(self) -> str:
+        """What stands before the test question's own part."""
+        return self.demonstrations.laid_out(self.layout)
 
     def _test_block(self) -> str:
-        shown = tuple(_cut(p, self.max_paragraph_words) for p in self.paragraphs)
-        return _block(shown, self.question, " ".join(self.sentences)).rstrip()
+        moved = int(self.pinned_last)
+        ordered = self.paragraphs[moved:] + self.paragraphs[:moved]
+        shown = tuple(_cut(p, self.max_paragraph_words) for p in ordered)
+        return block(self.layout, shown, self.question, " ".join(self.sentences)).rstrip()
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the rendered prompt."""
-        hashed = self.demonstrations.hash()
+        hashed = self.demonstrations.hash(self.layout)
         hashed.update(self._test_block().encode())
         return hashed.hexdigest()
 
@@ -133,8 +152,3 @@ def _cut(paragraph: Paragraph, words: int) -> Paragraph:
         text = " ".join(text.split(" ")[:words])
     shown = text.strip()
     return paragraph if shown == paragraph.text else replace(paragraph, text=shown)
-
-
-def _block(paragraphs: tuple[Paragraph, ...], question: str, answer: str) -> str:
-    context = [f"Wikipedia Title: {p.title}\n{p.text}" if p.title else p.text for p in paragraphs]
-    return "\n\n".join([*context, f"Q: {question}\nA: {answer}"])

@@ -2,8 +2,19 @@
 
 import tantivy
 
-WORD = r"\w+(?:['.]\w+)*"
-"""Letters and digits, with apostrophes and points inside: `don't`, `o'neil`, `u.s.a`."""
+_SINGLE = r"\p{Han}\p{Hiragana}"
+_LETTER = rf"[\p{{L}}--[{_SINGLE}]]"
+
+WORDS = (
+    r"\w+(?:['.]\w+)*",
+    rf"[{_SINGLE}]|(?:{_LETTER}(?:['‘.:·]{_LETTER})*|\p{{N}}(?:['.,;]\p{{N}})*|\p{{M}}|_)+",  # noqa: RUF001
+)
+"""What a word is, in each version of the analyzer; the last one is that of new indexes.
+
+As Unicode's annex 29 has it: some marks hold letters together and others digits (`o'neil`, `u.s.a`, `15,140`), none
+holds a letter and a digit together (`no` and `1` in `No.1`), and Chinese characters and hiragana are words one by one.
+The first version held together whatever an apostrophe or a point is inside of.
+"""
 
 STOP_WORDS = (
     "a an and are as at be but by for if in into is it no not of on or such "
@@ -11,18 +22,24 @@ STOP_WORDS = (
 )
 """Lucene's English stop words."""
 
-ANALYZER = f"1: {WORD}, lower-cased, without 's and Lucene's stop words, stemmed as English"
-"""Names what is done here. An index built with another one isn't searched; change the number with the code."""
+ANALYZERS = {
+    f"{number}: {word}, lower-cased, without 's and Lucene's stop words, stemmed as English": word
+    for number, word in enumerate(WORDS, start=1)
+}
+"""The analyzers by their names, which indexes have; an index with another one isn't searched."""
+
+ANALYZER = tuple(ANALYZERS)[-1]
+"""That of new indexes."""
 
 _APOSTROPHES = str.maketrans("’＇", "''")  # noqa: RUF001 - both are written for possessives
 
 
-def english() -> tantivy.TextAnalyzer:
-    """The analyzer; hand it what `plain` returns."""
+def english(analyzer: str = ANALYZER) -> tantivy.TextAnalyzer:
+    """The analyzer of that name; hand it what `plain` returns."""
     # The stemmer takes the possessive off, but only behind the stop words: so `it's` is a stop word too.
     stop_words = [form for word in STOP_WORDS.split() for form in (word, f"{word}'s")]
     return (
-        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(WORD))
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(ANALYZERS[analyzer]))
         .filter(tantivy.Filter.lowercase())
         .filter(tantivy.Filter.custom_stopword(stop_words))
         .filter(tantivy.Filter.stemmer("english"))

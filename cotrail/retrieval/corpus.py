@@ -16,8 +16,8 @@ from cotrail.datasets.records import decode, is_list, lines, opened
 from cotrail.errors import CorpusError
 from cotrail.paragraphs import Paragraph
 
-CONTEXTS = ("hotpotqa", "2wikimultihopqa", "musique", "strategyqa", "ircot")
-"""The datasets whose question files hold paragraphs."""
+CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
+"""The datasets whose own question files hold paragraphs; processed files of any dataset do."""
 
 
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
@@ -65,13 +65,13 @@ class _Line(Struct, frozen=True):
 
 def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
     form = form_of(path, CorpusError)
-    if form == ARTICLES or (form and form.dataset and form.dataset not in CONTEXTS):
+    if form == ARTICLES or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
         raise CorpusError(
             f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
         )
     if form == STRATEGYQA_PARAGRAPHS:
         return _members(path)
-    of_entry = strategyqa.facts if form and form.dataset == "strategyqa" else contexts.of_entry
+    of_entry = strategyqa.facts if form and "strategyqa" in form.datasets else contexts.of_entry
     return _entries(path, of_entry) if is_list(path, CorpusError) else _lines(path)
 
 

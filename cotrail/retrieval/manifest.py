@@ -20,14 +20,15 @@ class IndexManifest(Struct, frozen=True, kw_only=True):
     """An index as it was built.
 
     revision: the SHA-256 of all paragraphs with their ids, in order, the analyzer and the ranking's parameters.
-    paragraphs: how many there are. created_by: the versions of what built it.
+    paragraphs: how many there are. k1, b: None where somebody else fills the index. created_by: the versions of what
+    built it.
     """
 
     revision: str
     paragraphs: int
     analyzer: str
-    k1: float
-    b: float
+    k1: float | None
+    b: float | None
     created_by: dict[str, str]
 
 

@@ -1,12 +1,15 @@
 """The port that every search engine is reached through."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from msgspec import structs
 
-from cotrail.actions import Field, Scope
+from cotrail.actions import Field, Retrieve, Retrieved, Scope
 from cotrail.paragraphs import Hit, Paragraph
+
+BUFFER = 100
+"""Among how many of the best paragraphs those of the same text are looked for, as in IRCoT's released code."""
 
 
 class Retriever(Protocol):
@@ -17,12 +20,19 @@ class Retriever(Protocol):
         """The digest of everything that decides a search's result: paragraphs, analyzer, ranking parameters."""
 
     def search(
-        self, query: str, count: int, titles: tuple[str, ...] = (), *, scope: Scope = "only", field: Field = "all"
+        self,
+        query: str,
+        count: int,
+        titles: tuple[str, ...] = (),
+        *,
+        scope: Scope = "only",
+        field: Field = "all",
+        distinct: bool = False,
     ) -> tuple[Hit, ...]:
         """The best `count` paragraphs, the best first, equal scores by paragraph id.
 
         titles: where given, only paragraphs of these titles, as `scope` says. An empty query finds nothing.
-        field: what is compared with the query.
+        field: what is compared with the query. distinct: whether paragraphs of the same text count as one, see `best`.
         Raises StepError, TransientStepError, CorpusChangedError, and UnavailableError where the corpus is behind a
         server that can't be reached or takes no requests.
         """
@@ -38,8 +48,37 @@ class Corpus(Retriever, Protocol):
         """The paragraphs of exactly this title, by id."""
 
 
+def retrieved(retriever: Retriever, action: Retrieve) -> Retrieved:
+    """The result of a search as an action asks for it; raises what `Retriever.search` does."""
+    return Retrieved(
+        hits=retriever.search(
+            action.query,
+            action.count,
+            action.titles,
+            scope=action.scope,
+            field=action.field,
+            distinct=action.distinct,
+        )
+    )
+
+
+def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool) -> tuple[Hit, ...]:
+    """The best `count` hits of those that `ranked` gives, the best first, as many as it is asked for.
+
+    distinct: of paragraphs with the same text, whatever its case, the lowest of the best `BUFFER` counts alone, as in
+    IRCoT's released code (`retriever_server/elasticsearch_retriever.py`).
+    """
+    if not distinct:
+        return ranked(count)
+    last = {hit.paragraph.text.strip().lower(): hit for hit in ranked(max(count, BUFFER))}
+    return _numbered(sorted(last.values(), key=lambda hit: hit.score, reverse=True)[:count])
+
+
 def picked(hits: Iterable[Hit], titles: Iterable[str]) -> tuple[Hit, ...]:
     """Those hits whose paragraphs have one of these titles, whatever their case, ranked anew."""
     wanted = {title.strip().lower() for title in titles}
-    kept = (hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
-    return tuple(structs.replace(hit, rank=rank) for rank, hit in enumerate(kept, start=1))
+    return _numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
+
+
+def _numbered(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    return tuple(structs.replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))

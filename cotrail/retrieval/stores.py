@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from cotrail.errors import InputError, NotInstalledError
 from cotrail.paragraphs import Paragraph
 from cotrail.retrieval.manifest import IndexManifest, corpora, corpus_directory
 from cotrail.retrieval.retriever import Corpus
+from cotrail.retrieval.search_file import ExistingIndex
 from cotrail.secrecy import Secrets
 
 Progress = Callable[[int], None]
@@ -35,28 +36,39 @@ class CorpusStore(Protocol):
 
 
 class SearchServer(Struct, frozen=True, kw_only=True):
-    """How Elasticsearch or OpenSearch is reached.
+    """How Elasticsearch or OpenSearch is reached, and what is where in it.
 
     urls: one a node, `https://user:password@host:9200`, user and password where they are wanted.
+    cloud_id: an Elastic Cloud deployment, in the place of URLs. sniff: whether the server is asked for further nodes.
     api_key: Elasticsearch's, encoded; None without. ca: a file of the authorities to trust; None for the usual ones.
-    prefix: what the names of all indexes begin with.
+    prefix: what the names of all indexes begin with. index, corpora: see `SearchFile`.
     """
 
-    urls: tuple[str, ...]
+    urls: tuple[str, ...] = ()
+    cloud_id: str | None = None
+    sniff: bool = False
     api_key: str | None = None
     ca: Path | None = None
     prefix: str = "cotrail-"
+    index: dict[str, Any] = {}
+    corpora: dict[str, ExistingIndex] = {}
 
     def __post_init__(self) -> None:
+        if bool(self.urls) == bool(self.cloud_id):
+            raise InputError("either COTRAIL_SEARCH_URL or COTRAIL_SEARCH_CLOUD_ID names the server; unset one")
+        if self.cloud_id and self.sniff:
+            raise InputError("Elastic Cloud balances its nodes itself; unset COTRAIL_SEARCH_SNIFF")
         try:
-            for url in self.urls:
-                check_node(url)
+            users = {(address.user, address.password) for address in map(check_node, self.urls) if address.user}
         except ValueError as error:
             raise InputError(f"COTRAIL_SEARCH_URL can't be used: {error}") from None
+        if len(users) > 1:
+            raise InputError("COTRAIL_SEARCH_URL has several users or passwords; all nodes take the same")
 
     def __repr__(self) -> str:
         """Without users, passwords and keys."""
-        return f"SearchServer({', '.join(str(check_node(url)).rpartition('://')[2] for url in self.urls)})"
+        nodes = [str(check_node(url)).rpartition("://")[2] for url in self.urls]
+        return f"SearchServer({', '.join(nodes) or (self.cloud_id or '').partition(':')[0]})"
 
     @property
     def secrets(self) -> Secrets:

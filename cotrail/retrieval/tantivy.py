@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from cotrail.actions import Field, Scope
 from cotrail.errors import CorpusError
 from cotrail.locks import only_builder
 from cotrail.paragraphs import Hit, Paragraph
-from cotrail.retrieval.analysis import ANALYZER, english, plain
+from cotrail.retrieval.analysis import ANALYZER, ANALYZERS, english, plain
 from cotrail.retrieval.manifest import (
     FolderManifest,
     Revision,
@@ -25,7 +26,7 @@ from cotrail.retrieval.manifest import (
     unusable,
     write_manifest,
 )
-from cotrail.retrieval.retriever import picked
+from cotrail.retrieval.retriever import best, picked
 
 K1, B = 1.2, 0.75
 """BM25's parameters; they are tantivy's and can't be changed."""
@@ -155,7 +156,7 @@ class TantivyRetriever:
 
     def __init__(self, directory: Path) -> None:
         self.manifest = read_manifest(directory)
-        if self.manifest.analyzer != ANALYZER:
+        if self.manifest.analyzer not in ANALYZERS:
             raise unusable(directory, "it was built by another version of cotrail")
         try:
             index = _open(directory / self.manifest.folder)
@@ -165,7 +166,7 @@ class TantivyRetriever:
         if self._searcher.num_docs != self.manifest.paragraphs:
             raise unusable(directory, "paragraphs are missing")
         self._schema = index.schema
-        self._analyzer = english()
+        self._analyzer = english(self.manifest.analyzer)
         self._decoder = msgspec.msgpack.Decoder(Paragraph)
 
     @property
@@ -174,22 +175,30 @@ class TantivyRetriever:
         return self.manifest.revision
 
     def search(
-        self, query: str, count: int, titles: tuple[str, ...] = (), *, scope: Scope = "only", field: Field = "all"
+        self,
+        query: str,
+        count: int,
+        titles: tuple[str, ...] = (),
+        *,
+        scope: Scope = "only",
+        field: Field = "all",
+        distinct: bool = False,
     ) -> tuple[Hit, ...]:
         """The best `count` paragraphs, the best first, equal scores by paragraph id.
 
         The query is plain words. titles: where given, only paragraphs of these titles: with the scope `only`, exactly
         these, their scores as ever; with `after`, the words of the titles are searched for in titles too, and of the
-        best `count` those of these titles are kept, whatever their case (IRCoT's released code).
+        best `count` those of these titles are kept, whatever their case (IRCoT's released code). distinct: see `best`.
         """
         words = self._words(query)
         if count < 1 or not words:
             return ()
-        fields = ("title",) if field == "title" else ("title", "text")
-        if titles and scope == "after":
-            return picked(self._ranked(self._named(self._matches(words, fields), titles), count), titles)
-        matches = self._matches(words, fields)
-        return self._ranked(self._titled(matches, titles) if titles else matches, count)
+        matches = self._matches(words, ("title",) if field == "title" else ("title", "text"))
+        after = bool(titles) and scope == "after"
+        if titles:
+            matches = self._named(matches, titles) if after else self._titled(matches, titles)
+        hits = best(partial(self._ranked, matches), count, distinct=distinct)
+        return picked(hits, titles) if after else hits
 
     def _ranked(self, query: tantivy.Query, count: int) -> tuple[Hit, ...]:
         found = [(score, self._load(address)) for score, address in self._best(query, count)]

@@ -11,13 +11,13 @@ from cotrail.systems.together import texts_of
 
 def sample_chains(question: Question, shots: Shots, settings: SelfConsistencySettings) -> Part[tuple[str, ...]]:
     """As many chains as the settings say, all of one prompt; empty where the model wrote nothing."""
-    prompt = task_prompt(question, settings.task, shots[AnswerForm.COT], settings.prompting)
+    prompt = task_prompt(question, shots[AnswerForm.COT], settings)
     return (
         yield from texts_of(
             Reason(
                 prompt=prompt,
                 max_tokens=settings.max_chain_tokens,
-                until="line",
+                until=settings.until,
                 sample=number,
                 temperature=settings.temperature,
             )

@@ -5,9 +5,10 @@ The rules that the paper does not state are those of the authors' released code,
 
 import re
 
+from msgspec.structs import replace
 from rapidfuzz import fuzz
 
-from cotrail.actions import Result, Retrieved
+from cotrail.actions import Result, Retrieve, Retrieved, Scope
 from cotrail.paragraphs import Paragraph
 from cotrail.systems.settings import IRCoTSettings, RetrievalSettings
 
@@ -15,11 +16,15 @@ _ARITHMETIC = re.compile(r"(\d[\d,]*\.?\d+|\d+) [+-] (\d[\d,]*\.?\d+|\d+) = (\d[
 
 
 def collect(
-    collected: tuple[Paragraph, ...], found: Result | tuple[Result, ...], settings: RetrievalSettings
+    collected: tuple[Paragraph, ...],
+    found: Result | tuple[Result, ...],
+    settings: RetrievalSettings,
+    pinned: Paragraph | None = None,
 ) -> tuple[Paragraph, ...]:
     """Adds what a search found, in rank order, up to the limit.
 
-    Skipped are paragraphs of too many words and those whose title and text are both much like one already there.
+    Skipped are paragraphs of too many words, those whose title and text are both much like one already there, and the
+    passage that the question pins as the corpus has it.
     """
     assert isinstance(found, Retrieved)  # noqa: S101 - what a Retrieve is answered with
     for hit in found.hits:
@@ -28,7 +33,7 @@ def collect(
             break
         if paragraph.text.count(" ") >= settings.max_paragraph_words:
             continue
-        if _is_duplicate(paragraph, collected, settings):
+        if _is_duplicate(paragraph, collected, settings) or _is_pinned(paragraph, pinned, settings):
             continue
         collected += (paragraph,)
     return collected
@@ -44,10 +49,29 @@ def _is_duplicate(paragraph: Paragraph, collected: tuple[Paragraph, ...], settin
     return any(_alike(paragraph, other, settings.duplicate_similarity) for other in collected)
 
 
+def _is_pinned(paragraph: Paragraph, pinned: Paragraph | None, settings: RetrievalSettings) -> bool:
+    """Whether this is the pinned passage, which is there already; IIRC's corpus has titles in lower case."""
+    if pinned is None or settings.pinned != "once":
+        return False
+    one, other = (replace(each, title=each.title.lower()) for each in (paragraph, pinned))
+    return _alike(one, other, settings.duplicate_similarity)
+
+
 def _alike(one: Paragraph, other: Paragraph, similarity: float) -> bool:
     return (
         fuzz.ratio(one.title, other.title, score_cutoff=similarity) >= similarity
         and fuzz.ratio(one.text, other.text, score_cutoff=similarity) >= similarity
+    )
+
+
+def search(query: str, settings: RetrievalSettings, titles: tuple[str, ...], scope: Scope) -> Retrieve:
+    """The search for a query, narrowed to these titles where there are any."""
+    return Retrieve(
+        query=query,
+        count=settings.retrieval_count,
+        titles=titles,
+        scope=scope if titles else "only",
+        distinct=settings.distinct_texts,
     )
 
 

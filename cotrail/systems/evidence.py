@@ -7,8 +7,8 @@ from msgspec import Struct
 from cotrail.actions import Embed, Embedded, Entail, Entailed, Lookup, Retrieve, Retrieved
 from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
 from cotrail.paragraphs import Paragraph
-from cotrail.questions import Question
-from cotrail.systems.reading import Part
+from cotrail.questions import GoldParagraph, Question
+from cotrail.systems.reading import Part, brought
 from cotrail.systems.settings import RethinkingSettings
 from cotrail.systems.together import all_of
 
@@ -35,26 +35,36 @@ def find_evidence(question: Question, facts: Iterable[str], settings: Rethinking
 
 
 def look_up(question: Question, facts: tuple[str, ...], settings: RethinkingSettings) -> Part[Found]:
-    """Searches for all facts at once; a search that several of them share is made once."""
-    asked = {fact: tuple(searches(question, fact, settings)) for fact in facts}
-    actions = tuple(dict.fromkeys(search for each in asked.values() for search in each))
+    """Looks for all facts at once; a search that several of them share is made once."""
+    asked = {fact: tuple(places(question, fact, settings)) for fact in facts}
+    actions = tuple(dict.fromkeys(each for told in asked.values() for each in told if not isinstance(each, Paragraph)))
     results = yield from all_of(actions, Retrieved)
     found = dict(zip(actions, results, strict=True))
-    return {fact: tuple(hit.paragraph for search in each for hit in found[search].hits) for fact, each in asked.items()}
+    return {
+        fact: tuple(
+            paragraph
+            for each in told
+            for paragraph in ((each,) if isinstance(each, Paragraph) else (hit.paragraph for hit in found[each].hits))
+        )
+        for fact, told in asked.items()
+    }
 
 
-def searches(question: Question, fact: str, settings: RethinkingSettings) -> Iterator[Retrieve | Lookup]:
-    """What may find evidence for a fact: a search of each source, but for those that the question gives nothing to.
+def places(question: Question, fact: str, settings: RethinkingSettings) -> Iterator[Retrieve | Lookup | Paragraph]:
+    """Where evidence for a fact may be, of each source in turn: a search, or paragraphs that the question brings.
 
-    Pages are only named for some questions. A table, and words that connect it with the hypothesis, need one pinned.
+    Evidence is only named for some questions. A table, and words that connect it with the hypothesis, need one pinned.
     """
     query = fact if settings.query == "sentence" else question.text
     for source in settings.sources:
         match source:
             case "corpus":
                 yield Retrieve(query=query, count=settings.retrieval_count)
+            case "evidence" if settings.evidence == "paragraphs":
+                yield from (brought(each) for each in question.evidence if isinstance(each, GoldParagraph))
             case "evidence" if question.evidence:
-                yield Retrieve(query=query, count=settings.retrieval_count, titles=question.evidence)
+                titles = (each.title if isinstance(each, GoldParagraph) else each for each in question.evidence)
+                yield Retrieve(query=query, count=settings.retrieval_count, titles=tuple(dict.fromkeys(titles)))
             case "wikidata":
                 yield Lookup(source=source, text=query)
             case "table" if question.pinned:

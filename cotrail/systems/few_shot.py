@@ -10,6 +10,6 @@ from cotrail.systems.settings import BaselineSettings
 
 def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> System:
     """Has the model answer at once, as the demonstrations do without their chains."""
-    prompt = task_prompt(question, settings.task, shots[AnswerForm.DIRECT], settings.prompting)
-    text = text_of((yield Read(prompt=prompt, max_tokens=settings.max_tokens, temperature=0.0)))
-    return Answer(text=task_answer(text, settings.task))
+    prompt = task_prompt(question, shots[AnswerForm.DIRECT], settings)
+    asked = Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
+    return Answer(text=task_answer(text_of((yield asked)), settings))

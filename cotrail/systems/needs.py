@@ -16,6 +16,7 @@ from cotrail.systems.settings import (
     ReaderSettings,
     RethinkingSettings,
     SelfConsistencySettings,
+    ZeroShotSettings,
 )
 
 
@@ -25,6 +26,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     forms: the forms in which the run's demonstrations are shown, those of titles aside.
     brought: demonstrations of the system's own, which belong to the run's as well.
     corpus: whether paragraphs are searched for; knowledge: which other sources are asked.
+    evidence: whether the paragraphs that a dataset names as evidence are looked at, which are the corpus's then.
     weighs: whether sentences are embedded and entailment is judged.
     samples: whether several chains are drawn, which come out alike again in the profile `deterministic` alone.
     """
@@ -32,6 +34,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     forms: frozenset[AnswerForm] = frozenset()
     brought: Shots = {}
     corpus: bool = False
+    evidence: bool = False
     knowledge: tuple[Source, ...] = ()
     weighs: bool = False
     samples: bool = False
@@ -52,7 +55,7 @@ def of_no_retrieval(settings: NoRetrievalSettings) -> Needs:
     return Needs(forms=_read(settings.reading))
 
 
-def of_zero_shot(_: BaselineSettings) -> Needs:
+def of_zero_shot(_: ZeroShotSettings) -> Needs:
     """No demonstrations; that there are none is stored like any others."""
     return Needs(brought={AnswerForm.DIRECT: Demonstrations()})
 
@@ -74,10 +77,14 @@ def of_self_consistency(_: SelfConsistencySettings) -> Needs:
 
 def of_rethinking(settings: RethinkingSettings) -> Needs:
     """Chains and evidence; the variants a reader, and fact generation what it asks with."""
-    variant = settings.variant
+    generates = settings.variant == "generation"
+    is_read = settings.infers and settings.inference == "reader"
+    asks = {AnswerForm.QUESTION: ENTITY_QUESTIONS, AnswerForm.SPAN: SPANS} if generates else {}
+    bare = {AnswerForm.DIRECT: Demonstrations()} if settings.infers and not is_read else {}
     return Needs(
-        forms=frozenset({AnswerForm.COT}) | (frozenset() if variant == "basic" else _read(settings.reading)),
-        brought={AnswerForm.QUESTION: ENTITY_QUESTIONS, AnswerForm.SPAN: SPANS} if variant == "generation" else {},
+        forms=frozenset({AnswerForm.COT}) | (_read(settings.reading) if is_read else frozenset()),
+        brought={**asks, **bare},
+        evidence="evidence" in settings.sources and settings.evidence == "paragraphs",
         corpus=not {"corpus", "evidence"}.isdisjoint(settings.sources),
         knowledge=tuple(source for source in get_args(Source) if source in settings.sources),
         weighs=True,

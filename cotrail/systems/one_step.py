@@ -1,10 +1,10 @@
 """OneR: one-step retrieval, then the reader (IRCoT, section 4.1)."""
 
-from cotrail.actions import Answer, Retrieve, System
+from cotrail.actions import Answer, System
 from cotrail.questions import Question
-from cotrail.systems.collecting import collect, query_of
+from cotrail.systems.collecting import collect, query_of, search
 from cotrail.systems.pages import find_pages
-from cotrail.systems.reading import Shots, read
+from cotrail.systems.reading import Shots, pinned_paragraph, read
 from cotrail.systems.settings import OneStepSettings
 
 
@@ -12,11 +12,8 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     """Retrieves with the question alone."""
     retrieval = settings.retrieval
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
-    query = query_of(question.text, retrieval)
-    found = yield Retrieve(
-        query=query, count=retrieval.retrieval_count, titles=titles, scope=settings.pages.scope if titles else "only"
-    )
-    paragraphs = collect((), found, retrieval)
+    found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    paragraphs = collect((), found, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
     answer = yield from read(question, paragraphs, shots, settings.reading, settings.prompting, retrieval)

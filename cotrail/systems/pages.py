@@ -1,11 +1,14 @@
 """The pages that a question with a pinned passage searches (IRCoT, appendix B: IIRC)."""
 
-from cotrail.actions import Reason, Retrieve, Retrieved, StepFailed, Together
+from cotrail.actions import Reason, Retrieve, Retrieved, Together
 from cotrail.prompting.prompt import AnswerForm, Demonstrations, Prompt
 from cotrail.prompting.titles import parse_titles, title_question
 from cotrail.questions import Question
-from cotrail.systems.reading import Part, Shots, instructed, pinned_paragraph, text_of
+from cotrail.systems.reading import Part, Shots, instructed, pinned_paragraph, written
 from cotrail.systems.settings import PageSettings, PromptSettings
+
+MAX_PAGES = 15
+"""How many pages are searched at most (`global_max_num_paras` in the released configurations)."""
 
 
 def find_pages(
@@ -13,7 +16,8 @@ def find_pages(
 ) -> Part[tuple[str, ...]]:
     """Has the model name pages, and returns the corpus's nearest titles, each once; none leaves searches unscoped.
 
-    A question that pins no passage searches the whole corpus.
+    A question that pins no passage searches the whole corpus. A model may name more pages than it is asked for: each
+    is looked up, and the first `MAX_PAGES` that are found are searched.
     """
     pinned = pinned_paragraph(question)
     if pinned is None:
@@ -25,16 +29,12 @@ def find_pages(
         question=instructed(title_question(question.text, settings.count), demonstrations.instruction),
         drop=prompting.drop,
     )
-    try:
-        written = text_of((yield Reason(prompt=prompt, max_tokens=settings.max_tokens, until="line")))
-    except StepFailed as failed:
-        if failed.failure.type != "EmptyGenerationError":
-            raise
-        return ()
-    titles = parse_titles(written)[: settings.count]
+    titles = parse_titles((yield from written(Reason(prompt=prompt, max_tokens=settings.max_tokens, until="line"))))
+    if settings.titles == "asked":
+        titles = titles[: settings.count]
     if not titles:
         return ()
     found = yield Together(tuple(Retrieve(query=title, count=1, field="title") for title in titles))
     assert isinstance(found, tuple)  # noqa: S101 - what a Together is answered with
     hits = (hit for each in found if isinstance(each, Retrieved) for hit in each.hits)
-    return tuple(dict.fromkeys(hit.paragraph.title for hit in hits))
+    return tuple(dict.fromkeys(hit.paragraph.title for hit in hits))[:MAX_PAGES]

@@ -3,11 +3,12 @@
 from collections.abc import Generator, Mapping
 from typing import TypeVar
 
-from cotrail.actions import Action, Generated, Read, Result, Together
+from cotrail.actions import Action, Generated, Read, Reason, Result, StepFailed, Together, Until
 from cotrail.paragraphs import Paragraph
-from cotrail.prompting.answers import stated_answer
+from cotrail.prompting.answers import released_answer, stated_answer
+from cotrail.prompting.layouts import Layout
 from cotrail.prompting.prompt import AnswerForm, Demonstrations, Prompt
-from cotrail.questions import Question
+from cotrail.questions import GoldParagraph, Question
 from cotrail.systems.settings import PromptSettings, ReaderSettings, RetrievalSettings
 
 T = TypeVar("T")
@@ -22,6 +23,10 @@ INSTRUCTION = "Answer the following question."
 """What the released code puts before every question that its reader asks of Flan-T5."""
 
 
+NOTHING = "EmptyGenerationError"
+"""The failure that records have where a model wrote nothing, from before that was the empty text."""
+
+
 def read(
     question: Question,
     paragraphs: tuple[Paragraph, ...],
@@ -30,6 +35,8 @@ def read(
     prompting: PromptSettings,
     retrieval: RetrievalSettings | None = None,
     sentences: tuple[str, ...] = (),
+    layout: Layout = "ircot",
+    until: Until = "line",
 ) -> Part[str]:
     """One `Read`; returns the answer.
 
@@ -44,35 +51,79 @@ def read(
         instruction = INSTRUCTION
     prompt = Prompt(
         demonstrations=shots[form],
-        paragraphs=shown(question, paragraphs),
+        paragraphs=_read_from(question, paragraphs, prompting, retrieval),
         question=instructed(question.text, instruction),
         sentences=sentences,
         max_paragraph_words=(retrieval or RetrievalSettings()).prompt_paragraph_words,
         drop=prompting.drop,
+        pinned_last=pinned_is_last(question, prompting),
+        layout=layout,
     )
-    text = text_of((yield Read(prompt=prompt, max_tokens=tokens)))
+    text = text_of((yield Read(prompt=prompt, max_tokens=tokens, until=until)))
+    if settings.answers == "released":
+        return released_answer(text, chain=form is AnswerForm.COT)
     if form is AnswerForm.COT:
         return stated_answer(text) or text
     return text.removesuffix(".")
 
 
+def _read_from(
+    question: Question,
+    collected: tuple[Paragraph, ...],
+    prompting: PromptSettings,
+    retrieval: RetrievalSettings | None,
+) -> tuple[Paragraph, ...]:
+    """The paragraphs of the reader's prompt.
+
+    The released code (`add_and_reorder_if_pinned`) takes a paragraph with the text of the pinned passage for it: it
+    stays where it is, or makes way for the passage at the bottom.
+    """
+    pinned = pinned_paragraph(question)
+    released = retrieval is not None and retrieval.pinned == "released"
+    if pinned is None or not released or pinned in collected:
+        return shown(question, collected)
+    texts = [paragraph.text for paragraph in collected]
+    if pinned.text not in texts:
+        return shown(question, collected)
+    place = texts.index(pinned.text)
+    return collected if prompting.pinned == "top" else (pinned, *collected[:place], *collected[place + 1 :])
+
+
 def shown(question: Question, collected: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
-    """The paragraphs of a prompt: what was collected, and on top the passage that the question pins."""
+    """The paragraphs of a prompt: first the passage that the question pins, and what was collected."""
     pinned = pinned_paragraph(question)
     return collected if pinned is None or pinned in collected else (pinned, *collected)
 
 
+def pinned_is_last(question: Question, prompting: PromptSettings) -> bool:
+    """Whether the first of the paragraphs is a pinned passage that prompts show behind the others."""
+    return question.pinned is not None and prompting.pinned == "bottom"
+
+
 def pinned_paragraph(question: Question) -> Paragraph | None:
     """The passage that the question pins, as a paragraph."""
-    if question.pinned is None:
-        return None
-    paragraph = Paragraph(id="", title=question.pinned.title, text=question.pinned.text)
+    return None if question.pinned is None else brought(question.pinned)
+
+
+def brought(passage: GoldParagraph) -> Paragraph:
+    """A passage that a question brings along, as a paragraph."""
+    paragraph = Paragraph(id="", title=passage.title, text=passage.text)
     return Paragraph(id=paragraph.digest, title=paragraph.title, text=paragraph.text)
 
 
 def instructed(question: str, instruction: str) -> str:
     """A question with the instruction that the demonstrations' questions have, on lines before it."""
     return f"{instruction}\n{question}" if instruction else question
+
+
+def written(action: Reason) -> Part[str]:
+    """What the model writes of a chain or a list, empty where it writes nothing."""
+    try:
+        return text_of((yield action))
+    except StepFailed as failed:
+        if failed.failure.type != NOTHING:
+            raise
+        return ""
 
 
 def text_of(result: Result | tuple[Result, ...]) -> str:

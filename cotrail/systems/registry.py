@@ -11,6 +11,14 @@ from cotrail.questions import Question
 from cotrail.systems import needs
 from cotrail.systems.chain_of_thought import chain_of_thought
 from cotrail.systems.few_shot import few_shot
+from cotrail.systems.former import (
+    BaselineSettings1,
+    IRCoTSettings1,
+    OneStepSettings1,
+    RethinkingSettings1,
+    SelfConsistencySettings1,
+    ZeroShotSettings1,
+)
 from cotrail.systems.ircot import ircot
 from cotrail.systems.needs import Needs
 from cotrail.systems.no_retrieval import no_retrieval
@@ -25,6 +33,7 @@ from cotrail.systems.settings import (
     OneStepSettings,
     RethinkingSettings,
     SelfConsistencySettings,
+    ZeroShotSettings,
 )
 from cotrail.systems.zero_shot import zero_shot
 
@@ -43,29 +52,33 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     needs: Callable[[Any], Needs]
 
 
+def _versions(
+    name: str, opened: Callable[[Question, Shots, Any], System], needs_of: Callable[[Any], Needs], *settings: type
+) -> tuple[SystemSpec, ...]:
+    """A system whose versions differ by their settings alone, given those of each version from 1 on."""
+    return tuple(
+        SystemSpec(name=name, version=number, settings=each, open=opened, needs=needs_of)
+        for number, each in enumerate(settings, start=1)
+    )
+
+
 SYSTEMS = (
-    SystemSpec(name="ircot", version=1, settings=IRCoTSettings, open=ircot, needs=needs.of_ircot),
-    SystemSpec(name="one-step", version=1, settings=OneStepSettings, open=one_step, needs=needs.of_one_step),
+    *_versions("ircot", ircot, needs.of_ircot, IRCoTSettings1, IRCoTSettings),
+    *_versions("one-step", one_step, needs.of_one_step, OneStepSettings1, OneStepSettings),
     SystemSpec(
         name="no-retrieval", version=1, settings=NoRetrievalSettings, open=no_retrieval, needs=needs.of_no_retrieval
     ),
-    SystemSpec(name="rethinking", version=1, settings=RethinkingSettings, open=rethinking, needs=needs.of_rethinking),
-    SystemSpec(
-        name="self-consistency",
-        version=1,
-        settings=SelfConsistencySettings,
-        open=self_consistency,
-        needs=needs.of_self_consistency,
+    *_versions("rethinking", rethinking, needs.of_rethinking, RethinkingSettings1, RethinkingSettings),
+    *_versions(
+        "self-consistency",
+        self_consistency,
+        needs.of_self_consistency,
+        SelfConsistencySettings1,
+        SelfConsistencySettings,
     ),
-    SystemSpec(
-        name="chain-of-thought",
-        version=1,
-        settings=BaselineSettings,
-        open=chain_of_thought,
-        needs=needs.of_chain_of_thought,
-    ),
-    SystemSpec(name="few-shot", version=1, settings=BaselineSettings, open=few_shot, needs=needs.of_few_shot),
-    SystemSpec(name="zero-shot", version=1, settings=BaselineSettings, open=zero_shot, needs=needs.of_zero_shot),
+    *_versions("chain-of-thought", chain_of_thought, needs.of_chain_of_thought, BaselineSettings1, BaselineSettings),
+    *_versions("few-shot", few_shot, needs.of_few_shot, BaselineSettings1, BaselineSettings),
+    *_versions("zero-shot", zero_shot, needs.of_zero_shot, ZeroShotSettings1, ZeroShotSettings),
 )
 
 
@@ -83,7 +96,7 @@ def find_system(name: str, version: int | None = None, systems: tuple[SystemSpec
     for system in named:
         if system.version == version:
             return system
-    known = ", ".join(str(system.version) for system in named)
+    known = " and ".join(str(system.version) for system in named)
     raise UnknownVersionError(
         f"the run pins {name} version {version}, and this worker has version {known}; "
         "start workers of the release that the run was submitted with, then `cotrail resume RUN`"

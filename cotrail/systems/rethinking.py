@@ -7,17 +7,17 @@ from msgspec.structs import replace
 
 from cotrail.actions import Answer, System
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
-from cotrail.faithfulness.tasks import facts, prediction, sentences
+from cotrail.faithfulness.rules import facts, prediction
+from cotrail.faithfulness.tasks import sentences
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.paragraphs import Paragraph
-from cotrail.prompting.asking import untitled
 from cotrail.questions import Question
-from cotrail.systems.asking import task_answer, task_question
 from cotrail.systems.chains import sample_chains
 from cotrail.systems.evidence import Evidence, find_evidence
 from cotrail.systems.fact_generation import generate_facts
 from cotrail.systems.fact_selection import select_facts
-from cotrail.systems.reading import Part, Shots, read
+from cotrail.systems.inferring import infer_answer
+from cotrail.systems.reading import Shots
 from cotrail.systems.settings import RethinkingSettings
 
 
@@ -28,14 +28,15 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     The paragraphs of the answer are the evidence of the best chain and then that of the others.
     """
     chains = yield from sample_chains(question, shots, settings)
-    stated = tuple(facts(chain, settings.task) for chain in chains)
+    stated = tuple(facts(chain, settings.task, settings.chain_rules) for chain in chains)
     evidence = yield from find_evidence(question, concatenated.from_iterable(stated), settings)
     weighing = _weigh(chains, stated, evidence, settings)
+    text = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
     if weighing.chosen is None:
-        return Answer(text="", paragraphs=_paragraphs(evidence, evidence), weighing=weighing)
+        return Answer(text=text, paragraphs=_paragraphs(evidence, evidence), weighing=weighing)
     best = stated[weighing.chosen]
     answer = Answer(
-        text=weighing.predictions[0].prediction,
+        text=text,
         sentences=sentences(chains[weighing.chosen]),
         paragraphs=_paragraphs((*best, *evidence), evidence),
         weighing=weighing,
@@ -46,7 +47,8 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     if settings.variant == "generation":
         supporting = yield from generate_facts(supporting, evidence, shots, settings)
     told = tuple(dict.fromkeys(fact.text for fact in supporting))
-    text = answer.text if settings.reading.reader == "none" else (yield from _infer(question, told, shots, settings))
+    if settings.infers:
+        text = yield from infer_answer(question, told, shots, settings)
     return replace(answer, text=text, sentences=told, weighing=replace(weighing, facts=supporting))
 
 
@@ -59,7 +61,9 @@ def _weigh(
     """How the evidence for their facts decides between the chains (equation 1)."""
     scored = (
         ScoredChain(
-            text=chain, prediction=prediction(chain, settings.task), facts=tuple(_scored(f, evidence[f]) for f in each)
+            text=chain,
+            prediction=prediction(chain, settings.task, settings.chain_rules),
+            facts=tuple(_scored(f, evidence[f]) for f in each),
         )
         for chain, each in zip(chains, stated, strict=True)
     )
@@ -69,6 +73,7 @@ def _weigh(
         function=settings.faithfulness_function,
         thresholds=settings.thresholds,
         voting=settings.voting,
+        rules=settings.chain_rules,
     )
 
 
@@ -81,18 +86,3 @@ def _scored(fact: str, evidence: Evidence) -> ScoredFact:
 def _paragraphs(stated: Iterable[str], evidence: Mapping[str, Evidence]) -> tuple[Paragraph, ...]:
     """The evidence of these facts in their order, each paragraph once."""
     return tuple(dict.fromkeys(p for fact in stated if (p := evidence[fact].paragraph) is not None))
-
-
-def _infer(question: Question, told: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Part[str]:
-    """The answer that the supporting facts lead to (section 5.3, "Inference with supporting facts").
-
-    The `cot` reader goes on from them, as from a chain's beginning; for another they are what its paragraphs say.
-    """
-    asked = replace(question, text=task_question(question, settings.task))
-    reader, prompting = settings.reading, settings.prompting
-    if reader.reader == "cot":
-        text = yield from read(asked, (), shots, reader, prompting, sentences=told)
-    else:
-        shown = (untitled(" ".join(told)),) if told else ()
-        text = yield from read(asked, shown, shots, reader, prompting)
-    return task_answer(text, settings.task)

@@ -1,8 +1,9 @@
 """Self-consistency (Wang et al., 2022), a baseline of Rethinking with Retrieval (section 4.1)."""
 
 from cotrail.actions import Answer, System
-from cotrail.faithfulness.inference import Vote, infer
-from cotrail.faithfulness.tasks import prediction, sentences, unified
+from cotrail.faithfulness.inference import Vote
+from cotrail.faithfulness.rules import inferred, prediction, unified
+from cotrail.faithfulness.tasks import sentences
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.questions import Question
 from cotrail.systems.chains import sample_chains
@@ -13,8 +14,9 @@ from cotrail.systems.settings import SelfConsistencySettings
 def self_consistency(question: Question, shots: Shots, settings: SelfConsistencySettings) -> System:
     """Samples chains and takes the answer that most of them state."""
     chains = yield from sample_chains(question, shots, settings)
-    predictions = unified((prediction(chain, settings.task) for chain in chains), settings.task)
-    inference = infer([Vote(each, faithfulness=1.0) for each in predictions], voting=True)
+    task, rules = settings.task, settings.chain_rules
+    predictions = unified((prediction(chain, task, rules) for chain in chains), task, rules)
+    inference = inferred([Vote(each, faithfulness=1.0) for each in predictions], task, rules, voting=True)
     weighing = Weighing(
         function=0,
         chains=tuple(
@@ -25,4 +27,4 @@ def self_consistency(question: Question, shots: Shots, settings: SelfConsistency
         chosen=inference.chosen,
     )
     chosen = "" if inference.chosen is None else chains[inference.chosen]
-    return Answer(text=inference.prediction, sentences=sentences(chosen), weighing=weighing)
+    return Answer(text=inference.prediction.strip(), sentences=sentences(chosen), weighing=weighing)

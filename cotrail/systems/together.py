@@ -16,7 +16,7 @@ from cotrail.actions import (
     StepFailed,
     Together,
 )
-from cotrail.systems.reading import Part
+from cotrail.systems.reading import NOTHING, Part
 
 R = TypeVar("R", Retrieved, Generated, Embedded, Entailed)
 
@@ -43,7 +43,7 @@ def texts_of(actions: Iterable[Reason | Read]) -> Part[tuple[str, ...]]:
 
 def _text(outcome: Result | Failure) -> str:
     if isinstance(outcome, Failure):
-        if outcome.type != "EmptyGenerationError":
+        if outcome.type != NOTHING:
             raise StepFailed(outcome)
         return ""
     assert isinstance(outcome, Generated)  # noqa: S101 - what a Reason or a Read is answered with

@@ -3,17 +3,17 @@
 from msgspec.structs import replace
 
 from cotrail.actions import Answer, Read, System
-from cotrail.prompting.asking import OPENING
 from cotrail.prompting.prompt import Demonstrations
 from cotrail.questions import Question
 from cotrail.systems.asking import task_answer, task_prompt
 from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import BaselineSettings
+from cotrail.systems.settings import ZeroShotSettings
 
 
-def zero_shot(question: Question, shots: Shots, settings: BaselineSettings) -> System:  # noqa: ARG001
+def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> System:  # noqa: ARG001
     """Has the model end the sentence that states the answer."""
-    prompt = task_prompt(question, settings.task, Demonstrations(), settings.prompting)
-    stating = replace(prompt, sentences=(OPENING,))
-    text = text_of((yield Read(prompt=stating, max_tokens=settings.max_tokens, temperature=0.0)))
-    return Answer(text=task_answer(text, settings.task))
+    prompt = task_prompt(question, Demonstrations(), settings)
+    opening = settings.answer_opening
+    stating = replace(prompt, sentences=(opening,) if opening else ())
+    asked = Read(prompt=stating, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
+    return Answer(text=task_answer(text_of((yield asked)), settings))

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from tests.chaos.beside import search_of
 from tests.chaos.schedule import schedule
 from tests.chaos.suite import Report, Struck, suite
 
@@ -26,14 +27,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="a JSON file for the report")
     arguments = parser.parse_args()
     console, faults = Console(highlight=False), schedule(arguments.seed, arguments.faults)
-    console.print(f"seed {arguments.seed}, {arguments.faults} faults")
+    search = search_of(arguments.seed)
+    console.print(f"seed {arguments.seed}, {arguments.faults} faults, the corpus in {search or 'a folder'}")
     if arguments.list:
         console.print(*faults, sep="\n")
         return
-    report = suite(faults, console.print)
+    report = suite(faults, console.print, search)
     _show(console, report)
     if arguments.output:
-        written = {"seed": arguments.seed, "faults": arguments.faults} | msgspec.to_builtins(report)
+        written = {"seed": arguments.seed, "faults": arguments.faults, "search": search} | msgspec.to_builtins(report)
         arguments.output.write_bytes(msgspec.json.format(msgspec.json.encode(written), indent=1))
     if report.wrong:
         console.print(*report.wrong, sep="\n", style="red", markup=False)

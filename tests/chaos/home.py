@@ -71,7 +71,7 @@ class Home(Struct, frozen=True, kw_only=True):
 @contextmanager
 def made_home(prefix: str) -> Iterator[Home]:
     """A new folder with scripts and a list of models, and a port that nothing listens on; it is gone in the end."""
-    home = Home(path=Path(tempfile.mkdtemp(prefix=prefix)), port=_free_port())
+    home = Home(path=Path(tempfile.mkdtemp(prefix=prefix)), port=free_port())
     for name, content in scripts().items():
         (home.path / name).write_text(json.dumps(content))
     home.script.write_text(json.dumps({"name": "served", "questions": _chains()}))
@@ -87,7 +87,8 @@ def _chains() -> dict[str, Any]:
     return {q["question"]: {"sentences": q["chain"], "answer": q["answers"][0]} for q in sample()}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

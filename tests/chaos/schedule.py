@@ -12,7 +12,9 @@ from tests.chaos.model import Mood
 WORKERS = ("generation", "retrieval", "evidence", "maintenance")
 SERVERS = ("redis", "postgres")
 MODEL = "model"
-PROCESSES = (*WORKERS, *SERVERS, MODEL)
+SEARCH = "search"
+SEARCHER = "retrieval"
+PROCESSES = (*WORKERS, *SERVERS, MODEL, SEARCH)
 
 Card = TypeVar("Card")
 
@@ -63,6 +65,9 @@ ROUND = (*Kind, Kind.KILL, Kind.STOP)
 LOST = ("postgres", "redis", "both", "to postgres", "from postgres")
 """What a worker is cut off from: servers, or one direction to a server or from it."""
 
+SEARCHES = [f"{SEARCHER} {lost}" for lost in (SEARCH, f"to {SEARCH}", f"from {SEARCH}")]
+"""The worker that searches, cut off from the search server."""
+
 TARGETS: dict[Kind, Sequence[str]] = {
     Kind.KILL: PROCESSES,
     Kind.STOP: PROCESSES,
@@ -72,7 +77,7 @@ TARGETS: dict[Kind, Sequence[str]] = {
     Kind.GARBAGE: ("messages", "keys"),
     Kind.DROP: ("postgres",),
     Kind.FILL: ("tables", "log"),
-    Kind.PARTITION: [f"{worker} {lost}" for worker in WORKERS for lost in LOST],
+    Kind.PARTITION: [*(f"{worker} {lost}" for worker in WORKERS for lost in LOST), *SEARCHES],
     Kind.PANIC: WORKERS[:-1],
     Kind.MOOD: [mood for mood in Mood if mood is not Mood.OK],
     Kind.CLOCK: WORKERS,
@@ -108,6 +113,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     lasts: float
     at_work: bool = False
     amount: float = 0
+
+    @property
+    def of_search(self) -> bool:
+        """Whether it needs a search server."""
+        return SEARCH in self.target.split()
 
     def __str__(self) -> str:
         amount = f" by {self.amount / 3600:+.1f} h" if self.amount else ""

@@ -13,9 +13,10 @@ from sqlalchemy import Engine
 from models.database import connect
 from tasks.settings import Settings
 from tests.chaos import checks
+from tests.chaos.beside import Search
 from tests.chaos.disk import own_disk
 from tests.chaos.faults import Mend, NotNow, begin
-from tests.chaos.home import made_home
+from tests.chaos.home import free_port, made_home
 from tests.chaos.schedule import Fault
 from tests.chaos.watch import OPEN, Watch
 from tests.chaos.world import World
@@ -23,7 +24,7 @@ from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.inner import executions
 from tests.faults.scripts import sample
-from tests.faults.stacked import SAMPLE, stacked, steps_of
+from tests.faults.stacked import stacked, steps_of
 
 SYSTEMS = ("ircot", "rethinking")
 ROUNDS = {"ircot": 6, "rethinking": 1}
@@ -95,25 +96,33 @@ class Report(Struct, kw_only=True):
     wrong: list[str] = field(default_factory=list)
 
 
-def suite(faults: list[Fault], say: Say) -> Report:
-    """Brings a stack up, has the faults strike it, and tells what is left; `say` is told what goes on."""
-    with world() as there:
+def suite(faults: list[Fault], say: Say, search: str | None = None) -> Report:
+    """Brings a stack up, has the faults strike it, and tells what is left; `say` is told what goes on.
+
+    search: which search server the corpus is in; without one it is in a folder, and faults of the server are left out.
+    """
+    with world(search) as there:
         if there.disk.path is None:
             say("this account may not mount a disk for the store: it is never full")
+        if search is None:
+            say(
+                "no search server can be started here: the corpus is in a folder, and faults of the server are left out"
+            )
+            faults = [fault for fault in faults if not fault.of_search]
         return Suite(there, say).carry_out(faults)
 
 
 @contextmanager
-def world() -> Iterator[World]:
+def world(search: str | None = None) -> Iterator[World]:
     """A stack that is up, with a disk of its own and the sample indexed; nothing is left of it."""
     with made_home("cc-") as home:
         settings = Settings(home=home.path, database_url=None, broker_url=None)
-        variables = VARIABLES | inner.environment()
+        server = Search(name=search, home=home.path / "search", port=free_port()) if search else None
+        variables = VARIABLES | inner.environment() | ({"COTRAIL_SEARCH_URL": server.url} if server else {})
         with stacked(home.path, variables) as cotrail, own_disk(settings) as disk:
-            there = World(home, cotrail, disk, variables)
-            cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
-            there.start()
+            there = World(home, cotrail, disk, variables, server)
             try:
+                there.start()
                 yield there
             finally:
                 there.end()

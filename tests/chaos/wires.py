@@ -1,18 +1,23 @@
 """Wires between workers and servers, which can stop passing bytes without a word.
 
-Each worker reaches PostgreSQL and Redis over connections of its own, which go through here. A wire that is cut keeps
-its connections: neither side is told that the other one hears nothing, not even by the network's own signs of life.
+Workers reach PostgreSQL and Redis, and the one that searches the search server, over connections of their own, which
+go through here. A wire that is cut keeps its connections: neither side is told that the other one hears nothing, not
+even by the network's own signs of life.
 """
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
-from tests.chaos.schedule import SERVERS, WORKERS
+from tests.chaos.schedule import SEARCH, SEARCHER, SERVERS, WORKERS
 from tests.faults.inner import routes
 
 CHUNK = 65536
 """How many bytes are passed on at once."""
+
+Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 class Wire:
@@ -21,8 +26,8 @@ class Wire:
     there, back: set while bytes pass in that direction.
     """
 
-    def __init__(self, socket: Path) -> None:
-        self._socket = socket
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
         self.there, self.back = asyncio.Event(), asyncio.Event()
         self.port = 0
         self._carrying: set[asyncio.Task[None]] = set()
@@ -48,7 +53,7 @@ class Wire:
         connection.add_done_callback(self._carrying.discard)
         ends = [writer]
         try:
-            inner_reader, inner_writer = await asyncio.open_unix_connection(self._socket)
+            inner_reader, inner_writer = await self._connect()
             ends.append(inner_writer)
             async with asyncio.TaskGroup() as ways:
                 ways.create_task(_pass_on(reader, inner_writer, self.there))
@@ -74,15 +79,23 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, p
 class Wires:
     """The wires of all workers of one home, served by a thread."""
 
-    def __init__(self, home: Path, sockets: Path) -> None:
+    def __init__(self, home: Path, sockets: Path, search: int | None = None) -> None:
+        """search: the search server's port, where there is one."""
         names = {"postgres": ".s.PGSQL.5432", "redis": "redis.sock"}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="wires", daemon=True)
         self._thread.start()
-        self._wires = {(worker, server): Wire(sockets / names[server]) for worker in WORKERS for server in SERVERS}
+        ends: dict[str, Connect] = {
+            server: partial(asyncio.open_unix_connection, sockets / names[server]) for server in SERVERS
+        }
+        self._wires = {(worker, server): Wire(ends[server]) for worker in WORKERS for server in SERVERS}
+        if search is not None:
+            self._wires[SEARCHER, SEARCH] = Wire(partial(asyncio.open_connection, "127.0.0.1", search))
         for wire in self._wires.values():
             asyncio.run_coroutine_threadsafe(wire.lay(), self._loop).result(10)
-        ports = {worker: {server: self._wires[worker, server].port for server in SERVERS} for worker in WORKERS}
+        ports: dict[str, dict[str, int]] = {worker: {} for worker in WORKERS}
+        for (worker, server), wire in self._wires.items():
+            ports[worker][server] = wire.port
         routes.write(home, ports)
 
     def cut(self, worker: str, lost: str) -> None:
@@ -102,9 +115,9 @@ class Wires:
         self._loop.close()
 
     def _set(self, worker: str, lost: str, *, passing: bool) -> None:
-        for server in SERVERS:
-            if server in lost or "both" in lost:
-                wire = self._wires[worker, server]
-                ways = [wire.there] * ("from" not in lost) + [wire.back] * ("to" not in lost)
-                for way in ways:
-                    self._loop.call_soon_threadsafe(way.set if passing else way.clear)
+        words = lost.split()
+        for server in SERVERS if "both" in words else words[-1:]:
+            wire = self._wires[worker, server]
+            ways = [wire.there] * ("from" not in words) + [wire.back] * ("to" not in words)
+            for way in ways:
+                self._loop.call_soon_threadsafe(way.set if passing else way.clear)

@@ -1,9 +1,7 @@
 """What faults strike: the processes of one home, and who brings them back."""
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,13 +17,15 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tasks.settings import Settings
+from tests.chaos.beside import Beside, Search, begin_model
 from tests.chaos.disk import Disk
 from tests.chaos.home import Home
 from tests.chaos.model import Mood
-from tests.chaos.schedule import MODEL, PROCESSES, SERVERS
+from tests.chaos.schedule import MODEL, PROCESSES, SEARCH, SERVERS
 from tests.chaos.wires import Wires
+from tests.conftest import wait_until
 from tests.faults import inner
-from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of
+from tests.faults.stacked import COTRAIL, ROOT, SAMPLE, Cotrail, environment_of
 from workers.stack.process import Processes, alive
 
 LOOK_SECONDS = 0.3
@@ -33,28 +33,43 @@ LOOK_SECONDS = 0.3
 
 
 class World:
-    """A home, its stack and its model server.
+    """A home, its stack, its model server, and its search server where it has one.
 
     variables: what the stack finds in its environment besides.
+    search: where the corpus is; None for a folder.
     held: what a fault keeps down for now; everything else that has died is brought back by `supervise`.
     """
 
-    def __init__(self, home: Home, cotrail: Cotrail, disk: Disk, variables: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        home: Home,
+        cotrail: Cotrail,
+        disk: Disk,
+        variables: Mapping[str, str] = {},
+        search: Search | None = None,
+    ) -> None:
         self.home = home
         self.cotrail = cotrail
         self.disk = disk
         self.settings = Settings(home=home.path, database_url=None, broker_url=None)
-        self.wires = Wires(home.path, self.settings.socket_path)
+        self.search = search
+        self.wires = Wires(home.path, self.settings.socket_path, search.port if search else None)
         self.held: Counter[str] = Counter()
         self.failed_ups: list[str] = []
-        self._model: subprocess.Popen[bytes] | None = None
+        self._beside = {MODEL: Beside(partial(begin_model, home))}
+        if search is not None:
+            self._beside[SEARCH] = Beside(search.begin)
         self._environment = environment_of(home.path, variables)
         self._over = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        """Brings everything up, and keeps it up from now on."""
+        """Brings everything up, with the sample indexed, and keeps it up from now on."""
         self.start_model()
+        if self.search is not None:
+            self._beside[SEARCH].start()
+            wait_until(self.search.answers, "the search server answers")
+        self.cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
         self.cotrail("up")
         self._supervisor.start()
 
@@ -63,24 +78,22 @@ class World:
         self._over.set()
         if self._supervisor.is_alive():
             self._supervisor.join()
-        if self._model is not None:
-            self._model.kill()
-            self._model.wait()
+        for each in self._beside.values():
+            each.end()
         self.wires.close()
 
     def processes(self, name: str) -> list[psutil.Process]:
         """A process and its children, the first of them first; none where it isn't alive."""
-        if name == MODEL:
-            first = psutil.Process(self._model.pid) if self._model and self._model.poll() is None else None
-        else:
-            first = Processes(self.home.path).find(name)
+        beside = self._beside.get(name)
+        first = beside.find() if beside else Processes(self.home.path).find(name)
         with suppress(psutil.NoSuchProcess):
             return [first, *first.children(recursive=True)] if first and alive(first) else []
         return []
 
-    def dead(self) -> list[str]:
+    def dead(self) -> set[str]:
         """What doesn't run and should."""
-        return [name for name in PROCESSES if self.held[name] <= 0 and not self.processes(name)]
+        names = [name for name in PROCESSES if name != SEARCH or self.search]
+        return {name for name in names if self.held[name] <= 0 and not self.processes(name)}
 
     def be(self, mood: Mood) -> None:
         """Puts the model into a mood."""
@@ -125,9 +138,9 @@ class World:
         """As systemd would: what has died is started again, over and over."""
         while not self._over.wait(LOOK_SECONDS):
             dead = self.dead()
-            if MODEL in dead:
-                self.start_model()
-            if set(dead) - {MODEL}:
+            for name in self._beside.keys() & dead:
+                self._beside[name].start()
+            if dead - self._beside.keys():
                 self._up()
 
     def _up(self) -> None:
@@ -146,12 +159,7 @@ class World:
 
     def start_model(self) -> None:
         """Starts the model server, which isn't the stack's."""
-        if self._model is not None:
-            self._model.wait()
-        arguments = ["--script", self.home.script, "--port", self.home.port, "--mood", self.home.mood]
-        command = [sys.executable, "-m", "tests.chaos.model", *map(str, arguments)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self._model = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL)
+        self._beside[MODEL].start()
 
 
 def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:

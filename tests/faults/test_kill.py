@@ -17,6 +17,7 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
+from models.control import pause
 from tasks.settings import Settings
 from tests.conftest import Eventually
 from tests.faults.stacked import (
@@ -160,7 +161,7 @@ def test_a_corpus_indexed_anew_under_a_run_blocks_it_until_the_former_is_back(
 ) -> None:
     run = submit()
     eventually(lambda: finished_steps(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
-    cotrail("pause", run)
+    pause(engine, run)  # at once: while the command starts the run may end
     other = home / "other.jsonl"
     other.write_text('{"id": "o1", "title": "Ostreva", "text": "Another paragraph of the same name."}\n')
     cotrail("index", str(other), "--name", "sample")

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, create_engine, select, text
 from sqlalchemy.engine import make_url
 from typer.testing import CliRunner, Result
 
+from benchmarks.search_servers import Running
 from cli.main import app
 from cotrail.audit.verifying import verify
 from cotrail.errors import UnavailableError
@@ -19,6 +20,7 @@ from models.seals import amending
 from models.tables import Base, runs
 from models.trail import read_trail
 from tasks.settings import Settings, settings
+from tests import search_servers
 from tests.integration.served import Served
 
 Query = Callable[[Any], list[dict[str, Any]]]
@@ -80,6 +82,13 @@ def smollm2() -> Iterator[Callable[..., Any]]:
     yield open_
     for generator in made:
         generator.interrupt()
+
+
+@pytest.fixture(scope="session", params=search_servers.tested())
+def search_server(request: pytest.FixtureRequest) -> Iterator[Running]:
+    """Each search server in turn that searches are tested on."""
+    with search_servers.opened(request.param) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,10 @@ from typer.testing import CliRunner, Result
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessGenerator
 from cli.annotating import annotate
+from cli.experiment_results import with_examples
 from cotrail.actions import Read, Reason, Retrieve, Retrieved, Sampling
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.experiments.cells import ExampleChain, SystemName
 from cotrail.metrics.factual import Mark, factual_errors
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.questions import GoldParagraph, Question
@@ -27,6 +29,7 @@ from models.ledger import Claim, Completion, Ledger
 from models.submission import submit
 from tasks.settings import settings
 from tests.integration.stepping import unsent
+from tests.unit.made_results import line, made
 
 Begun = Callable[..., str]
 Annotate = Callable[..., Result]
@@ -179,6 +182,36 @@ def test_without_a_chain_of_its_own_a_system_is_judged_by_its_readers(
     assert chain.sentences == ("Ink stains paper.", "Paper is pulp.", "So the answer is: pulp.")
     title = PASSAGE.title if system == "no-retrieval" else PARAGRAPHS[0].title
     assert [[each.title for each in shown] for shown in chain.paragraphs] == [[title]] * 3
+
+
+def test_the_chains_of_the_first_questions_that_tell_systems_apart_are_read_with_what_people_say_of_them(
+    engine: Engine, finished: Begun
+) -> None:
+    systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+    runs = [finished(system, asked=5, system=system, reader="cot") for system in systems]
+    with engine.begin() as connection:
+        record_annotations(connection, "one-step", [mark("q2", 0, "true"), mark("q2", 1, "untrue")])
+    results = [
+        replace(made(line(system, reader="cot"), [0, 1, 0, 0, 0] if system != "ircot" else [1] * 5), run=run)
+        for run, system in zip(runs, systems, strict=True)
+    ]
+    with engine.connect() as connection:
+        without, once, interleaved = with_examples(connection, results)
+    assert list(without.chains) == list(once.chains) == list(interleaved.chains) == ["q0", "q2", "q3"]
+    read = ("Ink stains paper.", "Paper is pulp.", "So the answer is: pulp.")
+    assert once.chains["q2"] == ExampleChain(question="Who built 2?", answers=(), sentences=read, untrue=frozenset({1}))
+    assert interleaved.chains["q2"].sentences == SENTENCES
+
+
+def test_a_question_that_a_run_has_not_finished_is_no_example(engine: Engine, begun: Begun, finished: Begun) -> None:
+    systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+    runs = [finished(system, system=system, reader="cot") for system in systems[1:]]
+    runs = [begun("no-retrieval", system="no-retrieval", reader="cot"), *runs]
+    scored = [[0, 0], [0, 0], [1, 1]]
+    of = [made(line(system, reader="cot"), values) for system, values in zip(systems, scored, strict=True)]
+    with engine.connect() as connection:
+        results = with_examples(connection, [replace(each, run=run) for each, run in zip(of, runs, strict=True)])
+    assert [dict(result.chains) for result in results] == [{}, {}, {}]
 
 
 def test_an_unfinished_question_has_no_chain_yet(engine: Engine, begun: Begun) -> None:

@@ -30,6 +30,7 @@ from models.tables import paragraphs, runs, steps
 from models.traces import read_question, read_questions, rebuild_prompt
 from tasks.settings import Settings, settings
 from tests.integration.stepping import admit_all
+from tests.unit.test_datasets import musique, processed
 from workers.stack import Stack
 
 Cotrail = Callable[..., Result]
@@ -394,6 +395,48 @@ def test_a_run_without_published_answers_has_no_scores_rather_than_zeros(
     assert (metrics["answer_em"], metrics["answer_f1"], metrics["support_recall"]) == (None, None, None)
     assert metrics["paragraphs_collected"] > 0
     assert cotrail("score", run).exit_code == cotrail("trace", run, "1").exit_code == 0
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A processed file of MuSiQue with the sample's first question, and MuSiQue's own, with an alias of its answer."""
+    question, alias = sample_questions()[0], "Ysborg"
+    known = {"question_text": question["question"], "answers_objects": [{"spans": ["the town of Ysborg"]}]}
+    asked, own = tmp_path / "test_subsampled.jsonl", tmp_path / "musique_ans_v1.0_dev.jsonl"
+    asked.write_text(json.dumps(processed("musique", question_id="2hop__1_2", **known)))
+    own.write_text(json.dumps(musique(id="2hop__1_2", answer="the town of Ysborg", answer_aliases=[alias])))
+    return asked, own
+
+
+def test_a_run_on_processed_questions_is_scored_by_the_metric_of_their_dataset(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, files: tuple[Path, Path]
+) -> None:
+    asked, own = files
+    run = hands.finish(submitted(dataset="musique", questions=str(asked), official=str(own)))
+    scores = json.loads(cotrail("score", run, "--json").stdout)
+    assert (scores["dataset"], scores["metrics"]["answer_em"]) == ("musique", 1)
+    assert scores["metrics"]["tuning_f1"] < 1
+    refused = cotrail("score", run, "--dataset", "hotpotqa")
+    assert isinstance(refused.exception, InputError)
+
+
+def test_a_run_that_was_submitted_as_processed_is_scored_by_its_dataset_once_that_is_named(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, files: tuple[Path, Path], engine: Engine
+) -> None:
+    asked, own = files
+    (asked.parent / "own.jsonl").write_text(
+        json.dumps({"id": "2hop__1_2", "question": sample_questions()[0]["question"], "answers": ["town of Ysborg"]})
+    )
+    run = hands.finish(submitted(questions=str(asked.parent / "own.jsonl")))
+    with engine.begin() as connection:
+        amending(connection)
+        connection.execute(update(runs).where(runs.c.id == run).values(dataset="ircot"))
+    by_drop = json.loads(cotrail("score", run, "--json").stdout)
+    assert (by_drop["dataset"], by_drop["metrics"]["answer_em"]) == ("ircot", 0)
+    named = json.loads(cotrail("score", run, "--dataset", "musique", "--official", own, "--json").stdout)
+    assert (named["dataset"], named["metrics"]["answer_em"]) == ("musique", 1)
+    lacking = cotrail("score", run, "--dataset", "musique")
+    assert "musique_ans_v1.0_dev.jsonl has them" in str(lacking.exception)
 
 
 def test_a_report_is_one_file_that_escapes_what_it_shows(

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
 from cli.conducting import Conductor
-from cli.experiment_inputs import Inputs
+from cli.protocols import schedule_of
 from cotrail.actions import ACTIONS, Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.experiments.experiment import DatasetFiles, Experiment
@@ -147,7 +147,7 @@ def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engi
     experiment = Experiment(name="e", datasets={"hotpotqa": files}, models=("m",))
     open_experiment(engine, "e", {})
     submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100))
-    conductor = Conductor(engine, Inputs(experiment, tmp_path), {}, reuse=False)
+    conductor = Conductor(engine, schedule_of(experiment, tmp_path), {}, reuse=False)
     ledger = Ledger(engine, "w", LEASE)
     for claim in ledger.claim(admitted(engine)):
         assert claim is not None

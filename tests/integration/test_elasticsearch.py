@@ -1,11 +1,9 @@
-"""The Elasticsearch retriever against a server of its own kind, with faults and TLS put between.
+"""The Elasticsearch retriever against servers of its own kind, with faults and TLS put between.
 
-The server is osmem, which speaks OpenSearch and ranks otherwise than Lucene; TEST_SEARCH_URL names a real one instead,
-and then the ranking is tested too.
+Which servers these are, `tests/search_servers.py` says.
 """
 
 import base64
-import os
 import secrets
 import shutil
 import signal
@@ -25,12 +23,12 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 from msgspec.structs import replace
-from osmem_server import OsmemServer  # type: ignore[import-untyped]
 from pydantic import SecretStr
 from sqlalchemy import Engine, select, update
 from typer.testing import CliRunner
 
 from benchmarks.contenders.cotrail import submission
+from benchmarks.search_servers import Running
 from cli.main import app
 from cotrail.actions import Binding
 from cotrail.errors import (
@@ -45,6 +43,7 @@ from cotrail.errors import (
 )
 from cotrail.paragraphs import Paragraph
 from cotrail.retrieval.elasticsearch import ElasticsearchRetriever, ElasticsearchStore, building, client, retriever
+from cotrail.retrieval.elasticsearch.index import indexes, remove
 from cotrail.retrieval.retriever import Retriever
 from cotrail.retrieval.stores import SearchServer, corpus_store
 from models.runs import RunPlan
@@ -56,9 +55,8 @@ from tasks.station import Station
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, unsent
+from tests.search_servers import OSMEM
 from tests.unit.docstrings import overlap, passages, questions
-
-REAL = os.environ.get("TEST_SEARCH_URL")
 
 PAPER = Paragraph(id="b", title="Paper", text="Paper is made of wood pulp.")
 INK = Paragraph(id="a", title="Ink", text="Ink is a liquid that stains paper.")
@@ -67,15 +65,10 @@ PEN = Paragraph(id="c", title="Pen", text="A pen writes with ink.")
 Reach = Callable[..., ElasticsearchStore]
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+@pytest.fixture
+def url(search_server: Running) -> str:
     """The address of a running server."""
-    if REAL:
-        yield REAL
-        return
-    with OsmemServer.start(japanese=False) as server:
-        yield server.url
-    server.process.stdout.close()
+    return search_server.url
 
 
 @pytest.fixture
@@ -84,8 +77,8 @@ def prefix(url: str) -> Iterator[str]:
     own = f"test-{secrets.token_hex(4)}-"
     yield own
     there = client.Client(SearchServer(urls=(url,)))
-    for name in there.ask("GET", f"/{own}*", dict[str, Any]):
-        there.ask("DELETE", f"/{name}", Any)
+    for name in indexes(there, f"{own}*"):
+        remove(there, name)
 
 
 @pytest.fixture
@@ -100,7 +93,7 @@ def reach(url: str, prefix: str) -> Reach:
 def names(url: str, prefix: str) -> Callable[[], list[str]]:
     """The indexes that this test has in the server."""
     there = client.Client(SearchServer(urls=(url,)))
-    return lambda: sorted(there.ask("GET", f"/{prefix}*", dict[str, Any]))
+    return lambda: sorted(indexes(there, f"{prefix}*"))
 
 
 @pytest.fixture
@@ -174,6 +167,15 @@ def test_titles_after_the_search_pick_from_its_best_and_add_to_the_score(reach: 
     assert corpus.search("ink paper", 1, ("The", "Nowhere"), scope="after") == ()
 
 
+def test_of_equal_texts_the_lowest_of_the_best_counts_alone_before_the_cut(reach: Reach) -> None:
+    twins = [Paragraph(id="d", title="Ink well", text="A well."), Paragraph(id="e", title="Well", text=" a WELL. ")]
+    corpus = made(reach(), [*twins, PAPER])
+    assert [hit.paragraph.id for hit in corpus.search("ink well", 2)] == ["d", "e"]
+    (hit,) = corpus.search("ink well", 1, distinct=True)
+    assert (hit.paragraph.id, hit.rank) == ("e", 1)
+    assert corpus.search("ink well", 1, ("Ink well", "Nowhere"), scope="after", distinct=True) == ()
+
+
 def test_one_title_after_the_search_must_be_met_if_it_has_words(reach: Reach) -> None:
     corpus = made(reach(), [PAPER, INK, PEN, Paragraph(id="i", title="It", text="A film.")])
     assert [hit.paragraph for hit in corpus.search("wood", 3, ("Ink",), scope="after")] == [INK]
@@ -192,6 +194,7 @@ def test_paragraphs_are_found_by_their_ids_and_titles(reach: Reach, monkeypatch:
 
 def test_many_threads_search_together_in_few_requests(gate: "Gate", reach: Reach, eventually: Eventually) -> None:
     corpus = made(reach(gate.url))
+    found(corpus, "ink")
     gate.requests.clear()
     gate.faults = ["hold"]
     with ThreadPoolExecutor(8) as threads:
@@ -205,8 +208,9 @@ def test_many_threads_search_together_in_few_requests(gate: "Gate", reach: Reach
     assert [path for _, path, _ in gate.requests] == [gate.requests[0][1]] * 2
 
 
-@pytest.mark.skipif(not REAL, reason="TEST_SEARCH_URL names no real server, and osmem ranks otherwise than Lucene")
-def test_the_ranking_is_lucenes(reach: Reach) -> None:
+def test_the_ranking_is_lucenes(search_server: Running, reach: Reach) -> None:
+    if search_server.name == OSMEM:
+        pytest.skip("osmem ranks otherwise than Lucene, and no real server is at hand")
     paragraphs = passages()
     corpus = made(reach(), paragraphs)
     asked = questions(paragraphs)
@@ -310,7 +314,9 @@ def test_of_two_builds_the_later_one_goes_on(reach: Reach, names: Callable[[], l
 def test_nobody_writes_to_a_corpus_once_it_is_whole(reach: Reach, url: str, names: Callable[[], list[str]]) -> None:
     made(reach())
     with pytest.raises(CotrailError, match="block"):
-        client.Client(SearchServer(urls=(url,))).ask("PUT", f"/{names()[0]}/_doc/1", Any, {"id": "a"})
+        client.Client(SearchServer(urls=(url,))).ask(
+            lambda api: api.index(index=names()[0], id="1", document={"id": "a"})
+        )
 
 
 def test_the_same_paragraphs_indexed_again_are_searched_on(reach: Reach) -> None:
@@ -327,7 +333,7 @@ def test_other_paragraphs_in_their_place_are_an_error_that_blocks(reach: Reach) 
 
 
 def test_an_index_of_another_making_asks_for_a_new_one(reach: Reach, url: str, prefix: str) -> None:
-    client.Client(SearchServer(urls=(url,))).ask("PUT", f"/{prefix}corpus", Any, {})
+    client.Client(SearchServer(urls=(url,))).ask(lambda api: api.indices.create(index=f"{prefix}corpus"))
     with pytest.raises(CorpusError, match="cotrail index"):
         reach().open("corpus")
 
@@ -401,6 +407,7 @@ class Gate(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Passage)
         self.server = urlsplit(server).netloc
         self.faults: list[Fault] = []
+        self.rewritten: Callable[[str, bytes], bytes] = lambda _path, body: body
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.open = threading.Event()
 
@@ -430,7 +437,7 @@ class Passage(BaseHTTPRequestHandler):
         elif isinstance(fault, int):
             self.answer(fault, b"<html>sorry</html>")
         else:
-            status, content = self.handed_on(body)
+            status, content = self.handed_on(self.server.rewritten(self.path, body))
             self.close_connection = fault == "cut after"
             if fault != "cut after":
                 self.answer(status, content)
@@ -536,12 +543,12 @@ def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
 def test_a_server_that_hangs_is_not_waited_for(
     gate: Gate, reach: Reach, monkeypatch: pytest.MonkeyPatch, impatient: None
 ) -> None:
-    corpus = made(reach(gate.url))
-    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.1)
+    made(reach(gate.url))
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.5)
+    corpus = reach(gate.url).open("corpus")
     gate.faults = ["hang"] * client.ATTEMPTS
     with pytest.raises(UnavailableError, match="timed out"):
         corpus.search("ink", 2)
-    monkeypatch.undo()
     assert found(corpus, "ink") == ["a", "c"]
 
 
@@ -649,6 +656,17 @@ def test_of_several_nodes_the_living_ones_answer(reach: Reach, url: str, impatie
 def test_an_address_that_is_none_is_refused(reach: Reach, address: str) -> None:
     with pytest.raises(InputError, match="COTRAIL_SEARCH_URL"):
         reach(address)
+
+
+def test_only_media_types_that_every_server_takes_are_sent(gate: Gate, reach: Reach) -> None:
+    corpus = made(reach(gate.url))
+    assert found(corpus, "ink") == ["a", "c"]
+    assert corpus.titled("Ink") == (INK,)
+    names = ("accept", "content-type")
+    sent = {(name, headers[name]) for _, _, headers in gate.requests for name in names if name in headers}
+    plain = {"application/json", "application/x-ndjson", "text/plain,application/json"}
+    assert {type_ for _, type_ in sent} <= plain
+    assert {("accept", "application/json"), ("content-type", "application/x-ndjson")} <= sent
 
 
 def test_users_and_keys_reach_the_server(gate: Gate, reach: Reach) -> None:

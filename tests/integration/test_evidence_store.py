@@ -29,10 +29,10 @@ from cotrail.actions import (
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.paragraphs import Hit, Paragraph
 from cotrail.prompting.prompt import Demonstrations, Prompt
-from cotrail.questions import Question
+from cotrail.questions import GoldParagraph, Question
 from cotrail.replay import Recorded, Replay
 from cotrail.systems import SYSTEMS
-from models.advancing import Dispatch
+from models.advancing import Dispatch, asked
 from models.ledger import Claim, Completion, Ledger
 from models.runs import Runs
 from models.submission import submit
@@ -182,6 +182,9 @@ def test_every_step_and_the_weighing_can_be_read_back(engine: Engine, ledger: Le
     assert traced.paragraphs == (KNOWN,)
 
 
+NAMED = ("Aristotle", GoldParagraph(title="Laptop", text="It was invented in 1980."))
+
+
 def test_models_and_knowledge_are_part_of_the_run(engine: Engine, query: Query) -> None:
     pinned = {"embedder": "minilm@1", "entailer": "nli@2", "knowledge": {"wordnet": "wordnet@3"}}
     binding = replace(submission().binding, **pinned)
@@ -189,10 +192,12 @@ def test_models_and_knowledge_are_part_of_the_run(engine: Engine, query: Query) 
     submit(
         engine,
         replace(submission(), binding=binding, **named),
-        [Question(id="q", text="Who?", evidence=("Aristotle",))],
+        [Question(id="q", text="Who?", evidence=NAMED)],
     )
     with engine.begin() as connection:
         plan = Runs().plan(connection, "costless")
     assert (plan.binding, plan.embedder_name, plan.entailer_name) == (binding, "minilm", "nli")
-    assert query(select(questions.c.evidence)) == [{"evidence": ["Aristotle"]}]
+    (row,) = query(select(questions))
+    assert row["evidence"] == ["Aristotle", {"title": "Laptop", "text": "It was invented in 1980."}]
+    assert asked(row).evidence == NAMED  # type: ignore[arg-type]
     assert isinstance(plan.binding, Binding)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, func, select, update
@@ -12,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.experiments.experiment import DatasetFiles, Experiment
 from cotrail.questions import GoldParagraph, Question
 from cotrail.shortening import shortened
 from models.experiments import experiment_ids, open_experiment, read_experiment, resolve_experiment
@@ -22,7 +24,7 @@ from tests.integration.stepping import ask
 
 Enter = Callable[..., str]
 
-PLAN = {"name": "ours", "counts": (2, 4), "model": {"name": "m", "context": 8000, "more": None}, "limit": 1.0}
+PLAN = {"name": "ours", "counts": (2, 4), "model": {"name": "m", "context": 8000, "more": 1}, "limit": 1.0}
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_an_experiment_is_gone_on_with_under_the_same_plan(engine: Engine, enter
     ("changes", "named"),
     [
         ({"counts": (2,)}, "counts differ"),
-        ({"model": {"name": "m", "context": 6000, "more": None}}, "model.context differ"),
+        ({"model": {"name": "m", "context": 6000, "more": 1}}, "model.context differ"),
         ({"model": {"name": "m", "context": 8000}}, "model.more differ"),
         ({"model": None, "limit": 2, "seed": 1, "name": "x"}, "limit, model, name, ... differ"),
     ],
@@ -70,6 +72,25 @@ def test_another_plan_under_the_same_name_is_refused_with_what_differs(
         open_experiment(engine, "ours", PLAN | changes)
     with engine.begin() as connection:
         assert read_experiment(connection, "ours").plan["counts"] == [2, 4]
+
+
+def test_an_experiment_goes_on_under_a_version_that_knows_more_keys_which_its_file_leaves_out(engine: Engine) -> None:
+    open_experiment(engine, "former", PLAN)
+    assert open_experiment(engine, "former", PLAN | {"sets": None}) == {**PLAN, "counts": [2, 4]}
+    with pytest.raises(InputError, match="sets differ"):
+        open_experiment(engine, "former", PLAN | {"sets": "released"})
+
+
+def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_since_are_left_out(
+    engine: Engine,
+) -> None:
+    files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
+    described = msgspec.to_builtins(Experiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
+    former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
+    open_experiment(engine, "e", {"experiment": former})
+    open_experiment(engine, "e", {"experiment": described})
+    with pytest.raises(InputError, match=r"experiment\.out_of_distribution differ"):
+        open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}})
 
 
 def test_an_experiment_that_pinned_the_beginnings_of_digests_goes_on_with_them(engine: Engine) -> None:

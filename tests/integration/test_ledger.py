@@ -10,7 +10,7 @@ from sqlalchemy import Engine, delete, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES
-from cotrail.actions import ACTIONS, Answer, Failure, Reason, Retrieve, System
+from cotrail.actions import ACTIONS, Answer, Failure, Generated, Reason, Retrieve, System
 from cotrail.errors import CorpusChangedError, InputError
 from cotrail.prompting.prompt import AnswerForm, Prompt
 from cotrail.questions import Question
@@ -24,7 +24,7 @@ from models.submission import submit
 from models.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
 from models.upkeep import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
 from tests.integration.conftest import Query
-from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
+from tests.integration.stepping import LEASE, STEPS, begin, completed, executed, run_to_end, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -226,6 +226,23 @@ def test_a_line_that_reasons_without_being_a_sentence_is_no_part_of_the_chain(en
     assert query(select(sentences.c.text)) == [{"text": SENTENCES[0]}]
 
 
+def test_where_the_model_writes_nothing_the_chain_ends_without_a_sentence_and_the_empty_answer_is_one(
+    engine: Engine, query: Query
+) -> None:
+    ledger = Ledger(engine, "w", LEASE)
+    messages = begin(engine)
+    for nothing in (False, True, True):  # the search, the first sentence, the answer
+        [claim] = ledger.claim(messages)
+        result = executed(claim) if claim else None
+        if nothing and isinstance(result, Generated):
+            result = replace(result, text="", raw="\n")
+        [messages] = ledger.commit([completed(claim, result)])
+    assert messages == []
+    assert query(select(questions.c.status, questions.c.answer)) == [{"status": "finished", "answer": ""}]
+    assert query(select(sentences.c.text)) == []
+    assert [row["state"] for row in query(select(steps.c.state))] == ["finished"] * 3
+
+
 def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back(engine: Engine, query: Query) -> None:
     def other(question: Question, shots: Any, settings: Any) -> System:
         yield Retrieve(query="something else", count=3)
@@ -245,7 +262,7 @@ def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back
 
 
 def test_a_system_version_that_a_worker_lacks_waits_with_a_visible_reason(engine: Engine, query: Query) -> None:
-    newer: tuple[SystemSpec, ...] = tuple(replace(spec, version=2) for spec in SYSTEMS)
+    newer: tuple[SystemSpec, ...] = tuple(replace(spec, version=99) for spec in SYSTEMS)
     ledger = Ledger(engine, "newer", LEASE, Runs(newer))
     [claim] = ledger.claim(begin(engine))
     ledger.commit([completed(claim)])

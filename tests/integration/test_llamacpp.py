@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cotrail.actions import Sampling
+from cotrail.actions import Sampling, Until
 from cotrail.errors import (
-    EmptyGenerationError,
     InputError,
     PromptTooLongError,
     StepError,
@@ -75,6 +74,18 @@ def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
     assert "\n" not in line.text
     assert line.text.startswith(sentence.text)
     assert line.generated_tokens >= sentence.generated_tokens - 2
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_a_chain_is_written_over_its_lines_up_to_the_next_demonstration(smollm2: Make, profile: Profile) -> None:
+    generator = smollm2(profile=profile)
+    whole = generator.generate(PROMPTS[2], "end", 60, Sampling())
+    chain = generator.generate(PROMPTS[2], "chain", 60, Sampling())
+    marks = ("\nQ:", "\nWikipedia Title:")
+    assert any(mark in whole.text for mark in marks)
+    assert whole.text.startswith(chain.text)
+    assert not any(mark in chain.raw for mark in marks)
+    assert chain.generated_tokens < whole.generated_tokens
 
 
 LONG = tuple(
@@ -171,11 +182,16 @@ def test_a_prompt_is_packed_into_the_context(smollm2: Make) -> None:
         generator.generate(PROMPTS[0], "sentence", 149, Sampling())
 
 
-def test_nothing_written_is_an_error(smollm2: Make) -> None:
+@pytest.mark.parametrize("until", ["sentence", "line"])
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_a_line_break_before_any_word_ends_what_is_written_at_once(
+    smollm2: Make, profile: Profile, until: Until
+) -> None:
     demonstration = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
     prompt = Prompt(demonstrations=Demonstrations(items=(demonstration,)), question="a")
-    with pytest.raises(EmptyGenerationError, match="wrote nothing"):
-        smollm2().generate(prompt, "line", 8, Sampling())
+    result = smollm2(profile).generate(prompt, until, 8, Sampling())
+    assert result.text == result.raw.strip() == ""
+    assert result.generated_tokens <= 2
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])

@@ -15,7 +15,6 @@ from cotrail.actions import Generated, Sampling, Until
 from cotrail.errors import (
     BlockedError,
     CotrailError,
-    EmptyGenerationError,
     InputError,
     PromptTooLongError,
     StepError,
@@ -121,6 +120,25 @@ def test_a_chat_is_one_message_and_its_odd_chunks_are_borne(open_served: Make, s
     assert "stop" not in asked.body
 
 
+@pytest.mark.parametrize("api", ["completions", "chat"])
+def test_a_chain_is_asked_for_up_to_a_further_demonstration_and_keeps_its_lines(
+    open_served: Make, served: Served, api: str
+) -> None:
+    texts = ["It is.\n\n", "So the answer is: ", "Brenn.\n", "\nQuest", "ion: Who", " came"]
+    pieces = [delta(content=text) if api == "chat" else piece(text) for text in texts]
+    served.replies = [streamed(chain(pieces, repeat(pieces[-1])))]
+    result = write(open_served(served.url, api=api), "chain", max_tokens=1000)
+    assert result.text == "It is.\n\nSo the answer is: Brenn."
+    assert served.cut.wait(DEADLINE)
+    assert served.generations[0].body["stop"] == ["\nQ:", "\nWikipedia Title:"]
+
+
+def test_what_runs_to_its_end_is_asked_for_without_a_stop(open_served: Make, served: Served) -> None:
+    served.replies = [streamed([piece("It is.\n\nQ: Who?\n"), piece("A: I.", "stop"), "[DONE]"])]
+    assert write(open_served(served.url), "end").text == "It is.\n\nQ: Who?\nA: I."
+    assert "stop" not in served.generations[0].body
+
+
 @pytest.mark.parametrize(("until", "written"), [("sentence", " It is. And so"), ("line", " It is. And so\n")])
 def test_what_is_enough_ends_the_stream_at_the_server(
     open_served: Make, served: Served, until: Until, written: str
@@ -176,10 +194,24 @@ def test_a_tokenizer_that_fails_is_tried_later(open_served: Make, served: Served
     assert write(generator).prompt_tokens == 77
 
 
-def test_nothing_written_is_an_error(open_served: Make, served: Served) -> None:
-    served.replies = [streamed([piece("\n \n", "stop"), "[DONE]"])]
-    with pytest.raises(EmptyGenerationError, match="wrote nothing but"):
-        write(open_served(served.url), "line")
+@pytest.mark.parametrize("until", ["sentence", "line"])
+def test_a_line_break_before_any_word_ends_what_is_written_at_once(
+    open_served: Make, served: Served, until: Until
+) -> None:
+    served.replies = [streamed(chain([piece(" "), piece("\n")], repeat(piece("and on"))))]
+    result = write(open_served(served.url), until, max_tokens=1000)
+    assert (result.text, result.raw, result.generated_tokens) == ("", " \n", 2)
+
+
+@pytest.mark.parametrize("until", ["sentence", "line"])
+def test_blank_lines_that_open_a_chats_message_are_no_part_of_what_is_written(
+    open_served: Make, served: Served, until: Until
+) -> None:
+    opening = [delta(role="assistant"), delta(content="\n\n"), delta(content=" \nIt is. "), delta(content="And so\n")]
+    served.replies = [streamed(chain(opening, repeat(delta(content="and on"))))]
+    result = write(open_served(served.url, api="chat"), until, max_tokens=1000)
+    assert result.text == ("It is." if until == "sentence" else "It is. And so")
+    assert "stop" not in served.generations[0].body
 
 
 # Refusals and faults

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from pydantic import SecretStr
@@ -12,9 +13,12 @@ from cotrail.actions import Result, Retrieved
 from cotrail.errors import UnavailableError
 from cotrail.generation.generator import Interrupted
 from cotrail.paragraphs import Hit, Paragraph
+from cotrail.systems import find_system
+from models.advancing import Dispatch
 from models.ledger import Claim
 from models.tables import attempts, questions, steps
 from models.upkeep import expire_leases
+from tasks.generating import generate
 from tasks.settings import Settings
 from tasks.station import Station
 from tasks.step import perform
@@ -101,6 +105,22 @@ def test_a_claim_that_panics_costs_no_thread(
     assert "the driver is at fault" in str(met)
     perform(message, search)
     assert query(select(attempts.c.step_id)) == [{"step_id": message.step_id}]
+
+
+def test_a_worker_without_the_pipeline_that_splits_sentences_blocks_the_question(
+    engine: Engine, here: Station, query: Query, eventually: Eventually
+) -> None:
+    spec = find_system("ircot")
+    splitting = msgspec.to_builtins(spec.settings(splitter="en_core_web_none@3.8.0"))
+    (message,) = begin(engine, settings=splitting)
+    perform(message, search)
+    following = select(steps.c.id, steps.c.epoch).where(steps.c.kind == "reason")
+    eventually(lambda: query(following), "the search is recorded")
+    (step,) = query(following)
+    perform(Dispatch(step["id"], step["epoch"], "reason"), generate)
+    (reason,) = (row["reason"] for row in query(select(questions.c.reason).where(questions.c.status == "blocked")))
+    assert reason["type"] == "NotInstalledError"
+    assert "python -m spacy download en_core_web_none" in reason["message"]
 
 
 def test_a_trial_that_is_cut_off_leaves_the_trial_to_the_next_step(engine: Engine, here: Station) -> None:

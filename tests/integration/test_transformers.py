@@ -25,8 +25,8 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.actions import Sampling
-from cotrail.errors import EmptyGenerationError, InputError, PromptTooLongError, TransientStepError, UnavailableError
+from cotrail.actions import Sampling, Until
+from cotrail.errors import InputError, PromptTooLongError, TransientStepError, UnavailableError
 from cotrail.generation.generator import Interrupted, Profile
 from cotrail.generation.identity import model_identity, weights_digest
 from cotrail.generation.llamacpp import smollm2_path
@@ -437,6 +437,9 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2
     nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
-    with pytest.raises(EmptyGenerationError, match="wrote nothing"):
-        generator.generate(Prompt(demonstrations=Demonstrations(items=(nothing,)), question="a"), "line", 8, Sampling())
+    breaking = Prompt(demonstrations=Demonstrations(items=(nothing,)), question="a")
+    untils: tuple[Until, ...] = ("sentence", "line")
+    for until in untils:
+        ended = generator.generate(breaking, until, 8, Sampling())
+        assert (ended.text, ended.generated_tokens) == ("", 1)
     generator.interrupt()

@@ -128,6 +128,7 @@ def test_a_fingerprint_is_the_hash_of_the_canonical_json_of_what_decides() -> No
         {"titles": ()},
         {"titles": ("Brücke", "Ada")},
         {"scope": "after"},
+        {"distinct": True},
         {"field": "title"},
     ],
 )
@@ -189,7 +190,12 @@ def test_whatever_decides_a_generation_is_in_its_fingerprint(action: Reason | Re
 
 def test_the_kind_and_the_end_are_in_the_fingerprint() -> None:
     alike = [cls(prompt=PROMPT, max_tokens=200, until=end) for cls in (Reason, Read) for end in get_args(Until)]
-    assert len({fingerprint(action, BINDING) for action in alike}) == 4
+    assert len({fingerprint(action, BINDING) for action in alike}) == 8
+
+
+def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
+    splitters = ("rules", "en_core_web_sm@3.7.1", "en_core_web_sm@3.8.0")
+    assert len({fingerprint(replace(REASON, splitter=splitter), BINDING) for splitter in splitters}) == 3
 
 
 @pytest.mark.parametrize(
@@ -215,9 +221,9 @@ def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, obje
 def test_every_field_is_covered_above() -> None:
     weighing = {"embedder", "entailer", "knowledge"}
     assert set(Binding.__struct_fields__) == {"corpus", "model", "profile", "temperature", "seed"} | weighing
-    assert set(Retrieve.__struct_fields__) == {"query", "count", "titles", "scope", "field"}
+    assert set(Retrieve.__struct_fields__) == {"query", "count", "titles", "scope", "field", "distinct"}
     assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "temperature"}
-    assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"sample"}
+    assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter", "sample"}
     assert set(Lookup.__struct_fields__) == {"source", "text", "other"}
     assert set(Embed.__struct_fields__) == {"sentences", "paragraphs"}
     assert set(Entail.__struct_fields__) == {"premise", "hypothesis"}

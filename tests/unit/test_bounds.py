@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.annotation_files import read_lines
-from cli.experiment_inputs import read_experiment_file
+from cli.protocols import read_experiment_file
 from cli.request import read_run_file
 from cotrail import bounds
 from cotrail.bounds import MAX_DEPTH, MAX_PARAGRAPH_CHARACTERS, MAX_RECORD_BYTES, MIB, numbered_lines, whole

@@ -10,24 +10,27 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
+from cli.fork_request import prepare_fork
 from cli.main import app, exit_code
 from cli.output import cut, duration
 from cli.plots import recall_by_search, recall_curve, sentences_per_question
-from cli.request import make_request, prepare, read_run_file
+from cli.request import make_request, prepare, read_run_file, system_settings
 from cli.running import Pace, closing_line, expected_steps
 from cotrail.errors import BlockedError, CorpusError, CotrailError, InputError, UnavailableError, UnknownNameError
 from cotrail.metrics.scores import means, question_scores
 from cotrail.paragraphs import Paragraph
 from cotrail.prompting.prompt import AnswerForm
 from cotrail.questions import GoldParagraph
-from models.audit import Progress, StepCounts, standing
+from cotrail.systems import find_system
+from models.audit import Progress, RunRecord, StepCounts, standing
 from models.traces import Collected, TracedQuestion, TracedStep
 from tasks.settings import settings
 from tests.conftest import wait_until
@@ -246,11 +249,13 @@ def test_a_corpus_line_that_can_not_be_used_is_named_and_leaves_nothing_behind(
         ({"seed": -1}, "seed"),
         ({"seed": 2**31}, "seed"),
         ({"colour": "red"}, "there is no key 'colour'"),
+        ({"set_number": 2}, "a set_number needs sets"),
         ({"system": "one-step", "max_sentences": 3}, "one-step has no max_sentences"),
         ({"system": "no-retrieval", "retrieval_count": 3}, "no-retrieval has no retrieval_count"),
         ({"settings": {"max_sentencs": 3}}, "there is no key `max_sentencs`"),
         ({"settings": {"retrieval": {"count": 3}}}, "there is no key `count`"),
         ({"settings": {"retrieval": 3}}, "retrieval"),
+        ({"system": "rethinking", "settings": {"knowledge": ["evidence"]}}, "the corpus has none of them"),
     ],
 )
 def test_a_run_that_can_not_work_is_refused_by_name(changes: dict[str, Any], said: str, given: Given) -> None:
@@ -286,6 +291,42 @@ def test_demonstrations_of_answers_alone_are_refused_for_chains(given: Given) ->
     assert prepare(make_request(asked | {"system": "one-step"})).submission.system == "one-step"
 
 
+def test_a_run_shows_a_named_set_in_its_order(given: Given, home: Path) -> None:
+    four = "\n\n\n".join(DEMONSTRATION.replace('"d"', f'"d{n}"') for n in range(4))
+    (home / "demonstrations.txt").write_text(four)
+    (home / "sets.json").write_text('[["d0"], ["d3", "d1"]]')
+    (home / "run.toml").write_text('sets = "sets.json"\nset_number = 2\n')
+    prepared = prepare(make_request(given() | read_run_file(home / "run.toml")))
+    for shots in prepared.submission.shots.values():
+        assert [each.id for each in shots.items] == ["d3", "d1"]
+    assert prepared.submission.provenance["files"]["sets"]["path"] == str(home / "sets.json")
+    first = prepare(make_request(given(sets=str(home / "sets.json"))))
+    assert {each.id for shots in first.submission.shots.values() for each in shots.items} == {"d0"}
+
+
+def test_a_fork_that_needs_chains_takes_them_from_the_set_that_its_origin_showed(given: Given, home: Path) -> None:
+    four = "\n\n\n".join(DEMONSTRATION.replace('"d"', f'"d{n}"') for n in range(4))
+    (home / "demonstrations.txt").write_text(four)
+    (home / "sets.json").write_text('[["d0"], ["d3", "d1"]]')
+    shown = {"sets": str(home / "sets.json"), "set_number": 2}
+    origin = prepare(make_request(given(system="no-retrieval", **shown))).submission
+    known = msgspec.structs.asdict(origin) | msgspec.structs.asdict(origin.binding)
+    record = cast(RunRecord, SimpleNamespace(**known | {"corpus": None, "corpus_revision": ""}))
+    fork = prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
+    assert [each.id for each in fork.shots[AnswerForm.COT].items] == ["d3", "d1"]
+    (home / "sets.json").write_text('[["d0"], ["d2"]]')
+    with pytest.raises(InputError, match=r"sets.json isn't the file that run .* was submitted with"):
+        prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
+
+
+def test_released_sets_are_no_file(given: Given, home: Path) -> None:
+    (home / "run.toml").write_text('sets = "released"\n')
+    asked = make_request(given() | read_run_file(home / "run.toml"))
+    assert asked.sets == "released"
+    with pytest.raises(InputError, match=r"demonstrations.txt: none of these demonstrations is in the released sets"):
+        prepare(asked)
+
+
 def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail: Run) -> None:
     assert cotrail("submit", *options(given())).returncode == 3
     assert cotrail("submit", *options(given(model="unknown"))).returncode == 2
@@ -315,6 +356,16 @@ def test_a_run_has_the_priority_that_it_is_given(priority: int | None, given: Gi
 def test_what_a_setting_leaves_open_stays_the_systems_own_default(given: Given) -> None:
     asked = given(system="one-step", settings={"retrieval": {"max_paragraphs": 20}})
     assert prepare(make_request(asked)).submission.settings["retrieval"]["retrieval_count"] == 15
+
+
+@pytest.mark.parametrize("system", ["rethinking", "self-consistency", "chain-of-thought", "few-shot", "zero-shot"])
+@pytest.mark.parametrize(("rules", "until"), [("paper", "chain"), ("released", "end")])
+def test_chains_are_read_by_the_rules_that_are_named(system: str, rules: str, until: str, given: Given) -> None:
+    request = make_request(given(system=system, rules=rules))
+    configured = system_settings(find_system(system), request)
+    assert (configured["chain_rules"], configured["until"]) == (rules, until)
+    by_the_paper = system_settings(find_system(system), make_request(given(system=system)))
+    assert configured == by_the_paper | {"chain_rules": rules, "until": until}
 
 
 def test_a_run_without_demonstrations_or_retrieval_has_none(given: Given) -> None:

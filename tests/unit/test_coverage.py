@@ -38,6 +38,11 @@ def test_gold_with_small_differences_is_located() -> None:
     assert after.gold == (GoldParagraph(title="Ink", text=TEXTS["Ink"][0]),)
 
 
+def test_gold_of_another_wording_is_not_located_among_whole_paragraphs() -> None:
+    before = question(("Ink", "Ink is a fluid of any colour, which takes a day to dry."))
+    assert located([before], of_title) == (before,)
+
+
 def test_gold_that_is_there_stays_although_another_paragraph_contains_it() -> None:
     before = question(("Pen", TEXTS["Pen"][0]))
     assert located([before], lambda title: [*of_title(title), *of_title(title)]) == (before,)

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from cotrail.datasets import DATASETS, load_annotated, load_questions
-from cotrail.datasets.sampling import LISTS
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.metrics.support import content_key, support_recall
 from cotrail.paragraphs import Paragraph
@@ -17,6 +16,9 @@ DATA = Path(__file__).parents[2].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data isn't beside the repository")
 
 Write = Callable[..., Path]
+
+LISTS = ("hotpotqa", "2wikimultihopqa", "iirc", "strategyqa", "tempquestions")
+"""The datasets whose own files are one JSON list; the files of the others are lines."""
 
 
 @pytest.fixture
@@ -82,7 +84,19 @@ def iirc(**changes: Any) -> dict[str, Any]:
     return {"pid": "p1", "title": "Pens", "text": "Ink stains.", "links": links, "questions": [question | changes]}
 
 
-def processed(**changes: Any) -> dict[str, Any]:
+PINNED = {"idx": 0, "title": "Pens", "paragraph_text": "On pens.", "is_supporting": True}
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "hotpotqa": {"dataset": "hotpotqa", "type": "bridge", "level": "hard"},
+    "2wikimultihopqa": {"reasoning_steps": ["Ink stains paper"]},
+    "musique": {"reasoning_steps": ["Ink >>>> stains"]},
+    "iirc": {"pinned_contexts": [PINNED], "valid_titles": ["Ink"]},
+}
+"""What the processed records of one dataset alone hold."""
+
+
+def processed(dataset: str = "hotpotqa", **changes: Any) -> dict[str, Any]:
     contexts = [
         {"idx": 0, "title": "Pen", "paragraph_text": "A pen.", "is_supporting": False},
         {"idx": 1, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True},
@@ -93,9 +107,9 @@ def processed(**changes: Any) -> dict[str, Any]:
         "question_text": "What stains paper?",
         "answers_objects": [{"number": "", "date": no_date, "spans": ["ink"]}],
         "contexts": contexts,
-        "type": "bridge",
-        "level": "hard",
-    } | changes
+        **OWN[dataset],
+        **changes,
+    }
 
 
 def strategyqa(**changes: Any) -> dict[str, Any]:
@@ -134,7 +148,6 @@ RECORDS: dict[str, Callable[..., dict[str, Any]]] = {
     "iirc": iirc,
     "strategyqa": strategyqa,
     "tempquestions": tempquestions,
-    "ircot": processed,
     "jsonl": plain,
 }
 """The datasets whose files are JSON; INFOTABS' aren't (test_infotabs.py)."""
@@ -146,10 +159,9 @@ ID = {
     "iirc": "qid",
     "strategyqa": "qid",
     "tempquestions": "Id",
-    "ircot": "question_id",
     "jsonl": "id",
 }
-TEXT = dict.fromkeys(RECORDS, "question") | {"ircot": "question_text", "tempquestions": "Question"}
+TEXT = dict.fromkeys(RECORDS, "question") | {"tempquestions": "Question"}
 """What the fields are called."""
 
 every_dataset = pytest.mark.parametrize("dataset", RECORDS)
@@ -246,28 +258,24 @@ def answer(*spans: str, number: str = "", **date: str) -> dict[str, Any]:
 def test_answers_of_processed_files_are_spans_numbers_or_dates_the_most_common_first(
     objects: list[dict[str, Any]], answers: tuple[str, ...], write: Write
 ) -> None:
-    (question,) = load_questions("ircot", write("ircot", processed(answers_objects=objects)))
+    (question,) = load_questions("hotpotqa", write("processed", processed(answers_objects=objects)))
     assert question.answers == answers
 
 
 def test_a_processed_question_pins_its_passage_and_has_no_gold_of_that_page(write: Write) -> None:
-    pinned = {"idx": 0, "title": "Pens", "paragraph_text": "On pens.", "is_supporting": True}
     contexts = [
         {"idx": 0, "title": "Pens", "paragraph_text": "More on pens.", "is_supporting": True},
         {"idx": 1, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True},
         {"idx": 2, "title": "Ink", "paragraph_text": "Ink stains.", "is_supporting": True},
     ]
-    record = processed(pinned_contexts=[pinned], contexts=contexts, valid_titles=["Ink"])
-    (question,) = load_questions("ircot", write("ircot", record))
+    (question,) = load_questions("iirc", write("processed", processed("iirc", contexts=contexts)))
     assert question.pinned == GoldParagraph(title="Pens", text="On pens.")
     assert question.gold == (GoldParagraph(title="Ink", text="Ink stains."),)
-    assert question.kind == "bridge"
 
 
 def test_two_pinned_passages_are_an_error(write: Write) -> None:
-    pinned = {"idx": 0, "title": "Pens", "paragraph_text": "On pens.", "is_supporting": True}
     with pytest.raises(DatasetError, match=r"line 1: .*more than one pinned"):
-        load_questions("ircot", write("ircot", processed(pinned_contexts=[pinned, pinned])))
+        load_questions("iirc", write("processed", processed("iirc", pinned_contexts=[PINNED, PINNED])))
 
 
 @pytest.mark.parametrize(
@@ -281,11 +289,11 @@ def test_two_pinned_passages_are_an_error(write: Write) -> None:
 def test_a_chain_is_what_somebody_wrote_for_a_demonstration(
     steps: list[object], chain: tuple[str, ...], write: Write
 ) -> None:
-    (annotated,) = load_annotated("ircot", write("ircot", processed(reasoning_steps=steps)))
+    (annotated,) = load_annotated("hotpotqa", write("processed", processed(reasoning_steps=steps)))
     assert annotated.chain == chain
 
 
-@pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa", "musique", "ircot"])
+@pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa", "musique"])
 def test_paragraphs_that_are_not_gold_are_distractors(dataset: str, write: Write) -> None:
     (annotated,) = load_annotated(dataset, write(dataset, RECORDS[dataset]()))
     assert annotated.distractors == (GoldParagraph(title="Pen", text="A pen."),)
@@ -396,7 +404,7 @@ def test_a_file_that_is_not_json_is_an_error(dataset: str, content: str, tmp_pat
 @pytest.mark.parametrize("given", RECORDS)
 def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: str, write: Write) -> None:
     path = write(given, RECORDS[given]())
-    if asked == given:
+    if asked.removesuffix("-facts") == given:
         assert load_questions(asked, path)
         return
     with pytest.raises(DatasetError, match=rf"questions, (line|entry) 1: .* name the dataset '{given}'"):
@@ -448,8 +456,100 @@ def test_a_file_that_is_not_there_is_an_error(dataset: str, tmp_path: Path) -> N
 
 
 def test_an_unknown_dataset_is_an_error_that_lists_them(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"there are: hotpotqa, 2wikimultihopqa, .*infotabs, ircot, jsonl"):
+    with pytest.raises(UnknownNameError, match=r"there are: hotpotqa, 2wikimultihopqa, .*infotabs, jsonl"):
         load_questions("squad", tmp_path)
+
+
+# Processed files
+
+
+@pytest.fixture
+def official(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a dataset's own file with the question of `processed`, and 2WikiMultihopQA's names beside it."""
+
+    def write(dataset: str) -> Path:
+        path = tmp_path / f"official-{dataset}"
+        record = RECORDS[dataset](**({"id": "2hop__1_2"} if dataset == "musique" else {}))
+        path.write_text(json.dumps([record] if dataset in LISTS else record))
+        names = {"Q_id": "Q127418", "aliases": ["India ink"], "demonyms": []}
+        (tmp_path / "id_aliases.json").write_text(json.dumps(names))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("dataset", "answers", "kind"),
+    [
+        ("hotpotqa", ("ink",), "bridge"),
+        ("2wikimultihopqa", ("ink", "India ink"), "compositional"),
+        ("musique", ("ink", "the ink"), "2hop"),
+        ("iirc", ("ink",), "span"),
+    ],
+)
+def test_a_processed_question_has_the_answers_and_the_kind_of_its_dataset_s_own_file(
+    dataset: str, answers: tuple[str, ...], kind: str, write: Write, official: Callable[[str], Path]
+) -> None:
+    record = processed(dataset, **({"question_id": "2hop__1_2"} if dataset == "musique" else {}))
+    (question,) = load_questions(dataset, write("processed", record), official=official(dataset))
+    assert (question.answers, question.kind) == (answers, kind)
+    assert question.gold == (GoldParagraph(title="Ink", text="Ink stains."),)
+
+
+@pytest.mark.parametrize("dataset", ["hotpotqa", "iirc"])
+def test_where_a_processed_file_has_all_that_is_scored_by_it_is_enough(dataset: str, write: Write) -> None:
+    (question,) = load_questions(dataset, write("processed", processed(dataset)))
+    assert question.answers == ("ink",)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file"), [("musique", r"musique_ans_v1\.0_dev\.jsonl"), ("2wikimultihopqa", "dev.json")]
+)
+def test_a_processed_file_that_lacks_answers_says_which_file_has_them(dataset: str, file: str, write: Write) -> None:
+    with pytest.raises(DatasetError, match=f"{file}.* has them. Name that file with --official"):
+        load_questions(dataset, write("processed", processed(dataset)))
+
+
+def test_2wikimultihopqa_s_own_file_needs_its_aliases_beside_it(
+    write: Write, official: Callable[[str], Path], tmp_path: Path
+) -> None:
+    own = official("2wikimultihopqa")
+    (tmp_path / "id_aliases.json").unlink()
+    with pytest.raises(DatasetError, match=r"id_aliases\.json isn't beside .*official-2wiki"):
+        load_questions("2wikimultihopqa", write("processed", processed("2wikimultihopqa")), official=own)
+
+
+def test_an_official_file_without_the_questions_is_an_error(write: Write, official: Callable[[str], Path]) -> None:
+    path = write("processed", processed("musique"), processed("musique", question_id="q2"))
+    with pytest.raises(DatasetError, match=r"2 of 2 questions aren't in .*-musique, 'q1' for one"):
+        load_questions("musique", path, official=official("musique"))
+
+
+def test_an_official_file_beside_another_one_is_an_error(write: Write, official: Callable[[str], Path]) -> None:
+    with pytest.raises(DatasetError, match="is the dataset's own file already"):
+        load_questions("hotpotqa", write("hotpotqa", hotpotqa()), official=official("hotpotqa"))
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "complaint"),
+    [
+        ("hotpotqa", "musique", "says that it is of 'hotpotqa', and not of 'musique'"),
+        ("iirc", "musique", "pins a passage, as those of IIRC do, so it isn't of 'musique'"),
+        ("musique", "iirc", "pins no passage, so it isn't of 'iirc'"),
+        ("musique", "strategyqa", "name the dataset 'hotpotqa' or '2wikimultihopqa' or 'musique' or 'iirc'"),
+        ("musique", "jsonl", "name the dataset 'hotpotqa' or '2wikimultihopqa' or 'musique' or 'iirc'"),
+    ],
+)
+def test_a_processed_file_that_shows_itself_of_another_dataset_is_an_error(
+    given: str, asked: str, complaint: str, write: Write
+) -> None:
+    with pytest.raises(DatasetError, match=f"line 1: this .*{complaint}"):
+        load_annotated(asked, write("processed", processed(given)))
+
+
+def test_processed_is_no_dataset(write: Write) -> None:
+    with pytest.raises(UnknownNameError, match="name the dataset that the authors of IRCoT processed"):
+        load_questions("ircot", write("processed", processed()))
 
 
 @needs_data

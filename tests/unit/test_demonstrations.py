@@ -186,3 +186,9 @@ def test_released_chains_state_the_released_answers(path: Path) -> None:
 )
 def test_an_answer_is_stated_as_the_released_rule_says(sentence: str, answer: str | None) -> None:
     assert stated_answer(sentence) == answer
+
+
+def test_an_empty_answer_is_stated_where_the_released_code_takes_it() -> None:
+    assert stated_answer("So the answer is: .", empty=True) == ""
+    assert stated_answer("So the answer is: X.", empty=True) == "X"
+    assert stated_answer("So the answer is:", empty=True) is None

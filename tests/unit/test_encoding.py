@@ -19,12 +19,14 @@ from cotrail.actions import (
     Retrieve,
     Retrieved,
     Source,
+    Until,
     kind,
 )
 from cotrail.audit.digests import digest_of_hits
 from cotrail.encoding import Json, action_of, digests_in, failure_of, paragraphs_of, request_of, result_of
 from cotrail.errors import PromptTooLongError
 from cotrail.paragraphs import Hit, Paragraph
+from cotrail.prompting.layouts import Layout
 from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 from cotrail.storable import storable
 
@@ -44,8 +46,9 @@ PROMPTS = st.builds(
     question=TEXTS,
     sentences=st.lists(TEXTS, max_size=3).map(tuple),
     max_paragraph_words=COUNTS,
+    layout=st.sampled_from(get_args(Layout)),
 )
-UNTIL = st.sampled_from(["sentence", "line"])
+UNTIL = st.sampled_from(get_args(Until))
 RETRIEVES = st.builds(Retrieve, query=TEXTS, count=COUNTS, titles=st.lists(TEXTS, max_size=3).map(tuple))
 TEMPERATURES = st.none() | st.floats(0, 2)
 READS = st.builds(Read, prompt=PROMPTS, max_tokens=COUNTS, until=UNTIL, temperature=TEMPERATURES)
@@ -54,6 +57,7 @@ REASONS = st.builds(
     prompt=PROMPTS,
     max_tokens=COUNTS,
     until=UNTIL,
+    splitter=st.sampled_from(["rules", "en_core_web_sm@3.8.0"]),
     sample=st.none() | st.integers(0, 9),
     temperature=TEMPERATURES,
 )

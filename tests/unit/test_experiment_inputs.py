@@ -6,14 +6,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.experiment_inputs import Inputs, read_experiment_file
-from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
+from cli.experiment_inputs import Inputs
+from cli.protocols import read_experiment_file
+from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.experiments.cells import Cell, Line
+from cotrail.experiments.experiment import Experiment
 from cotrail.experiments.protocol import cells_to_search, cells_to_test, lines
 from cotrail.prompting.prompt import AnswerForm
 from cotrail.retrieval.corpus import read_corpus
 from cotrail.retrieval.tantivy import build_index
 from tasks.settings import settings
+from tests.unit.test_datasets import musique, processed
+
+INSTRUCTION = "Answer the following question by reasoning step-by-step."
 
 SAMPLE = Path(__file__).parents[2] / "cotrail" / "sample"
 
@@ -52,7 +57,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def inputs(folder: Path, file: str = FILE) -> Inputs:
     path = folder / "experiment.toml"
     path.write_text(file)
-    return Inputs(read_experiment_file(path), folder)
+    experiment = read_experiment_file(path)
+    assert isinstance(experiment, Experiment)
+    return Inputs(experiment, folder)
 
 
 def cells(opened: Inputs) -> list[Cell]:
@@ -103,6 +110,16 @@ def test_all_forms_and_all_m_of_a_set_show_the_same_demonstrations(folder: Path)
     assert shown[1] != shown[2]
 
 
+def test_sets_that_a_dataset_names_are_shown_as_they_are(folder: Path) -> None:
+    named = [["sample-demo-4", "sample-demo-1"], ["sample-demo-2", "sample-demo-3", "sample-demo-1"]]
+    (folder / "sets.json").write_text(json.dumps(named))
+    opened = inputs(folder, f'{FILE}sets = "sets.json"\n')
+    for cell in cells(opened):
+        for shots in opened.prepare(cell).submission.shots.values():
+            assert [each.id for each in shots.items] == named[cell.demonstration_set - 1]
+    assert "sets.json" in opened.plan()["files"]
+
+
 def test_without_retrieval_demonstrations_have_no_paragraphs(folder: Path) -> None:
     opened = inputs(folder)
     bare = [cell for cell in cells(opened) if cell.line.system == "no-retrieval"]
@@ -115,9 +132,76 @@ def test_released_rules_are_in_the_settings(folder: Path) -> None:
     (cell, *_) = [cell for cell in cells(opened) if cell.line.system == "ircot"]
     configured = opened.prepare(cell).submission.settings
     assert configured["max_sentences"] == 10
-    assert configured["prompting"] == {"drop": "released"}
+    assert configured["prompting"] == {"drop": "released", "pinned": "top"}
     assert configured["pages"]["scope"] == "after"
     assert configured["retrieval"]["duplicates"] == "released"
+    assert configured["retrieval"]["distinct_texts"]
+    assert configured["reading"]["answers"] == "released"
+
+
+@pytest.mark.parametrize(("instruction", "tokens"), [("", 300), ("Answer the following question.\n", 200)])
+def test_released_rules_have_the_authors_limits_at_every_step(folder: Path, instruction: str, tokens: int) -> None:
+    for number in (1, 2):
+        file = folder / f"with_{number}.txt"
+        file.write_text(file.read_text().replace("\nQ: ", f"\nQ: {instruction}"))
+    opened = inputs(folder, FILE.replace("grid =", 'rules = "released"\ngrid ='))
+    (cell, *_) = [cell for cell in cells(opened) if cell.line.system == "ircot"]
+    configured = opened.prepare(cell).submission.settings
+    reading, pages = configured["reading"], configured["pages"]
+    limits = {configured["max_sentence_tokens"], reading["max_answer_tokens"], reading["max_chain_tokens"]}
+    assert limits == {pages["max_tokens"]} == {tokens}
+
+
+def test_with_instructed_demonstrations_the_released_rules_put_a_pinned_passage_last(folder: Path) -> None:
+    plain = (SAMPLE / "demonstrations.txt").read_text()
+    for name in ("with_1.txt", "with_2.txt"):
+        (folder / name).write_text(plain.replace("\nQ: ", "\nQ: Answer the following question.\n"))
+    for rules, place in (("paper", "top"), ("released", "bottom")):
+        opened = inputs(folder, FILE.replace("grid =", f'rules = "{rules}"\ngrid ='))
+        prompting = [opened.prepare(cell).submission.settings["prompting"] for cell in cells(opened)]
+        assert {each["pinned"] for each in prompting} == {place}
+
+
+PROCESSED = """
+[datasets.musique]
+questions = "processed.jsonl"
+official = "musique.jsonl"
+format = "ircot"
+corpus = "sample"
+demonstrations = { cot = "with_{M}.txt" }
+"""
+
+
+def processed_files(folder: Path) -> str:
+    """An experiment on processed questions of MuSiQue, and its files."""
+    records = [processed("musique", question_id=f"2hop__{number}") for number in range(28)]
+    (folder / "processed.jsonl").write_text("\n".join(map(json.dumps, records)))
+    own = [musique(id=f"2hop__{number}") for number in range(28)]
+    (folder / "musique.jsonl").write_text("\n".join(map(json.dumps, own)))
+    return FILE.partition("[datasets")[0] + PROCESSED
+
+
+@pytest.mark.parametrize("format_", ['format = "ircot"', ""])
+def test_processed_questions_are_their_dataset_s_whether_their_format_is_named_or_not(
+    folder: Path, format_: str
+) -> None:
+    opened = inputs(folder, processed_files(folder).replace('format = "ircot"', format_))
+    assert "musique.jsonl" in opened.plan()["files"]
+    for cell in cells(opened):
+        prepared = opened.prepare(cell)
+        assert prepared.submission.dataset == "musique"
+        assert {(question.answers, question.kind) for question in prepared.questions} == {(("ink", "the ink"), "2hop")}
+
+
+def test_processed_questions_of_musique_without_its_own_file_are_an_error(folder: Path) -> None:
+    file = processed_files(folder).replace('official = "musique.jsonl"', "")
+    with pytest.raises(DatasetError, match=r"musique_ans_v1\.0_dev\.jsonl has them\. Name that file with --official"):
+        prepare_all(folder, file)
+
+
+def test_processed_questions_of_a_table_with_a_name_of_its_own_are_an_error(folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match="no dataset 'mine'"):
+        prepare_all(folder, processed_files(folder).replace("[datasets.musique]", "[datasets.mine]"))
 
 
 def test_settings_by_hand_overrule_the_rules(folder: Path) -> None:
@@ -136,6 +220,65 @@ def test_the_plan_changes_with_whatever_decides_a_result(folder: Path) -> None:
     assert inputs(folder).plan()["files"] != before["files"]
 
 
+STYLED = (
+    FILE.replace("{M}", "{M}_{style}")
+    .replace('models = ["scripted"]\n', "")
+    .replace("grid =", 'readers = ["cot"]\ngrid =')
+)
+MODELS = """
+[[models]]
+name = "scripted"
+
+[[models]]
+name = "flan"
+style = "flan_t5"
+readers = ["direct"]
+"""
+
+
+def in_two_styles(folder: Path) -> None:
+    """A second model, and demonstrations with and without an instruction."""
+    with (folder / "models.toml").open("a") as file:
+        file.write('[models.flan]\nengine = "scripted"\npath = "script.json"\n')
+    plain = (SAMPLE / "demonstrations.txt").read_text()
+    for distractors in (1, 2):
+        (folder / f"with_{distractors}_codex.txt").write_text(plain)
+        (folder / f"with_{distractors}_flan_t5.txt").write_text(plain.replace("Q: ", f"Q: {INSTRUCTION}\n"))
+
+
+def test_each_model_has_its_own_prompts_reader_and_rules(folder: Path) -> None:
+    in_two_styles(folder)
+    opened = inputs(folder, STYLED.replace("grid =", 'rules = "released"\ngrid =') + MODELS)
+    seen = set()
+    for cell in cells(opened):
+        if cell.line.goal == "qa" and cell.line.system == "ircot":
+            submission = opened.prepare(cell).submission
+            instruction = submission.shots[AnswerForm.COT].instruction
+            drop = submission.settings["prompting"]["drop"]
+            seen.add((submission.model_name, instruction, drop, submission.settings["reading"]["reader"]))
+    assert seen == {("scripted", "", "released", "cot"), ("flan", INSTRUCTION, "first", "direct")}
+    files = opened.plan()["files"]
+    assert {f"with_{m}_{style}.txt" for m in (1, 2) for style in ("codex", "flan_t5")} <= files.keys()
+
+
+def test_models_by_name_alone_are_stored_as_they_always_were(folder: Path) -> None:
+    assert inputs(folder).plan()["experiment"]["models"] == ("scripted",)
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (STYLED.replace("_{style}", "") + MODELS, "jsonl"),
+        (STYLED + MODELS + '[[models]]\nname = "flan"\n', "flan is named twice"),
+        (STYLED + MODELS.replace("readers", "reader"), "reader"),
+    ],
+)
+def test_models_that_can_not_be_told_apart_are_refused(folder: Path, file: str, says: str) -> None:
+    in_two_styles(folder)
+    with pytest.raises(InputError, match=says):
+        inputs(folder, file)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
@@ -146,6 +289,9 @@ def test_the_plan_changes_with_whatever_decides_a_result(folder: Path) -> None:
         (("development_questions = 8", "development_question = 8"), InputError, "development_question"),
         (("development_questions = 8", "development_questions = 30"), DatasetError, "32"),
         (("demonstrations_per_set = 3", "demonstrations_per_set = 5"), DemonstrationError, "with_1.txt"),
+        (("demonstrations_per_set = 3", "demonstrations_per_set = 4"), DemonstrationError, "`demonstration_sets = 1`"),
+        (('corpus = "sample"', 'corpus = "sample"\nsets = "none.json"'), InputError, "none.json can't be read"),
+        (('corpus = "sample"', 'corpus = "sample"\nsets = "released"'), DemonstrationError, "none of these"),
         (('"with_{M}.txt"', '"none.txt"'), InputError, "none.txt"),
         (('corpus = "sample"', 'corpus = "other"'), InputError, "other"),
         (('questions = "questions.jsonl"', ""), InputError, "development"),

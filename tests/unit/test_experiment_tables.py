@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cli.experiment_report import print_report, report_json
 from cli.experiment_tables import as_markdown, sheet, shown
+from cli.ircot_report import ircot_report
 from cotrail.experiments.cells import CellResult, SystemName
 from cotrail.experiments.measures import Mean, Share, mean_score, question_means
 from cotrail.experiments.naming import in_order, parameters
@@ -258,7 +259,7 @@ def test_untrue_chains_are_counted_of_the_annotated() -> None:
 
 def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
     results = [made(line(), [1 / 3, 1.0], demonstration_set=i) for i in (1, 2)]
-    decoded = msgspec.json.decode(msgspec.json.encode(report_json(results)))
+    decoded = msgspec.json.decode(msgspec.json.encode(report_json(ircot_report(results))))
     (readers,) = (each for each in decoded["tables"] if each["name"] == "readers")
     assert readers["rows"][0]["values"]["hotpotqa"] == {
         "mean": pytest.approx(2 / 3),
@@ -311,7 +312,7 @@ def test_markdown_has_as_many_cells_in_every_row_and_takes_no_mark_for_its_own()
 def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
     results = [made(line(dataset=name, model="a-model-with-quite-a-long-name"), [0.5]) for name in published().datasets]
     stream = io.StringIO()
-    print_report(results, Console(file=stream, width=60, markup=False))
+    print_report(ircot_report(results), Console(file=stream, width=60, markup=False))
     rows = [row for row in stream.getvalue().splitlines() if row.startswith("IRCoT   direct  a-model")]
     assert rows
     assert rows[0].split()[-4:] == ["50.0"] * 4
@@ -319,7 +320,7 @@ def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
 
 def test_without_results_it_is_said() -> None:
     stream = io.StringIO()
-    print_report([], Console(file=stream))
+    print_report(ircot_report([]), Console(file=stream))
     assert "No run" in stream.getvalue()
 
 

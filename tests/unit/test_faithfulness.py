@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cotrail.faithfulness.inference import Vote, infer
+from cotrail.faithfulness.rules import inferred
 from cotrail.faithfulness.scores import NO_EVIDENCE, Function, Scores, Thresholds, fact_score, faithfulness
 
 THRESHOLDS = Thresholds()
@@ -220,3 +221,33 @@ def test_a_chain_without_a_prediction_changes_nothing_but_numbers(
     assert after.prediction == before.prediction
     assert [each.weight for each in after.predictions] == [each.weight for each in before.predictions]
     assert after.chosen == (None if before.chosen is None else before.chosen + (before.chosen >= place))
+
+
+halves = st.integers(-6, 6).map(lambda number: number / 2)
+
+
+@given(pairs=st.lists(st.tuples(st.sampled_from(["yes", "no", "unclear"]), halves), max_size=9), voting=st.booleans())
+def test_by_the_released_rules_yes_and_no_are_held_against_each_other_from_nothing_on(
+    *, pairs: list[tuple[str, float]], voting: bool
+) -> None:
+    def weight(verdict: str) -> float:
+        f = [each for stated, each in pairs if stated == verdict]
+        return sum(f) if voting else max([0.0, *f])
+
+    inference = inferred(votes(*pairs), "commonsense", "released", voting=voting)
+    yes, no = weight("yes"), weight("no")
+    assert inference.prediction == ("unclear" if yes == no else "yes" if yes > no else "no")
+    standing = [(f, -number) for number, (stated, f) in enumerate(pairs) if stated == inference.prediction]
+    assert inference.chosen == (-max(standing)[1] if standing else None)
+    assert [each.prediction for each in inference.predictions[:1]] == ([inference.prediction] if pairs else [])
+
+
+@given(pairs=st.lists(st.tuples(st.sampled_from(["true", "false", "unclear"]), halves), min_size=1, max_size=10))
+def test_by_the_released_rules_the_first_of_the_heaviest_statements_wins_elsewhere(
+    pairs: list[tuple[str, float]],
+) -> None:
+    inference = inferred(votes(*pairs), "tabular", "released", voting=True)
+    weights = {stated: sum(f for other, f in pairs if other == stated) for stated, _ in pairs}
+    heaviest = [stated for stated in weights if weights[stated] == max(weights.values())]
+    assert inference.prediction == heaviest[0]
+    assert {each.prediction: each.weight for each in inference.predictions} == weights

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.faithfulness.released import released_facts, released_prediction
 from cotrail.faithfulness.tasks import VERDICTS, Task, facts, prediction, same, unified
 
 TASKS: tuple[Task, ...] = ("commonsense", "temporal", "tabular")
@@ -86,6 +87,8 @@ def test_each_task_has_its_own_concluding_sentences(sentence: str, kept_by: set[
         ("Ink stains.\n  Question: Does glue?", ("Ink stains.",)),
         ("It is approx. 3,776. So it is.", ("It is approx. 3,776.",)),
         ("no full stop", ("no full stop",)),
+        ("Ink stains\npaper. Paper\n  burns.", ("Ink stains paper.", "Paper burns.")),
+        ("Ink stains\nPaper burns\nSo both do.", ("Ink stains", "Paper burns")),
         ("He died in 1980. 1990 was later.", ("He died in 1980.", "1990 was later.")),
         ("J. K. Rowling wrote it in the U.S. and left.", ("J. K. Rowling wrote it in the U.S. and left.",)),
     ],
@@ -120,6 +123,13 @@ def test_odd_chains_have_facts_too(chain: str, supporting: tuple[str, ...]) -> N
         ("So the answer is no. So the answer is unclear.", "no"),
         ("So the answer is no.\n\nQ: Does glue?\nA: So the answer is yes.", "no"),
         ("Ink stains.\nSo the answer is yes.", "yes"),
+        ("Ink stains.\n\nSo the answer is:\nYes.", "yes"),
+        ("So the answer is no one knows.", ""),
+        ("So the answer is no-one.", ""),
+        ("So the answer is no longer known.", ""),
+        ("So the answer is no because ink stains.", "no"),
+        ("So the answer is 'no' - ink stains.", "no"),
+        ("So the answer is no\nInk stains.", "no"),
     ],
 )
 def test_a_commonsense_chain_predicts_the_verdict_that_it_states_last(chain: str, stated: str) -> None:
@@ -149,6 +159,8 @@ def test_a_tabular_chain_predicts_true_or_false(chain: str, stated: str) -> None
         ("So the answer is Harry S. Truman", "Harry S. Truman"),
         ("So the answer is John F. Kennedy Jr. He was shot.", "John F. Kennedy Jr"),
         ("So the answer is Truman. So the answer is James Madison. He was president.", "James Madison"),
+        ("So the answer is\nHarry S. Truman.", "Harry S. Truman"),
+        ("So the answer is\n\nQ: who else?", ""),
         ("So the answer is 1948.\nQ: who else?\nA: So the answer is 1950.", "1948"),
     ],
 )
@@ -167,6 +179,41 @@ def test_only_nothing_counts_as_nothing() -> None:
     assert same("The", "temporal") == "The"
     assert same("?!", "temporal") == "?!"
     assert same("No.", "commonsense") == "No."
+
+
+@pytest.mark.parametrize(
+    ("chain", "task", "stated"),
+    [
+        ("So the answer is no one knows.", "commonsense", "no"),
+        ("The answer is not yes.", "commonsense", "no"),
+        ("So the answer is no. So the answer is yes.", "commonsense", "yes"),
+        ("Answer is yes.", "commonsense", "unclear"),
+        ("So the answer is\nno.", "commonsense", "unclear"),
+        ("So the answer is \nno.", "commonsense", "no"),
+        ("The answer is no.\n\nQ: Does glue?\nA: So the answer is yes.", "commonsense", "yes"),
+        ("Yes. It is.", "commonsense", "yes"),
+        ("FALSE, it is.", "tabular", "false"),
+        ("The answer is most likely true", "tabular", "true"),
+        ("So the answer is A. So the answer is B.", "temporal", " A. So the answer is B."),
+        ("He was it. It was Tim.", "temporal", "It was Tim."),
+        ("", "temporal", ""),
+        ("", "tabular", "unclear"),
+    ],
+)
+def test_the_released_code_reads_what_the_text_says_first_wherever_it_says_it(
+    chain: str, task: Task, stated: str
+) -> None:
+    assert released_prediction(chain, task) == stated
+
+
+def test_the_released_code_counts_what_concludes_by_its_own_lists() -> None:
+    chain = "Ink stains. So, paper does. Thus it burns. The answer is no.\n\nQ: Does glue? No, it sticks."
+    assert released_facts(chain, "commonsense") == (
+        "Ink stains.", "So, paper does.", "The answer is no.", "Q: Does glue?",
+    )  # fmt: skip
+    assert released_facts(chain, "tabular") == (
+        "Ink stains.", "So, paper does.", "Q: Does glue?", "No, it sticks.",
+    )  # fmt: skip
 
 
 texts = st.lists(

@@ -13,9 +13,11 @@ from matplotlib.lines import Line2D
 
 from cli.experiment_report import write_report
 from cli.figures import draw, write_figures
+from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
 from cotrail.experiments.cells import CellResult, SystemName
 from cotrail.experiments.plots import Plot, build_plots
+from cotrail.systems.settings import Reader
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
@@ -137,6 +139,29 @@ def test_models_stand_by_their_size_with_the_published_ones_among_them() -> None
     assert axes.get_title() == "HotpotQA, direct reader"
 
 
+def test_models_that_each_have_a_reader_of_their_own_share_a_curve_as_in_the_paper() -> None:
+    read_by: dict[str, Reader] = {"flan-t5-xl": "direct", "gpt3": "cot"}
+    results = [
+        made(line(system, model=model, reader=reader), [score])
+        for (model, reader), score in zip(read_by.items(), (0.3, 0.6), strict=True)
+        for system in SYSTEMS[1:]
+    ]
+    (axes,) = draw(plot(results, 9)).axes
+    assert ticks(axes) == ["flan-t5-xl (3B), direct", "Flan-T5-XXL (11B), direct", "gpt3 (175B), CoT"]
+    assert {_heights(each) for each in axes.lines if each.get_linestyle() == "-"} == {(30, 60)}
+    assert sorted(marks(axes)) == pytest.approx([49.7, 53.6, 59.1, 60.7])
+    assert axes.get_title() == "HotpotQA"
+    bars = draw(plot(results, 4)).axes
+    assert [axes.get_title() for axes in bars] == ["flan-t5-xl, direct reader", "gpt3, CoT reader"]
+
+
+def test_where_a_model_has_several_readers_each_reader_has_a_panel() -> None:
+    used: list[tuple[str, Reader]] = [("flan-t5-xl", "direct"), ("gpt3", "direct"), ("gpt3", "cot")]
+    drawn = draw(plot([made(line(model=model, reader=reader), [0.5]) for model, reader in used], 9))
+    assert [axes.get_title() for axes in drawn.axes] == ["HotpotQA, direct reader", "HotpotQA, CoT reader"]
+    assert ticks(drawn.axes[1]) == ["Flan-T5-XXL (11B)", "gpt3 (175B)"]
+
+
 def test_models_of_unknown_size_stand_in_the_experiments_order() -> None:
     results = [made(line(goal="retrieval", model=model), [0.5]) for model in ("zeta", "alpha-7b")]
     (axes,) = draw(plot(results, 8)).axes
@@ -173,13 +198,13 @@ def test_figures_are_written_as_svg_with_text_and_as_png(answers: list[CellResul
 
 
 def test_the_same_results_give_the_same_bytes(answers: list[CellResult], tmp_path: Path) -> None:
-    first, second = (write_report("mine", answers, tmp_path / name) for name in ("a", "b"))
+    first, second = (write_report("mine", ircot_report(answers), tmp_path / name) for name in ("a", "b"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_the_page_holds_all_and_needs_no_other_file(tmp_path: Path) -> None:
     results = [made(line(system, goal=goal), [0.5]) for goal in ("retrieval", "qa") for system in SYSTEMS[1:]]
-    page, text, *figures = write_report("my <experiment>", results, tmp_path)
+    page, text, *figures = write_report("my <experiment>", ircot_report(results), tmp_path)
     html = page.read_text("utf-8")
     assert "my &lt;experiment&gt;" in html
     assert html.count("<svg") == 2
@@ -196,6 +221,6 @@ def test_a_directory_that_cannot_be_made_is_refused(answers: list[CellResult], t
     taken = tmp_path / "file"
     taken.write_text("", "utf-8")
     with pytest.raises(InputError, match="choose another"):
-        write_report("mine", answers, taken)
+        write_report("mine", ircot_report(answers), taken)
     with pytest.raises(InputError, match="choose another"):
-        write_report("mine", [], taken)
+        write_report("mine", ircot_report([]), taken)

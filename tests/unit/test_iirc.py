@@ -3,12 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rapidfuzz import fuzz
 
 from cotrail.corpora.coverage import coverage, located
-from cotrail.datasets import load_annotated, load_questions
+from cotrail.datasets import has_snippets, load_annotated, load_questions
 from cotrail.metrics.drop import published_spans
 from cotrail.paragraphs import Paragraph
 from cotrail.questions import GoldParagraph, Question
+from tests.unit.test_datasets import processed
 
 PAGES = {
     "oda bell": [
@@ -119,7 +121,7 @@ def test_gold_becomes_the_paragraph_of_the_page_that_the_snippet_is_from(file: P
         asked("q_1", None, snippet("Oda Bell", "what the ferrymen had told her"), snippet("Ysborg", "is a town")),
         asked("q_2", None, snippet("Oda Bell", "born in Ysborg"), snippet("Oda Bell", "her father kept the ferry")),
     )
-    first, second = located(questions, of_title)
+    first, second = located(questions, of_title, snippets=True)
     assert first.gold == (
         GoldParagraph(title="oda bell", text=PAGES["oda bell"][1]),
         GoldParagraph(title="ysborg", text=PAGES["ysborg"][0]),
@@ -128,16 +130,32 @@ def test_gold_becomes_the_paragraph_of_the_page_that_the_snippet_is_from(file: P
     assert coverage((first, second), of_title).missing == ()
 
 
+def test_the_most_alike_paragraph_of_a_page_stands_for_a_snippet_however_little_alike_it_is(file: Path) -> None:
+    changed = snippet("Oda Bell", "She learned the ferrymen's trade by the river Ven, at a mill.")
+    questions = load(file, asked("q_1", None, changed))
+    ((gold,),) = (question.gold for question in located(questions, of_title, snippets=True))
+    texts = PAGES["oda bell"]
+    scores = [fuzz.partial_ratio(text, changed["text"]) for text in texts]
+    assert max(scores) < 95
+    assert gold == GoldParagraph(title="oda bell", text=texts[scores.index(max(scores))])
+
+
+def test_iirc_s_own_files_have_snippets_and_processed_ones_paragraphs(file: Path, tmp_path: Path) -> None:
+    load(file, asked("q_1"))
+    other = tmp_path / "dev.jsonl"
+    other.write_text(json.dumps(processed("iirc")))
+    assert (has_snippets("iirc", file), has_snippets("iirc", other)) == (True, False)
+
+
 @pytest.mark.parametrize(
     "lost",
     [
-        snippet("Oda Bell", "Nobody ever saw her cross the mountains again after that."),
         snippet("Nine Mills", "is a town on the lower Ven"),
         snippet("Oda Bell", ""),
     ],
 )
 def test_what_is_not_found_stays_and_is_counted(lost: dict[str, Any], file: Path) -> None:
-    questions = located(load(file, asked("q_1", None, lost, snippet("Ysborg", "is a town"))), of_title)
+    questions = located(load(file, asked("q_1", None, lost, snippet("Ysborg", "is a town"))), of_title, snippets=True)
     found = coverage(questions, of_title)
     assert found.gold == 2
     assert [(each.question, each.paragraph.title, each.paragraph.text) for each in found.missing] == [

@@ -146,7 +146,7 @@ def test_drawn_hypotheses_are_a_file_of_the_same_form(write: Write) -> None:
     path = write(*(line(f"Ink is {number}", "EC"[number % 2]) for number in range(8)))
     expected = sample_questions(load_questions("infotabs", path), 3, 4, seed=1)
     for name, content, questions in zip("ab", sample_file("infotabs", path, 3, 4, seed=1), expected, strict=True):
-        drawn = path.with_name(f"{name}{suffix('infotabs')}")
+        drawn = path.with_name(f"{name}{suffix('infotabs', path)}")
         drawn.write_bytes(content)
         assert drawn.suffix == ".tsv"
         assert load_questions("infotabs", drawn) == questions

@@ -1,10 +1,15 @@
 """Questions about a passage (IIRC), held against appendix B of the IRCoT paper, and the answer without a reader."""
 
+import json
+import re
+from typing import Literal
+
 import pytest
 
-from cotrail.actions import Answer, Read, Reason, Retrieve
+from cotrail.actions import Answer, Binding, Read, Reason, Retrieve, fingerprint
+from cotrail.encoding import action_of, request_of
 from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
+from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.questions import GoldParagraph, Question
 from cotrail.systems.ircot import ircot
 from cotrail.systems.no_retrieval import no_retrieval
@@ -76,17 +81,124 @@ def test_where_no_page_is_named_the_whole_corpus_is_searched(written: str) -> No
     assert (hand.last.titles, hand.last.scope, hand.last.field) == ((), "only", "all")
 
 
-def test_where_the_model_names_nothing_at_all_the_whole_corpus_is_searched() -> None:
+@pytest.mark.parametrize("recorded_before", [False, True])
+def test_where_the_model_names_nothing_at_all_the_whole_corpus_is_searched(*, recorded_before: bool) -> None:
     hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
-    hand.fail("EmptyGenerationError")
+    if recorded_before:
+        hand.fail("EmptyGenerationError")
+    else:
+        hand.reply(wrote(""))
     assert isinstance(hand.last, Retrieve)
     assert hand.last.titles == ()
 
 
-def test_only_so_many_pages_are_looked_up_as_were_asked_for() -> None:
-    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(pages=PageSettings(count=2))))
+@pytest.mark.parametrize(("titles", "looked_up"), [("all", ["One", "Two", "Three"]), ("asked", ["One", "Two"])])
+def test_all_pages_that_the_model_names_are_looked_up_however_many_were_asked_for(
+    titles: Literal["all", "asked"], looked_up: list[str]
+) -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(pages=PageSettings(count=2, titles=titles))))
     hand.reply(wrote('["One", "Two", "Three"]'))
-    assert [query for query, _ in asked_titles(hand)] == ["One", "Two"]
+    assert [query for query, _ in asked_titles(hand)] == looked_up
+
+
+def test_no_more_than_fifteen_pages_are_searched() -> None:
+    pages = [Paragraph(id=f"p{n}", title=f"Page {n % 18}", text="A page.") for n in range(20)]
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
+    hand.reply(wrote(json.dumps([page.title for page in pages])), tuple(found(page) for page in pages[:18]))
+    assert isinstance(hand.last, Retrieve)
+    assert hand.last.titles == tuple(page.title for page in pages[:15])
+
+
+# Where the passage stands
+
+
+@pytest.mark.parametrize(("pinned", "place"), [("top", 0), ("bottom", -1)])
+def test_the_passage_stands_first_or_last_in_every_prompt(pinned: Literal["top", "bottom"], place: int) -> None:
+    hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings(prompting=PromptSettings(pinned=pinned))))
+    hand.reply(wrote("Wend"), (found(WEND),), found(WEND), wrote("Wend is old."), found(*PEOPLE[:1]))
+    answer = hand.reply(wrote("So the answer is: 9."), wrote("9"))
+    prompts = [action.prompt for action in hand.asked if isinstance(action, Reason | Read)]
+    assert [titles_in(prompt)[place] for prompt in prompts] == ["Ada"] * 4
+    assert [len(titles_in(prompt)) for prompt in prompts] == [1, 2, 3, 3]
+    assert answer is not None
+    assert answer.paragraphs[0].digest == PINNED
+
+
+@pytest.mark.parametrize(("pinned", "titles"), [("top", ["Ada", "Wend"]), ("bottom", ["Wend", "Ada"])])
+def test_one_step_retrieval_shows_the_passage_first_or_last(
+    pinned: Literal["top", "bottom"], titles: list[str]
+) -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(prompting=PromptSettings(pinned=pinned))))
+    hand.reply(wrote("Wend"), (found(WEND),), found(WEND))
+    assert titles_in(hand.read.prompt) == titles
+
+
+def test_a_question_without_a_passage_has_its_paragraphs_in_the_order_collected() -> None:
+    hand = Hand(one_step(QUESTION, SHOTS, OneStepSettings(prompting=PromptSettings(pinned="bottom"))))
+    hand.reply(found(*PEOPLE[:3]))
+    assert titles_in(hand.read.prompt) == [person.title for person in PEOPLE[:3]]
+
+
+def test_a_passage_that_stands_last_is_the_last_to_be_left_out() -> None:
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(prompting=PromptSettings(pinned="bottom"))))
+    hand.reply(wrote("Wend"), (found(WEND),), found(WEND, *PEOPLE[:2]))
+    kept = hand.read.prompt.keep(0, 2)
+    assert titles_in(kept) == ["Wend", "Ada"]
+    assert titles_in(kept.keep(0, 1)) == ["Ada"]
+
+
+def test_where_the_passage_stands_decides_the_result() -> None:
+    plain, moved = (Prompt(demonstrations=Demonstrations(), question="?", pinned_last=last) for last in (False, True))
+    assert plain.render() == moved.render()
+    binding = Binding(model="m", profile="fast", temperature=0, seed=0, corpus="")
+    assert len({fingerprint(Read(prompt=prompt, max_tokens=1), binding) for prompt in (plain, moved)}) == 2
+
+
+def test_where_the_passage_stands_is_stored() -> None:
+    reading = Read(prompt=Prompt(demonstrations=Demonstrations(), question="?", pinned_last=True), max_tokens=1)
+    assert action_of("read", request_of(reading), {}, lambda _: Demonstrations()) == reading
+
+
+def titles_in(prompt: Prompt) -> list[str]:
+    """The titles of the paragraphs behind the demonstrations, as they stand in the text."""
+    own = prompt.render().removeprefix(prompt.demonstrations.text)
+    return re.findall(r"^Wikipedia Title: (.*)$", own, re.MULTILINE)
+
+
+# The passage in the corpus
+
+COPY = Paragraph(id="a1", title="ada", text=PASSAGE.text)
+"""The passage as IIRC's corpus has it, its title in lower case."""
+
+
+@pytest.mark.parametrize(("pinned", "times"), [("once", 1), ("again", 2)])
+def test_a_passage_that_the_corpus_holds_too_is_shown_once(pinned: Literal["once", "again"], times: int) -> None:
+    retrieval = RetrievalSettings(pinned=pinned)
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(retrieval=retrieval)))
+    hand.reply(wrote("Ada"), (found(COPY),), found(COPY, WEND))
+    assert [title.lower() for title in titles_in(hand.read.prompt)].count("ada") == times
+    hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings(retrieval=retrieval)))
+    answer = hand.reply(wrote("Ada"), (found(COPY),), found(WEND), wrote("Wend is old."), found(COPY))
+    answer = hand.reply(wrote("So the answer is: 9."), wrote("9"))
+    assert answer is not None
+    assert [paragraph.title.lower() for paragraph in answer.paragraphs].count("ada") == times
+
+
+@pytest.mark.parametrize(("pinned", "titles"), [("top", ["Wend", "ada"]), ("bottom", ["Wend", "Ada"])])
+def test_by_the_released_rules_what_one_step_retrieval_collected_stands_for_the_passage(
+    pinned: Literal["top", "bottom"], titles: list[str]
+) -> None:
+    retrieval, prompting = RetrievalSettings(pinned="released"), PromptSettings(pinned=pinned)
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(retrieval=retrieval, prompting=prompting)))
+    hand.reply(wrote("Ada"), (found(COPY),), found(WEND, COPY))
+    assert titles_in(hand.read.prompt) == titles
+
+
+def test_other_paragraphs_of_the_passage_s_page_are_collected() -> None:
+    other = Paragraph(id="a2", title="ada", text="Ada later moved to Orsund, where she kept bees.")
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
+    hand.reply(wrote("Ada"), (found(other),), found(other))
+    assert titles_in(hand.read.prompt) == ["Ada", "ada"]
 
 
 def test_the_scope_is_the_setting_s() -> None:

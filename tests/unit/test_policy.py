@@ -6,7 +6,6 @@ from cotrail.errors import (
     BlockedError,
     CorpusChangedError,
     CotrailError,
-    EmptyGenerationError,
     InputError,
     ModelChangedError,
     NotInstalledError,
@@ -29,7 +28,6 @@ MOST = 5
     [
         (StepError, Fail()),
         (PromptTooLongError, Fail()),
-        (EmptyGenerationError, Fail()),
         (InputError, Block()),
         (UnknownNameError, Block()),
         (BlockedError, Block()),

@@ -114,7 +114,7 @@ def test_the_digest_is_that_of_the_rendered_text(prompt: Prompt) -> None:
 
 @given(PROMPTS)
 def test_the_demonstrations_are_the_beginning_of_every_prompt(prompt: Prompt) -> None:
-    assert prompt.render().startswith(prompt.demonstrations.text)
+    assert prompt.render().startswith(prompt.shared)
 
 
 @given(PROMPTS, TEXTS)

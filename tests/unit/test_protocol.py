@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.experiments.cells import Cell, Line
-from cotrail.experiments.experiment import DatasetFiles, Experiment, Grid
+from cotrail.experiments.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
 from cotrail.experiments.protocol import cells_to_search, cells_to_test, choose, lines, position, search_score
 from cotrail.metrics.scores import QuestionScores
 
@@ -54,6 +54,27 @@ def test_where_no_model_is_asked_one_test_run_says_all() -> None:
     assert len(cells_to_test(WHOLE, line, cells_to_search(WHOLE, line)[0])) == 1
 
 
+@pytest.mark.parametrize(
+    ("demonstrations", "format_", "runs"),
+    [
+        ("prompts", None, 3),
+        ("prompts", "ircot", 3),
+        ("prompts", "hotpotqa", 1),
+        (DemonstrationFiles(cot="cot.txt", titles="titles.txt"), None, 3),
+        (DemonstrationFiles(cot="cot.txt"), None, 1),
+    ],
+)
+def test_one_step_retrieval_that_has_pages_named_is_tried_with_every_demonstration_set(
+    demonstrations: DemonstrationFiles | str, format_: str | None, runs: int
+) -> None:
+    files = DatasetFiles(corpus="iirc", demonstrations=demonstrations, format=format_)
+    experiment = replace(WHOLE, datasets={"iirc": files, "musique": WHOLE.datasets["musique"]})
+    line = replace(LINE, goal="retrieval", dataset="iirc", demonstrations="iirc", system="one-step", reader="none")
+    assert len(cells_to_test(experiment, line, None)) == runs
+    assert len(cells_to_test(experiment, replace(line, dataset="musique"), None)) == 1
+    assert len(cells_to_test(experiment, replace(line, demonstrations="musique"), None)) == 1
+
+
 def test_without_retrieval_there_is_nothing_to_choose() -> None:
     (line,) = of(WHOLE, system="no-retrieval", dataset="musique")
     assert line.goal == "qa"
@@ -72,6 +93,13 @@ def test_only_ircot_answers_without_a_reader() -> None:
     assert {line.reader for line in of(both, goal="qa", system="ircot")} == {"direct", "none"}
     assert {line.reader for line in of(both, goal="qa", system="one-step")} == {"direct"}
     assert {line.reader for line in of(both, goal="qa", system="no-retrieval")} == {"direct"}
+
+
+def test_each_model_answers_as_the_readers_of_its_own_and_else_as_the_experiments() -> None:
+    own = replace(WHOLE, models=("small", ModelUse(name="large", readers=("cot", "none"))))
+    read = {(line.model, line.reader) for line in of(own, goal="qa", system="ircot")}
+    assert read == {("small", "direct"), ("large", "cot"), ("large", "none")}
+    assert {line.model for line in of(own, goal="retrieval", system="ircot")} == {"small", "large"}
 
 
 def test_out_of_distribution_is_every_pair() -> None:

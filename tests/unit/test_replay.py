@@ -17,7 +17,7 @@ from cotrail.actions import (
     fingerprint,
     kind,
 )
-from cotrail.errors import BlockedError, EmptyGenerationError, ReplayMismatchError
+from cotrail.errors import BlockedError, ReplayMismatchError, StepError
 from cotrail.prompting.prompt import Demonstrations, Prompt
 from cotrail.replay import Failed, Finished, Next, Recorded, SystemBrokenError, advance
 from tests.replay.driving import BINDING, FAILURE, found, record, search
@@ -333,7 +333,7 @@ def test_an_error_in_a_system_s_code_is_told_from_a_failed_step(error: Exception
         advance(system, [A], BINDING)
 
 
-@pytest.mark.parametrize("error", [ValueError("at once"), EmptyGenerationError("not thrown by the driver")])
+@pytest.mark.parametrize("error", [ValueError("at once"), StepError("not thrown by the driver")])
 def test_an_error_before_the_first_action_is_the_system_s_too(error: Exception) -> None:
     def system() -> System:
         raise error

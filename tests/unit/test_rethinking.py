@@ -29,7 +29,7 @@ from cotrail.systems import find_system
 from cotrail.systems.settings import ReaderSettings, RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed
 
-SPEC = find_system("rethinking", 1)
+SPEC = find_system("rethinking")
 
 # The running example (section 3)
 
@@ -163,9 +163,9 @@ def test_every_sample_is_drawn_from_one_prompt_with_a_seed_of_its_own() -> None:
     trace, _ = run(RethinkingSettings(), world(R1, R2, R3))
     samples = [action for action, _ in trace if isinstance(action, Reason)]
     assert [action.sample for action in samples] == list(range(9))
-    assert {(action.temperature, action.max_tokens, action.until) for action in samples} == {(0.7, 256, "line")}
+    assert {(action.temperature, action.max_tokens, action.until) for action in samples} == {(0.7, 256, "chain")}
     assert {action.prompt.render() for action in samples} == {
-        "Q: Yes or no: Is it?\nA: It is. So the answer is yes.\n\n\nQ: Yes or no: Did Aristotle use a laptop?\nA:"
+        "Q: Yes or no: Is it?\nA: It is. So the answer is yes.\n\nQ: Yes or no: Did Aristotle use a laptop?\nA:"
     }
     assert len({fingerprint(action, BINDING) for action in samples}) == 9
 
@@ -183,6 +183,15 @@ def test_of_equally_similar_paragraphs_the_earlier_is_the_evidence() -> None:
     assert {each.evidence for each in weighed(answer).chains[0].sentences} == {K2.digest}
 
 
+def test_by_the_released_code_an_answer_below_nothing_loses_to_one_that_no_chain_states() -> None:
+    settings = RethinkingSettings(chains=1, function=3, chain_rules="released")
+    _, answer = run(settings, world(f"{D2000} So the answer is yes."))
+    assert (answer.text, weighed(answer).chosen) == ("no", None)
+    assert [(each.prediction, each.chains) for each in weighed(answer).predictions] == [("no", ()), ("yes", (0,))]
+    _, answer = run(replace(settings, chain_rules="paper"), world(f"{D2000} So the answer is yes."))
+    assert (answer.text, weighed(answer).chosen) == ("yes", 0)
+
+
 # Chains as models write them
 
 
@@ -195,6 +204,8 @@ def test_of_equally_similar_paragraphs_the_earlier_is_the_evidence() -> None:
         (["It may be.", "Perhaps."], "", None),
         ([" ".join(["So the answer is yes. So the answer is no."] * 5)], "no", 0),
         (["So the answer is yes.", "So the answer is no.", "So the answer is no."], "no", 1),
+        (["So the answer is no one knows."], "", None),
+        ([f"1. {D322}\n2. {I1980}\n\nSo the answer is no."], "no", 0),
     ],
 )
 def test_chains_without_facts_without_answers_and_with_ten(chains: list[str], text: str, chosen: int | None) -> None:
@@ -283,10 +294,25 @@ def test_with_the_question_as_the_query_it_is_searched_once() -> None:
     assert searched(settings, LAPTOP, R1, R2) == [Lookup(source="wikidata", text=LAPTOP.text)]
 
 
-def test_the_dataset_s_evidence_is_searched_in_its_pages_alone() -> None:
-    settings = RethinkingSettings(knowledge=("evidence",))
-    pages = ("Aristotle", "Laptop")
-    found = searched(settings, replace(LAPTOP, evidence=pages), "Aristotle died.")
+NAMED = (GoldParagraph(title=K1.title, text=K1.text), "Laptop", GoldParagraph(title=K2.title, text=K2.text))
+
+
+def test_the_dataset_s_evidence_is_its_paragraphs_which_nobody_searches_for() -> None:
+    settings = RethinkingSettings(knowledge=("evidence",), chains=1)
+    trace, answer = run(settings, world(R3), replace(LAPTOP, evidence=NAMED))
+    assert asked(trace, Retrieve) == []
+    compared = [action.paragraphs for action in asked(trace, Embed) if isinstance(action, Embed)]
+    assert [[(each.title, each.text) for each in paragraphs] for paragraphs in compared] == [
+        [(K1.title, K1.text), (K2.title, K2.text)]
+    ] * 2
+    assert [each.evidence for each in weighed(answer).chains[0].sentences] == [K1.digest, K2.digest]
+    assert [each.digest for each in answer.paragraphs] == [K1.digest, K2.digest]
+
+
+def test_pages_that_the_dataset_names_are_searched_where_that_is_asked_for() -> None:
+    settings = RethinkingSettings(knowledge=("evidence",), evidence="pages")
+    found = searched(settings, replace(LAPTOP, evidence=NAMED), "Aristotle died.")
+    pages = ("Aristotle", "Laptop", "Epson HX-20")
     assert found == [Retrieve(query="Aristotle died.", count=10, titles=pages, scope="only")]
     assert searched(settings, LAPTOP, "Aristotle died.") == []
 
@@ -329,7 +355,7 @@ def test_a_hypothesis_is_asked_under_its_table_without_a_prefix() -> None:
     (action, _) = trace[0]
     assert isinstance(action, Reason)
     assert action.prompt.render().endswith(
-        f"\n\n\nWikipedia Title: Curitiba\n{TABLE.text}\n\nQ: Curitiba is above sea level. True or False?\nA:"
+        f"yes.\n\n{TABLE.text}\nQuestion: Curitiba is above sea level. True or False?\nAnswer:"
     )
 
 
@@ -352,8 +378,24 @@ def test_fact_selection_takes_the_first_sentence_of_r2_and_the_second_of_r1() ->
     reader = trace[-1][0]
     assert isinstance(reader, Read)
     assert reader.prompt.render() == (
-        f"Q: Yes or no: Is it?\nA: yes\n\n\n{D322} {I1980}\n\nQ: Yes or no: Did Aristotle use a laptop?\nA:"
+        f"Q: Yes or no: Is it?\nA: yes\n\n{D322} {I1980}\n\nQ: Yes or no: Did Aristotle use a laptop?\nA:"
     )
+
+
+@pytest.mark.parametrize(
+    ("inference", "prompt"),
+    [
+        ("zero-shot", f"{D322} {I1980}\n\nQ: Yes or no: Did Aristotle use a laptop?\nA: So the answer is"),
+        ("unifiedqa", f"did aristotle use a laptop? \\n {D322.lower()} {I1980.lower()}"),
+    ],
+)
+def test_facts_are_inferred_from_without_demonstrations(inference: str, prompt: str) -> None:
+    settings = RethinkingSettings(chains=2, variant="selection", inference=inference)  # type: ignore[arg-type]
+    trace, answer = run(settings, world(R1, R2, answer="no."))
+    reader = trace[-1][0]
+    assert isinstance(reader, Read)
+    assert reader.prompt.render() == prompt
+    assert answer.text == "no"
 
 
 def test_the_cot_reader_goes_on_from_the_supporting_facts() -> None:

@@ -1,5 +1,8 @@
 """The baselines of Rethinking with Retrieval, driven through the replay driver."""
 
+from typing import Any
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -9,12 +12,14 @@ from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
 from cotrail.questions import GoldParagraph, Question
 from cotrail.replay import Failed, Finished
 from cotrail.systems import find_system
-from cotrail.systems.settings import BaselineSettings, SelfConsistencySettings
+from cotrail.systems.settings import BaselineSettings, SelfConsistencySettings, TaskSettings, ZeroShotSettings
 from tests.replay.driving import MadeUp, Trace, replayed
 
 LAPTOP = Question(id="q", text="Did Aristotle use a laptop?")
 GOVERNOR = Question(id="g", text="who was governor of oregon when shanghai noon was released?")
 TABLE = GoldParagraph(title="Curitiba", text="The Region of Curitiba are South.")
+FACTS = GoldParagraph(title="", text="Aristotle died in 322 BC.")
+KNOWN = replace(LAPTOP, pinned=FACTS)
 HYPOTHESIS = Question(id="h", text="Curitiba is in the south. True or False?", pinned=TABLE)
 CHAIN = "Aristotle died in 322 BC. Thus, he did not. So the answer is no."
 
@@ -28,7 +33,7 @@ SHOTS = {
 def run(
     system: str,
     written: str | list[str],
-    settings: BaselineSettings | SelfConsistencySettings,
+    settings: TaskSettings,
     question: Question = LAPTOP,
     empty: str = "",
 ) -> tuple[Trace, Finished | Failed]:
@@ -42,8 +47,13 @@ def run(
     return replayed(lambda: find_system(system).open(question, SHOTS, settings), MadeUp(ScriptedGenerator(script)))
 
 
-def answered(system: str, written: str, task: str, question: Question = LAPTOP) -> Answer:
-    _, ended = run(system, written, BaselineSettings(task=task), question)  # type: ignore[arg-type]
+def baseline(system: str, task: str = "commonsense", **settings: Any) -> BaselineSettings:
+    kind = ZeroShotSettings if system == "zero-shot" else BaselineSettings
+    return msgspec.convert({"task": task, **settings}, kind)
+
+
+def answered(system: str, written: str, task: str, question: Question = LAPTOP, **settings: Any) -> Answer:
+    _, ended = run(system, written, baseline(system, task, **settings), question)
     assert isinstance(ended, Finished)
     return ended.answer
 
@@ -68,22 +78,41 @@ def test_what_is_written_is_read_by_the_task_s_rules(system: str, written: str, 
 
 
 def test_zero_shot_has_the_stating_sentence_ended_without_demonstrations() -> None:
-    ((action, _),), _ = run("zero-shot", "no", BaselineSettings())
+    ((action, _),), _ = run("zero-shot", "no", ZeroShotSettings())
     assert isinstance(action, Read)
     assert action.prompt.render() == "Q: Yes or no: Did Aristotle use a laptop?\nA: So the answer is"
-    assert (action.max_tokens, action.until, action.temperature) == (256, "line", 0.0)
+    assert (action.max_tokens, action.until, action.temperature) == (256, "chain", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "question", "prompt"),
+    [
+        ({"task": "temporal"}, GOVERNOR, f"Q: {GOVERNOR.text}\nA: The answer is"),
+        ({"task": "tabular"}, HYPOTHESIS, f"{TABLE.text}\nQuestion: {HYPOTHESIS.text}\nAnswer:"),
+        ({"opening": "Well,"}, LAPTOP, f"Q: Yes or no: {LAPTOP.text}\nA: Well,"),
+        ({}, KNOWN, f"{FACTS.text}\n\nQ: Yes or no: {LAPTOP.text}\nA: So the answer is"),
+        ({"layout": "unifiedqa"}, LAPTOP, "did aristotle use a laptop? \\n"),
+        ({"layout": "unifiedqa"}, KNOWN, "did aristotle use a laptop? \\n aristotle died in 322 bc."),
+    ],
+)
+def test_each_task_s_zero_shot_prompt_opens_its_answer_in_its_own_way(
+    settings: dict[str, Any], question: Question, prompt: str
+) -> None:
+    ((action, _),), _ = run("zero-shot", "no", baseline("zero-shot", **settings), question)
+    assert isinstance(action, Read)
+    assert action.prompt.render() == prompt
 
 
 def test_few_shot_shows_the_demonstrations_answers() -> None:
     ((action, _),), _ = run("few-shot", "no", BaselineSettings())
     assert isinstance(action, Read)
-    assert action.prompt.render() == "Q: Is it?\nA: yes\n\n\nQ: Yes or no: Did Aristotle use a laptop?\nA:"
+    assert action.prompt.render() == "Q: Is it?\nA: yes\n\nQ: Yes or no: Did Aristotle use a laptop?\nA:"
 
 
 def test_only_yes_or_no_questions_have_the_prefix_and_a_table_is_shown() -> None:
     ((action, _),), _ = run("few-shot", "true", BaselineSettings(task="tabular"), HYPOTHESIS)
     assert isinstance(action, Read)
-    assert action.prompt.render().endswith(f"Wikipedia Title: Curitiba\n{TABLE.text}\n\nQ: {HYPOTHESIS.text}\nA:")
+    assert action.prompt.render().endswith(f"\n\n{TABLE.text}\nQuestion: {HYPOTHESIS.text}\nAnswer:")
 
 
 def test_chain_of_thought_takes_what_the_likeliest_chain_states() -> None:
@@ -91,9 +120,31 @@ def test_chain_of_thought_takes_what_the_likeliest_chain_states() -> None:
     ((action, _),) = trace
     assert isinstance(action, Reason)
     assert action.prompt.demonstrations == SHOTS[AnswerForm.COT]
-    assert (action.max_tokens, action.until, action.sample, action.temperature) == (99, "line", None, 0.0)
+    assert (action.max_tokens, action.until, action.sample, action.temperature) == (99, "chain", None, 0.0)
     sentences = ("Aristotle died in 322 BC.", "Thus, he did not.", "So the answer is no.")
     assert ended == Finished(Answer(text="no", sentences=sentences))
+
+
+def test_a_chain_of_several_lines_states_its_answer() -> None:
+    chain = "1. Aristotle died\nin 322 BC.\n2. Thus, he did not.\n\nSo the answer is\nno."
+    answer = answered("chain-of-thought", chain, "commonsense")
+    sentences = ("Aristotle died in 322 BC.", "Thus, he did not.", "So the answer is no.")
+    assert answer == Answer(text="no", sentences=sentences)
+
+
+@pytest.mark.parametrize(
+    ("system", "written", "task", "answer"),
+    [
+        ("zero-shot", "no one knows", "commonsense", "unclear"),
+        ("zero-shot", "\nNo.", "commonsense", "no"),
+        ("few-shot", "Probably true", "tabular", "unclear"),
+        ("few-shot", "the\n 39th. He", "temporal", "the\n 39th. He"),
+        ("chain-of-thought", "So the answer is nothing.", "commonsense", "no"),
+        ("chain-of-thought", "The answer is A. The answer is B.", "temporal", "A. The answer is B."),
+    ],
+)
+def test_the_released_code_takes_what_is_written_as_it_is(system: str, written: str, task: str, answer: str) -> None:
+    assert answered(system, written, task, chain_rules="released", until="end").text == answer
 
 
 def test_a_chain_that_states_nothing_has_no_answer() -> None:
@@ -101,9 +152,9 @@ def test_a_chain_that_states_nothing_has_no_answer() -> None:
 
 
 @pytest.mark.parametrize("system", ["zero-shot", "few-shot", "chain-of-thought"])
-def test_a_model_that_writes_nothing_fails_the_question(system: str) -> None:
-    _, ended = run(system, "no", BaselineSettings(), empty="answer")
-    assert isinstance(ended, Failed)
+def test_a_model_that_writes_nothing_has_answered_with_the_empty_text(system: str) -> None:
+    _, ended = run(system, "no", baseline(system), empty="answer")
+    assert ended == Finished(Answer(text=""))
 
 
 # Self-consistency
@@ -130,6 +181,24 @@ def test_self_consistency_takes_the_answer_of_most_chains() -> None:
 
 def test_of_equally_frequent_answers_the_earlier_one_wins() -> None:
     assert consistent("So the answer is yes.", "So the answer is no.").text == "yes"
+
+
+def test_chains_of_several_lines_vote_as_those_of_one_do() -> None:
+    answer = consistent(
+        "So the answer is yes.", "He died.\n\nSo the answer is no.", "1. He died\n2. So the answer is no."
+    )
+    assert answer.text == "no"
+
+
+def test_by_the_released_code_yes_and_no_tie_and_true_and_false_do_not() -> None:
+    def told(task: str, *chains: str) -> str:
+        given = {"task": task, "chains": len(chains), "chain_rules": "released"}
+        return consistent(*chains, settings=msgspec.convert(given, SelfConsistencySettings)).text
+
+    assert told("commonsense", "So the answer is yes.", "So the answer is no.", "Perhaps.") == "unclear"
+    assert told("tabular", "So the answer is true.", "So the answer is false.") == "true"
+    assert told("tabular", "Perhaps.", "It may be.", "So the answer is false.") == "unclear"
+    assert told("temporal", "So the answer is A.", "So the answer is B.", "So the answer is A") == "A."
 
 
 def test_temporal_answers_that_differ_in_their_spelling_alone_count_as_one() -> None:

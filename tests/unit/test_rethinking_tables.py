@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cli.experiment_tables import sheet
 from cli.rethinking_report import write_report
@@ -138,7 +139,13 @@ def test_methods_stand_beside_the_published_ones_for_the_tasks_that_there_are() 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"variant": "selection"}, {"voting": False}, {"query": "question"}, {"knowledge": ("evidence",)}],
+    [
+        {"variant": "selection"},
+        {"voting": False},
+        {"query": "question"},
+        {"knowledge": ("evidence",)},
+        {"knowledge": ("table",), "task": "tabular"},
+    ],
 )
 def test_only_the_paper_main_approach_is_in_the_table_of_methods(changes: dict[str, Any]) -> None:
     assert "methods" not in names([rethinking(["yes"], **changes)])
@@ -174,17 +181,22 @@ def test_tabular_runs_are_told_apart_by_what_they_are_given_to_know() -> None:
     assert [row.values["tabular"] for row in of.rows if row.published] == [0.7992, 0.8475, 0.8483]
 
 
+ON_EVIDENCE: dict[str, Any] = {"knowledge": ("evidence",), "evidence": "paragraphs", "function": 3}
+
+
 def test_variants_have_accuracy_and_faithfulness() -> None:
     chains = (("yes", 0.75), ("no", 0.25))
     facts = weighing(chains, function=3, facts=(0.5, 1.0))
     basic = weighing(chains, function=3, voting=False)
     runs = [
-        rethinking(["yes"], knowledge=("evidence",), variant="generation", weighings=[facts]),
-        rethinking(["yes", "no"], knowledge=("evidence",), voting=False, weighings=[basic, basic]),
+        rethinking(["yes"], **ON_EVIDENCE, variant="generation", inference="direct", weighings=[facts]),
+        rethinking(["yes", "no"], **ON_EVIDENCE, voting=False, weighings=[basic, basic]),
+        rethinking(["yes"], **ON_EVIDENCE, chains=1, temperature=0.0, weighings=[weighing((("yes", 0.5),))]),
         made("chain-of-thought", ["no"]),
     ]
     of = table(runs, "variants")
     assert own(of, "label", "accuracy", "faithfulness") == [
+        ("CoT prompting", 1.0, 0.5),
         ("CoT prompting", 0.0, None),
         (ALONE, 0.5, 0.5),
         ("Basic (w/o voting)", 0.5, 0.75),
@@ -193,31 +205,62 @@ def test_variants_have_accuracy_and_faithfulness() -> None:
     assert [row.published for row in of.rows if row.values["label"] == "Basic (with voting)"] == ["section 5.3"]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"knowledge": ("corpus",)},
+        {"knowledge": ("evidence", "corpus")},
+        {"evidence": "pages"},
+        {"function": 1},
+        {"query": "question"},
+        {"variant": "generation", "inference": ""},
+    ],
+)
+def test_runs_that_differ_from_section_5_3_are_not_among_the_variants(changes: dict[str, Any]) -> None:
+    assert "variants" not in names([rethinking(["yes"], **{**ON_EVIDENCE, "voting": False, **changes})])
+
+
 def test_variants_of_one_s_own_need_more_than_a_chain_of_thought() -> None:
     assert "variants" not in names([made("chain-of-thought", ["no"])])
 
 
-def test_inference_with_facts_is_told_where_a_run_generates_some() -> None:
+def test_inference_with_facts_is_told_where_a_run_generates_some_or_is_given_them() -> None:
+    def generated(inference: str, **changes: Any) -> RethinkingRun:
+        return rethinking(["yes"], **{**ON_EVIDENCE, "variant": "generation", "inference": inference, **changes})
+
     runs = [
         made("zero-shot", ["yes"]),
-        rethinking(["yes"], variant="generation", reader="cot"),
-        rethinking(["yes"], variant="generation", reader="none"),
+        generated("cot"),
+        generated("unifiedqa"),
+        generated(""),
+        generated("cot", evidence="pages"),
     ]
-    of = table(runs, "inference")
+    given = [
+        replace(made("chain-of-thought", ["yes"]), dataset="strategyqa-facts"),
+        replace(made("zero-shot", ["no"], layout="unifiedqa"), dataset="strategyqa-facts"),
+    ]
+    of = table([*runs, *given], "inference")
     assert own(of, "label", "model", "accuracy") == [
         ("Empty facts", "tiny-1b (zero-shot)", 1.0),
+        ("Gold facts", "tiny-1b (CoT)", 1.0),
+        ("Gold facts", "tiny-1b (UnifiedQA's form)", 0.0),
         ("Generated facts", "tiny-1b (CoT)", 1.0),
+        ("Generated facts", "tiny-1b (UnifiedQA's form)", 1.0),
     ]
-    assert len(of.rows) == 2 + 9
+    assert len(of.rows) == 5 + 9
+    assert names(given) == ["runs", "inference", "contrasts"]
     assert "inference" not in names(runs[:1])
 
 
 def test_a_method_has_what_its_settings_leave_to_the_task() -> None:
-    assert method_of("rethinking", {"task": "temporal", "voting": False}) == Method(
-        system="rethinking", voting=False, knowledge=("wikidata",), chains=10, reader="direct"
-    )
-    assert method_of("self-consistency", {"task": "commonsense"}) == Method(system="self-consistency", chains=9)
-    assert method_of("ircot", {"max_sentences": 8}) == Method(system="ircot")
+    found = method_of("rethinking", 2, {"task": "temporal", "voting": False})
+    assert (found.voting, found.knowledge, found.chains, found.function) == (False, ("wikidata",), 10, 2)
+    assert (found.evidence, found.inference, found.layout, found.is_greedy) == ("", "", "qa", False)
+    found = method_of("rethinking", 2, {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"})
+    assert (found.is_on_evidence, found.inference) == (True, "unifiedqa")
+    assert not method_of("rethinking", 1, {"knowledge": ["evidence"]}).is_on_evidence
+    assert method_of("self-consistency", 2, {"task": "commonsense"}).chains == 9
+    assert method_of("ircot", 1, {"max_sentences": 8}) == Method(system="ircot")
 
 
 def test_two_runs_on_the_same_questions_are_compared() -> None:

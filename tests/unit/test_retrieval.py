@@ -68,6 +68,30 @@ def test_stop_words_are_no_words_even_with_a_possessive(text: str) -> None:
     assert english().analyze(plain(text)) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("15,140 km", ["15,140", "km"]),
+        ("No.1", ["1"]),
+        ("o'neil u.s.a. 3.5", ["o'neil", "u.s.a", "3.5"]),
+        ("1.a a,b 5;6 5:6", ["1", "b", "5;6", "5", "6"]),
+        ("snake_case x2", ["snake_cas", "x2"]),
+        ("藤原", ["藤", "原"]),
+        ("Musta‘lī", ["musta‘lī"]),  # noqa: RUF001
+    ],
+)
+def test_words_are_cut_where_elasticsearch_cuts_them(text: str, words: list[str]) -> None:
+    assert english().analyze(plain(text)) == words
+
+
+def test_an_index_of_a_former_analyzer_is_searched_with_its_own_words() -> None:
+    former = Path(__file__).parents[1] / "upgrades" / "stores" / "0004" / "home" / "corpora" / "sample"
+    retriever = TantivyRetriever(former)
+    assert retriever.manifest.analyzer.startswith("1: ")
+    assert english(retriever.manifest.analyzer).analyze("15,140 No.1") == ["15", "140", "no.1"]
+    assert [hit.paragraph.title for hit in retriever.search("Ismene Bridge", 1)] == ["Ismene Bridge"]
+
+
 @pytest.mark.parametrize("query", ["", "  ", "the of", "?!", "unheard"])
 def test_a_query_without_known_words_finds_nothing(make_retriever: Make, query: str) -> None:
     assert found(make_retriever([PAPER, INK]), query) == []
@@ -135,6 +159,26 @@ def test_titles_after_the_search_pick_from_its_best_and_add_to_the_score(make_re
 def test_fewer_than_asked_for_come_back_where_others_rank_higher(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN, Paragraph(id="d", title="Stains", text="Paper, paper, ink and ink.")])
     assert retriever.search("ink stains paper", 1, ("Pen", "Paper"), scope="after") == ()
+
+
+TWINS = [
+    ("d", "Ink well", "A well for ink."),
+    ("e", "Well", " a well for INK. "),
+    ("f", "Desk", "The well is full."),
+    ("g", "Oil", "Oil burns."),
+]
+"""Of which the first two have the same text, for the released code of IRCoT."""
+
+
+def test_of_equal_texts_the_lowest_of_the_best_counts_alone_before_the_cut(make_retriever: Make) -> None:
+    retriever = make_retriever([Paragraph(id=id_, title=title, text=text) for id_, title, text in TWINS])
+    every = retriever.search("ink well", 3)
+    assert [hit.paragraph.id for hit in every] == ["d", "e", "f"]
+    hits = retriever.search("ink well", 2, distinct=True)
+    assert [(hit.paragraph.id, hit.rank) for hit in hits] == [("e", 1), ("f", 2)]
+    assert [hit.score for hit in hits] == [hit.score for hit in every[1:]]
+    picked = retriever.search("ink well", 1, ("Ink well", "Well"), scope="after", distinct=True)
+    assert [hit.paragraph.id for hit in picked] == ["e"]
 
 
 def test_one_title_after_the_search_must_be_met(make_retriever: Make) -> None:
@@ -349,7 +393,7 @@ def remove_store(directory: Path) -> None:
 
 def change_analyzer(directory: Path) -> None:
     manifest = directory / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"analyzer": "1:', '"analyzer": "0:'))
+    manifest.write_text(manifest.read_text().replace('"analyzer": "2:', '"analyzer": "0:'))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cotrail.actions import Generated, Sampling, Until
-from cotrail.errors import EmptyGenerationError, InputError, StepError, TransientStepError
+from cotrail.errors import InputError, StepError, TransientStepError
 from cotrail.generation.cancellation import Cancellation
 from cotrail.generation.generator import Generator, Interrupted
 from cotrail.generation.scripted import ScriptedGenerator
@@ -104,9 +104,7 @@ def test_titles_are_part_of_the_identity_once_a_script_has_them() -> None:
     assert without == f"x@{DIGEST}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "error"), [("transient", TransientStepError), ("permanent", StepError), ("empty", EmptyGenerationError)]
-)
+@pytest.mark.parametrize(("kind", "error"), [("transient", TransientStepError), ("permanent", StepError)])
 def test_a_scripted_failure_comes_at_its_step_every_time(kind: str, error: type[Exception]) -> None:
     generator = ScriptedGenerator({**SCRIPT, "failures": {"Who?": {"1": kind, "answer": kind}}})
     assert write(generator, "Who?", 0).text == "One came."
@@ -178,11 +176,12 @@ def test_a_sample_s_seed_is_kept_and_only_a_sample_has_one() -> None:
     assert generator.generate(prompt, "line", 10, Sampling(seed=5)).seed is None
 
 
-def test_a_sample_fails_by_its_number() -> None:
-    script = {**SCRIPT, "failures": {"Who?": {"sample 1": "empty"}}}
+def test_a_sample_fails_or_stays_empty_by_its_number() -> None:
+    script = {**SCRIPT, "failures": {"Who?": {"sample 1": "empty", "sample 2": "permanent"}}}
     assert sampled(script, 0)
-    with pytest.raises(EmptyGenerationError, match="step sample 1"):
-        sampled(script, 1)
+    assert sampled(script, 1) == ""
+    with pytest.raises(StepError, match="step sample 2"):
+        sampled(script, 2)
 
 
 def test_a_question_is_known_behind_yes_or_no_too() -> None:

@@ -27,6 +27,28 @@ SENTENCES = [
     "Yahoo! Inc. is a company.",
     "Is it so?",
     "So the answer is: The Operation M.D..",
+    "It stars Peter Cushing as Dr. Who, and Mr. Right.",
+    "The schools are (1) the Academy of Music (2) Mozarteum University (3) the Croatian Music Institute.",
+    "Boy or Girl? is a film of 1962.",
+    "He owns Oh Boy! (album) and Where Are You Going, Dad? (film).",
+    "She sang Cry! Cry! Cry! in 1954.",
+    "They wrote ...Baby One More Time and We Are... Robin.",
+]
+
+BEFORE_A_NAME = [
+    "Bonnie and Clyde was directed by Arthur Penn.",
+    "She sang You Changed Me.",
+    "It is in the Museum of Art.",
+    "She was the wife of Philip May.",
+    "It is a part of Alphabet Inc.",
+    "He sells films, books etc.",
+]
+
+NAMES = [
+    "It is by J. K. Rowling",
+    "He met Sen. John McCain",
+    "She is Mrs. Ida May Brown",
+    "He saw Godzilla vs. Penn Hall",
 ]
 
 
@@ -47,12 +69,36 @@ def test_a_sentence_ends_where_a_reader_would_end_it(sentence: str) -> None:
     assert written(text, list(text)) == (sentence, f"{sentence} Then ")
 
 
+@pytest.mark.parametrize("sentence", BEFORE_A_NAME)
+@pytest.mark.parametrize("following", ["Franz Josef Gottlieb died.", "Étienne left.", "He left."])
+def test_a_word_that_is_an_abbreviation_elsewhere_ends_a_sentence(sentence: str, following: str) -> None:
+    text = f"{sentence} {following} So it is."
+    assert first_sentence(text) == sentence
+    assert written(text, list(text))[0] == sentence
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_abbreviation_before_a_name_ends_nothing(name: str) -> None:
+    assert first_sentence(f"{name}. Then he left.") == f"{name}."
+
+
+@given(
+    st.lists(st.sampled_from([*SENTENCES, *BEFORE_A_NAME, *NAMES, "Franz Josef died.", "(1) So.", "It"]), max_size=4),
+    st.integers(1, 9),
+)
+def test_a_sentence_is_the_same_while_it_is_written_and_afterwards(sentences: list[str], size: int) -> None:
+    text = " ".join(sentences)
+    assert written(text, re.findall(f".{{1,{size}}}", text))[0] == first_sentence(text)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", ""),
         (" \n\t\n", ""),
-        ("\n\n  He came. She went.", "He came."),
+        ("  He came. She went.", "He came."),
+        ("\n\nHe came. She went.", ""),
+        (" \r\nQ: Who came?", ""),
         ("no full stop\nnext line. More", "no full stop"),
         ("1. The first one. 2. The second.", "1. The first one."),
         ("...", "..."),
@@ -64,9 +110,14 @@ def test_odd_texts_have_a_first_sentence_too(text: str, sentence: str) -> None:
     assert written(text, list(text))[0] == sentence
 
 
-def test_a_newline_ends_a_sentence_at_once_but_not_before_it_begins() -> None:
+def test_a_line_break_ends_a_sentence_at_once() -> None:
     stop = SentenceStop()
-    assert [stop.feed(piece) for piece in ("\n", " \n", "So", " it", " is", "\n")] == [False] * 5 + [True]
+    assert [stop.feed(piece) for piece in (" ", "So", " it", " is", "\n")] == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("opening", ["\n", " \n", "\n\n", " \nQ: Who?"])
+def test_a_line_break_before_any_word_ends_the_chain_at_once(opening: str) -> None:
+    assert written("", [opening, "He came. ", "She went."]) == ("", opening)
 
 
 @given(st.text(st.sampled_from("aB .!?\n\"'()1\u00e9"), max_size=80), st.data())
@@ -77,7 +128,7 @@ def test_what_is_written_in_any_pieces_is_a_beginning_of_the_text(text: str, dat
     assert text.startswith(so_far)
     assert text.lstrip().startswith(sentence)
     assert "\n" not in sentence
-    assert bool(sentence) == bool(text.strip())
+    assert bool(sentence) == bool(text.partition("\n")[0].strip())
 
 
 @pytest.mark.skipif(not RELEASED.is_dir(), reason="the released prompt files are not beside the repo")
@@ -87,3 +138,10 @@ def test_released_chains_have_the_same_first_sentence_while_they_are_written() -
     for answer in answers:
         for pieces in (list(answer), re.findall(r"\s*\S+", answer), re.findall(r".{1,7}", answer)):
             assert written(answer, pieces)[0] == first_sentence(answer)
+
+
+def test_what_goes_on_without_end_is_looked_at_no_longer() -> None:
+    stop = SentenceStop()
+    assert not any(stop.feed("and so on ") for _ in range(100_000))
+    assert not stop.feed("It is so. Then ")
+    assert stop.feed("on.\n")

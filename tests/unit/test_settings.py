@@ -19,6 +19,8 @@ VARIABLES = {
     "home": ("/srv/cotrail", Path("/srv/cotrail")),
     "broker_prefix": ("two:", "two:"),
     "corpora": ("/srv/corpora", Path("/srv/corpora")),
+    "search_cloud_id": ("mine:ZXUuZXhhbXBsZS5jb20kYWJj", "mine:ZXUuZXhhbXBsZS5jb20kYWJj"),
+    "search_sniff": ("true", True),
     "search_ca": ("/etc/search.pem", Path("/etc/search.pem")),
     "search_prefix": ("two-", "two-"),
     "model": ("smollm2-360m", "smollm2-360m"),

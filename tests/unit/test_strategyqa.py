@@ -50,6 +50,11 @@ def test_a_test_file_has_questions_alone(write: Write) -> None:
     assert annotated.chain == ()
 
 
+def test_the_annotators_facts_are_pinned_where_they_are_asked_for(write: Write) -> None:
+    told = load_questions("strategyqa-facts", write("strategyqa", strategyqa(), {"qid": "q2", "question": "Does it?"}))
+    assert [each.pinned for each in told] == [GoldParagraph(title="", text="Ink is a dye. Paper takes dyes."), None]
+
+
 def test_gold_is_the_evidence_that_the_corpus_has_under_its_ids(write: Write, tmp_path: Path) -> None:
     paragraphs = {each.id: each for each in read_corpus([paragraphs_file(tmp_path)])}
 
@@ -61,6 +66,7 @@ def test_gold_is_the_evidence_that_the_corpus_has_under_its_ids(write: Write, tm
         GoldParagraph(title="Ink", text="Ink stains."),
         GoldParagraph(title="Paper", text="Paper is pulp."),
     )
+    assert question.evidence == (*question.gold, "Pen-and-ink")
 
 
 def test_an_answer_that_is_neither_true_nor_false_is_an_error_that_names_its_place(write: Write) -> None:

@@ -156,6 +156,14 @@ def test_ircot_retrieves_and_reasons_in_turn_until_a_sentence_states_the_answer(
     assert hand.shape == ["Retrieve", "Reason", "Retrieve", "Reason", "Read"]
 
 
+def test_what_says_where_sentences_end_goes_with_every_sentence_and_not_with_the_reader() -> None:
+    hand = open_ircot(settings=IRCoTSettings(splitter="en_core_web_sm@3.8.0"))
+    hand.reply(*chain("Ada built the Long Bridge.", "So the answer is: Rome."))
+    sentences = [action for action in hand.asked if isinstance(action, Reason)]
+    assert [each.splitter for each in sentences] == ["en_core_web_sm@3.8.0"] * 2
+    assert isinstance(hand.last, Read)
+
+
 def test_an_answer_in_the_first_sentence_ends_the_loop_without_another_search() -> None:
     hand = open_ircot()
     hand.reply(*chain("So the answer is: Rome."))
@@ -193,10 +201,14 @@ def test_every_search_asks_for_k_paragraphs() -> None:
     assert [action.count for action in hand.asked if isinstance(action, Retrieve)] == [6, 6, 6]
 
 
-def test_an_empty_sentence_ends_the_loop_and_the_reader_goes_on() -> None:
+@pytest.mark.parametrize("recorded_before", [False, True])
+def test_an_empty_sentence_ends_the_loop_and_the_reader_goes_on(*, recorded_before: bool) -> None:
     hand = open_ircot()
     hand.reply(found(PEOPLE[0]), wrote("It is long."), found(PEOPLE[1]))
-    hand.fail("EmptyGenerationError")
+    if recorded_before:
+        hand.fail("EmptyGenerationError")
+    else:
+        hand.reply(wrote(""))
     assert hand.shape == ["Retrieve", "Reason", "Retrieve", "Reason", "Read"]
     assert hand.reply(wrote("Rome")) == Answer(text="Rome", sentences=("It is long.",), paragraphs=PEOPLE[:2])
 
@@ -210,11 +222,12 @@ def test_any_other_failure_of_a_sentence_fails_the_question(kind: str) -> None:
 
 
 @pytest.mark.parametrize("replies", [[], chain("So the answer is: Rome.")])
-def test_a_search_or_a_reader_that_fails_fails_the_question(replies: list[Retrieved | Generated]) -> None:
+@pytest.mark.parametrize("kind", ["StepError", "EmptyGenerationError"])
+def test_a_search_or_a_reader_that_fails_fails_the_question(replies: list[Retrieved | Generated], kind: str) -> None:
     hand = open_ircot()
     hand.reply(*replies)
     with pytest.raises(StepFailed):
-        hand.fail("EmptyGenerationError")
+        hand.fail(kind)
 
 
 def test_the_words_are_dropped_from_sentences_too() -> None:
@@ -300,6 +313,14 @@ def test_each_reader_has_its_demonstrations_and_its_length(reader: Reader, form:
     assert (hand.read.max_tokens, hand.read.until, hand.read.prompt.sentences) == (tokens, "line", ())
 
 
+@pytest.mark.parametrize("reader", ["direct", "cot"])
+def test_a_reader_that_writes_nothing_has_answered_with_the_empty_text(reader: Reader) -> None:
+    assert answered(reader, "") == ""
+    hand = open_ircot(settings=IRCoTSettings(reading=ReaderSettings(reader=reader)))
+    sentence = "So the answer is: Rome."
+    assert hand.reply(found(), wrote(sentence), wrote("")) == Answer(text="", sentences=(sentence,))
+
+
 def test_one_step_retrieves_once_with_the_question_and_reads() -> None:
     hand = Hand(one_step(QUESTION, SHOTS, OneStepSettings()))
     assert hand.last == Retrieve(query=QUERY, count=15)
@@ -314,6 +335,38 @@ def test_no_retrieval_reads_at_once() -> None:
     assert hand.read.prompt.render() == "Q: Is it?\nA: direct\n\n\nQ: Where is the bridge that Ada built ?\nA:"
     assert hand.reply(wrote("Rome")) == Answer(text="Rome")
     assert hand.shape == ["Read"]
+
+
+RELEASED = ReaderSettings(answers="released")
+
+
+def test_by_the_released_code_an_empty_answer_ends_the_chain_and_is_the_answer() -> None:
+    hand = open_ircot(settings=IRCoTSettings(reading=RELEASED))
+    hand.reply(*chain("So the answer is: ."))
+    assert isinstance(hand.last, Read)
+    hand = open_ircot()
+    hand.reply(*chain("So the answer is: ."))
+    assert isinstance(hand.last, Retrieve)
+    reading = ReaderSettings(reader="none", answers="released")
+    answer = open_ircot(settings=IRCoTSettings(reading=reading)).reply(*chain("It is.", "So the answer is: ."))
+    assert answer is not None
+    assert answer.text == ""
+
+
+def test_by_the_released_code_a_direct_readers_full_stop_stays_and_a_list_is_read() -> None:
+    for text, answer in (("Rome.", "Rome."), ('["Rome"]', "Rome")):
+        hand = Hand(no_retrieval(QUESTION, SHOTS, NoRetrievalSettings(reading=RELEASED)))
+        assert hand.reply(wrote(text)) == Answer(text=answer)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_searches_say_whether_equal_texts_count_once(*, distinct: bool) -> None:
+    retrieval = RetrievalSettings(distinct_texts=distinct)
+    hand = open_ircot(settings=IRCoTSettings(retrieval=retrieval))
+    hand.reply(*chain("One."), found())
+    once = Hand(one_step(QUESTION, SHOTS, OneStepSettings(retrieval=retrieval)))
+    searches = [action for action in [*hand.asked, *once.asked] if isinstance(action, Retrieve)]
+    assert [action.distinct for action in searches] == [distinct] * 3
 
 
 # The register
@@ -346,7 +399,7 @@ def test_an_unknown_name_lists_what_there_is() -> None:
 
 
 def test_an_unknown_version_says_which_workers_are_needed() -> None:
-    with pytest.raises(UnknownVersionError, match="pins ircot version 99, and this worker has version 1; start"):
+    with pytest.raises(UnknownVersionError, match="pins ircot version 99, and this worker has version 1 and 2; start"):
         find_system("ircot", 99)
 
 

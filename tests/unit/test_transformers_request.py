@@ -8,6 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from cotrail.actions import Sampling, Until
+from cotrail.generation.transformers.chains import rest_of
 from cotrail.generation.transformers.request import Request
 from cotrail.generation.transformers.vocabulary import Vocabulary
 
@@ -44,11 +45,27 @@ def test_a_line_that_is_empty_is_nothing(vocabulary: Vocabulary) -> None:
     assert (request.kept, taken) == ("", 1)
 
 
+def test_a_chain_goes_on_over_its_lines_up_to_a_further_demonstration(vocabulary: Vocabulary) -> None:
+    chain = " It is cold.\n\nSo the answer is no.\n"
+    request, taken = written(vocabulary, f"{chain}\nQ: more", "chain")
+    assert (request.kept, taken) == ("It is cold.\n\nSo the answer is no.", len(f"{chain}\nQ:"))
+    request, taken = written(vocabulary, f"{chain}\nQ: more", "end")
+    assert (request.kept, taken) == (f"{chain}\nQ: more".strip(), len(f"{chain}\nQ: more"))
+
+
 def test_a_sentence_ends_where_the_next_ones_first_word_is_whole(vocabulary: Vocabulary) -> None:
-    request, taken = written(vocabulary, "\nDr. J. K. Holm built it. It is high. So", "sentence")
+    request, taken = written(vocabulary, " Dr. J. K. Holm built it. It is high. So", "sentence")
     assert request.kept == "Dr. J. K. Holm built it."
-    assert taken == len("\nDr. J. K. Holm built it. It ")
-    assert request.text == "\nDr. J. K. Holm built it. It "
+    assert taken == len(" Dr. J. K. Holm built it. It ")
+    assert request.text == " Dr. J. K. Holm built it. It "
+
+
+@pytest.mark.parametrize(("text", "goes_on"), [("He came. She ", True), ("\nQ", False)])
+def test_a_chain_is_written_on_unless_its_line_ended(vocabulary: Vocabulary, text: str, *, goes_on: bool) -> None:
+    request = Request([], vocabulary, "sentence", 99, Sampling(), chain="Who came?")
+    for token in vocabulary.encode(text):  # one token may hold a line break and what follows
+        request.take(token)
+    assert (rest_of(request, 999) is not None) == goes_on
 
 
 def test_a_text_ends_with_the_token_for_that_and_after_so_many(vocabulary: Vocabulary) -> None:

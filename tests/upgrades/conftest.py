@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="module")
 def home(store: Path) -> Iterator[Path]:
-    """A home with the files that the store's runs were submitted with."""
+    """A home with the files that the store's runs were submitted with, and the index that former code made of them."""
     folder = Path(tempfile.mkdtemp(prefix="cu-"))
     shutil.copytree(store / "home", folder, dirs_exist_ok=True)
     yield folder
@@ -36,7 +36,6 @@ def cotrail(store: Path, home: Path) -> Iterator[Cotrail]:
     with stacked(home) as run:
         Stack(Settings(home=home, database_url=None, broker_url=None)).start_servers()
         restore(store, home)
-        run("index", str(home / "corpus.jsonl"), "--name", "sample")
         yield run
 
 

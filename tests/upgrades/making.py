@@ -119,6 +119,7 @@ def main(folder: Path) -> None:
     shutil.copytree(folder / "home", home, dirs_exist_ok=True)
     with stacked(home) as cotrail:
         cotrail("index", str(home / "corpus.jsonl"), "--name", "sample")
+        shutil.copytree(home / "corpora", folder / "home" / "corpora")
         cotrail("up")
         engine = connect(Settings(home=home, database_url=None).database)
         runs = begin(home, cotrail, engine)

@@ -91,7 +91,7 @@ class LlamaCppGenerator:
         wanted = cancellation or Cancellation()
         stream = Stream(until, lambda: self._interrupted.is_set() or wanted.cancelled)
         self._complete(packed, stream, max_tokens, sampling)
-        return generated(self._identity, packed, stream.kept(), stream.text, stream.timings.tokens)
+        return generated(packed, stream.kept(), stream.text, stream.timings.tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `Generator`."""
@@ -115,5 +115,5 @@ class LlamaCppGenerator:
         if self._exact is None:
             self._server.complete(packed.render(), stream, max_tokens, sampling)
         else:
-            tokens, shared = self._server.tokens(packed.render()), self.count_tokens(packed.demonstrations.text)
+            tokens, shared = self._server.tokens(packed.render()), self.count_tokens(packed.shared)
             self._exact.complete(tokens, shared, stream, max_tokens, sampling)

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from cotrail.actions import Until
 from cotrail.errors import StepError, TransientStepError
+from cotrail.generation.ending import STOPS, kept, watch
 from cotrail.generation.generator import Interrupted
 from cotrail.generation.result import Tokens
-from cotrail.generation.sentences import SentenceStop, first_sentence
 from cotrail.storable import storable
 
 BAD_REQUEST = 400
@@ -36,18 +36,17 @@ class Stream:
 
     def __init__(self, until: Until, interrupted: Callable[[], bool]) -> None:
         self.until = until
-        self.stops = ["\n"] if until == "line" else []
         self.text = ""
         self.timings = Timings()
         self.finished = False
         self._error: Mapping[str, Any] = {}
         self.interrupted = interrupted
-        self._sentence = SentenceStop()
+        self._enough = watch(until)
 
     @property
     def asks(self) -> dict[str, Any]:
         """What of a request it decides."""
-        return {"stop": self.stops}
+        return {"stop": list(STOPS[self.until])}
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
         """The server's callback; true ends the generation."""
@@ -59,7 +58,7 @@ class Stream:
         choice = chunk["choices"][0]
         piece = storable(choice["text"])
         self.text += piece
-        self.finished = choice["finish_reason"] is not None or (self.until == "sentence" and self._sentence.feed(piece))
+        self.finished = self._enough(piece) or choice["finish_reason"] is not None
         return self.finished or self.interrupted()
 
     def check(self) -> None:
@@ -73,4 +72,4 @@ class Stream:
 
     def kept(self) -> str:
         """What the step asked for, of everything that was written."""
-        return first_sentence(self.text) if self.until == "sentence" else self.text.strip()
+        return kept(self.text, self.until)

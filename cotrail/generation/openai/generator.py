@@ -51,11 +51,11 @@ class OpenAIGenerator:
         """See `Generator`; BlockedError says that a person has to see to the server's key or address."""
         endpoint = self._endpoint
         packed = pack(prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), max_tokens)
-        text, stream = packed.render(), Stream(until)
+        text, stream = packed.render(), Stream(until, endpoint.api)
         body = completion_request(endpoint, self._counter.dialect, text, until, max_tokens, sampling)
         self._complete(body, stream, cancellation)
         tokens = stream.counts or Tokens(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
-        return generated(self._identity, packed, stream.kept(), stream.text, tokens)
+        return generated(packed, stream.kept(), stream.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `Generator`; StepError where the server doesn't tell enough of them, BlockedError as above."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cotrail.actions import Sampling, Until
+from cotrail.generation.ending import STOPS
 from cotrail.generation.endpoint import Api, Endpoint
 from cotrail.generation.openai.counting import Dialect
 
@@ -27,6 +28,8 @@ def completion_request(
     endpoint: Endpoint, dialect: Dialect, prompt: str, until: Until, max_tokens: int, sampling: Sampling
 ) -> dict[str, Any]:
     """The body that asks for a continuation, as a stream."""
+    # What opens a chat's message is layout, so that a line break there is no end: the stream is watched for it.
+    stops = () if endpoint.api == "chat" and until == "line" else STOPS[until]
     return {
         "model": endpoint.model,
         **_asked(endpoint.api, prompt),
@@ -36,7 +39,7 @@ def completion_request(
         "seed": sampling.seed,
         "stream": True,
         "stream_options": {"include_usage": True} | ({"continuous_usage_stats": True} if dialect == "vllm" else {}),
-        **({"stop": ["\n"]} if until == "line" else {}),
+        **({"stop": list(stops)} if stops else {}),
         **_DIALECTS[dialect],
     }
 

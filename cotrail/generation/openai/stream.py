@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from cotrail.actions import Until
 from cotrail.errors import TransientStepError, UnrecordableError
+from cotrail.generation.ending import kept, watch
+from cotrail.generation.endpoint import Api
 from cotrail.generation.openai.refusals import error_message
 from cotrail.generation.result import Tokens
-from cotrail.generation.sentences import SentenceStop, first_sentence
 from cotrail.recordable import MOST_CHARACTERS
 from cotrail.storable import storable
 
@@ -82,18 +83,23 @@ class _Chunk(Struct, frozen=True):
 class Stream:
     """Takes the server's events and says when it is enough.
 
+    White space before the first word of a chat's message is layout and no part of the text: who goes on with a text and
+    begins with a line break has ended it, and who answers a message hasn't.
+
     counts: None where the server didn't say; then there is one token in a piece, as a rule.
     logprobs: what the server said of the first piece's probability, and of others in its place; None for nothing.
     """
 
-    def __init__(self, until: Until) -> None:
+    def __init__(self, until: Until, api: Api = "completions") -> None:
         self.text = ""
         self.pieces = 0
         self.counts: Tokens | None = None
         self.logprobs: Any = None
         self._until = until
+        self._chat = api == "chat"
+        self._begun = not self._chat
         self._ended = False
-        self._sentence = SentenceStop()
+        self._enough = watch(until)
 
     def take(self, data: str) -> bool:
         """Takes an event; true once what was asked for is whole. Raises Refused, TransientStepError."""
@@ -114,7 +120,7 @@ class Stream:
 
     def kept(self) -> str:
         """What the step asked for, of everything that was written."""
-        return first_sentence(self.text) if self._until == "sentence" else self.text.split("\n", 1)[0].strip()
+        return kept(self.text.lstrip() if self._chat else self.text, self._until)
 
     def _add(self, choice: _Choice) -> bool:
         piece = storable(choice.piece)
@@ -125,7 +131,10 @@ class Stream:
                 f"the server wrote more than {MOST_CHARACTERS:,} characters; look at what it writes"
             )
         self.pieces += bool(piece)
-        enough = self._sentence.feed(piece) if self._until == "sentence" else "\n" in piece
+        if not self._begun:
+            piece = piece.lstrip()
+            self._begun = bool(piece)
+        enough = self._enough(piece)
         self._ended = self._ended or enough or choice.finish_reason is not None
         return enough
 

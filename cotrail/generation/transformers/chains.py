@@ -39,7 +39,7 @@ class Chains:
 
 def rest_of(request: Request, context: int) -> Request | None:
     """The request that goes on where another one was enough; None where its line ended there or the context ends."""
-    if not (request.chain and request.draw.greedy):
+    if not (request.chain and request.kept and request.draw.greedy):
         return None
     tokens = [*request.tokens, *request.written]
     behind = request.text.lstrip()[len(request.kept) :]

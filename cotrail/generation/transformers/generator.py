@@ -51,7 +51,9 @@ class TransformersGenerator:
         cancellation: Cancellation | None = None,
     ) -> Generated:
         """See `Generator`."""
-        packed = pack(prompt, self.count_tokens, self._context, 0 if self._encoder_decoder else max_tokens)
+        # What such a model writes takes nothing of its context, but IRCoT's released code sets it aside all the same.
+        reserved = 0 if self._encoder_decoder and prompt.drop == "last" else max_tokens
+        packed = pack(prompt, self.count_tokens, self._context, reserved)
         request = self._request(packed, until, max_tokens, sampling)
         request.cancellation = cancellation
         self._scheduler.submit(request)
@@ -63,7 +65,7 @@ class TransformersGenerator:
             drafted=request.drafted,
             accepted=request.accepted,
         )
-        return generated(self._identity, packed, request.kept, request.text, tokens)
+        return generated(packed, request.kept, request.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `Generator`; they are found in the pass that reads the text."""
@@ -88,7 +90,7 @@ class TransformersGenerator:
         return first_tokens(self._vocabulary.encode, text, choices)
 
     def _request(self, packed: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Request:
-        shared = self.count_tokens(packed.demonstrations.text) if packed.demonstrations.items else 0
+        shared = self.count_tokens(packed.shared) if packed.demonstrations.items else 0
         tokens = self._vocabulary.encode(packed.render())
         chain = "\n".join([packed.question, *packed.sentences]) if until == "sentence" else ""
         return Request(tokens, self._vocabulary, until, max_tokens, sampling, shared, chain)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from cotrail.actions import Sampling, Until
 from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.sentences import SentenceStop, first_sentence
+from cotrail.generation.ending import kept, watch
 from cotrail.generation.transformers.drafting import LONGEST_FORETOLD, lookup, packed
 from cotrail.generation.transformers.sampling import Draw
 from cotrail.generation.transformers.vocabulary import Vocabulary
@@ -46,7 +46,7 @@ class Request:
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
         self._written = vocabulary.written()
-        self._sentence = SentenceStop()
+        self._enough = watch(until)
 
     @property
     def cancelled(self) -> bool:
@@ -67,7 +67,7 @@ class Request:
     @property
     def kept(self) -> str:
         """What the step asked for, of everything that was written."""
-        return first_sentence(self.text) if self.until == "sentence" else self.text.strip()
+        return kept(self.text, self.until)
 
     @cached_property
     def next_chain(self) -> str:
@@ -97,5 +97,4 @@ class Request:
         self.future.set_exception(error)
 
     def _is_whole(self, token: int) -> bool:
-        piece = self._written.take(token)
-        return self._sentence.feed(piece) if self.until == "sentence" else "\n" in piece
+        return self._enough(self._written.take(token))

@@ -1,34 +1,33 @@
-"""Requests to a search server, made again while it is away or busy.
+"""Elasticsearch's official client, with requests made again while the server is away or busy, and errors of our own.
 
-Bodies are plain JSON, which Elasticsearch and OpenSearch both take; Elasticsearch's own client sends a media type of
-its vendor's and refuses other products.
+The client's own attempts follow one another at once where a server answers that it is busy, so they are switched off.
 """
 
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from elastic_transport import (
+from elastic_transport import NodeConfig
+from elastic_transport.client_utils import url_to_node_config
+from elasticsearch import (
+    ApiError,
     ConnectionError,  # noqa: A004 - the library's name for it
     ConnectionTimeout,
-    NodeConfig,
-    SerializerCollection,
-    TlsError,
-    Transport,
+    Elasticsearch,
+    SerializationError,
+    SSLError,
     TransportError,
-    Urllib3HttpNode,
 )
-from elastic_transport.client_utils import url_to_node_config
 from msgspec import Struct
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-from urllib3 import BaseHTTPResponse, HTTPHeaderDict
 
-from cotrail.bounds import MIB, shown
 from cotrail.errors import CorpusError, InputError, UnavailableError
+from cotrail.retrieval.elasticsearch.transport import SERIALIZERS, BoundedNode, PlainTransport, TooLargeError
 from cotrail.retrieval.stores import SearchServer
 
+Done = TypeVar("Done")
 Reply = TypeVar("Reply")
 
 REQUEST_SECONDS = 30.0
@@ -46,11 +45,11 @@ LONGEST_FAULT = 500
 CONNECTIONS = 32
 """How many threads may ask a node at once before they wait for each other."""
 
-MAX_ANSWER_BYTES = 256 * MIB
-"""What an answer may hold: the hits of many searches at once, thousands of times what is usual."""
-
 BUSY = (429, 502, 503, 504)
 """What a server or a proxy answers that may do better soon."""
+
+MANAGERS = {"master", "cluster_manager"}
+"""The roles, in Elasticsearch and in OpenSearch, of nodes that are best left to manage."""
 
 
 class BusyError(UnavailableError):
@@ -84,44 +83,6 @@ class _Faulty(Struct, frozen=True):
     error: Fault | str = ""
 
 
-class _Raw(SerializerCollection):
-    """Leaves bodies as they are: errors of proxies are often no JSON."""
-
-    def dumps(self, data: Any, mimetype: str | None = None) -> bytes:  # noqa: ARG002
-        return data if isinstance(data, bytes) else msgspec.json.encode(data)
-
-    def loads(self, data: bytes, mimetype: str | None = None) -> bytes:  # noqa: ARG002
-        return data
-
-
-class _Answer(NamedTuple):
-    """As much of an answer as a node needs."""
-
-    status: int
-    headers: HTTPHeaderDict
-    data: bytes
-
-
-class _BoundedNode(Urllib3HttpNode):
-    """Reads no more of an answer than shows that it is too large."""
-
-    def __init__(self, config: NodeConfig) -> None:
-        super().__init__(config)
-        self.pool.urlopen = _bounded(self.pool.urlopen)  # type: ignore[method-assign, assignment]
-
-
-def _bounded(urlopen: Callable[..., BaseHTTPResponse]) -> Callable[..., _Answer]:
-    def answered(*arguments: Any, **options: Any) -> _Answer:
-        response = urlopen(*arguments, **options, preload_content=False)
-        data = response.read(MAX_ANSWER_BYTES + 1)
-        if len(data) > MAX_ANSWER_BYTES:
-            response.close()
-        response.release_conn()
-        return _Answer(response.status, response.headers, data)
-
-    return answered
-
-
 class Client:
     """Speaks with one server, be it of several nodes; safe for many threads.
 
@@ -133,38 +94,32 @@ class Client:
         self._server = server
         self._secrets = server.secrets
         try:
-            nodes = [_node(server, url) for url in server.urls]
-            self._transport = Transport(nodes, node_class=_BoundedNode, max_retries=0)
+            self._api = _official(server)
         except (ValueError, OSError):
             raise InputError(
-                f"{server} can't be reached as COTRAIL_SEARCH_URL and COTRAIL_SEARCH_CA say; the URL must be like "
-                "https://user:password@host:9200, and the other a file of certificates"
+                f"{server} can't be reached as COTRAIL_SEARCH_URL, COTRAIL_SEARCH_CLOUD_ID and COTRAIL_SEARCH_CA say; "
+                "the URL must be like https://user:password@host:9200, and the last one a file of certificates"
             ) from None
-        self._transport.serializers = _Raw()
 
     def ask(
         self,
-        method: str,
-        path: str,
-        reply: type[Reply],
-        body: object = None,
+        call: Callable[[Elasticsearch], Any],
+        reply: type[Reply] = dict[str, Any],  # type: ignore[assignment]
         *,
         seconds: float | None = None,
         attempts: int = ATTEMPTS,
     ) -> Reply:
-        """The answer to a request whose body is bytes or becomes JSON.
+        """What the official client's method returns that is called in `call`.
 
-        Besides: MissingError, RefusedError, and CorpusError for a body that is too large.
+        Besides: MissingError, RefusedError, and CorpusError for a request that is too large.
         """
-        content = self.insist(self._asked, method, path, body, seconds or REQUEST_SECONDS, attempts=attempts)
+        answer = self.insist(self._once, call, seconds, attempts=attempts)
         try:
-            return msgspec.json.decode(content, type=reply)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FaultyError(
-                f"{self._server} answers as no Elasticsearch or OpenSearch does ({error}); check COTRAIL_SEARCH_URL"
-            ) from error
+            return msgspec.convert(answer.body, reply)
+        except msgspec.ValidationError as error:
+            raise self._strange(error) from error
 
-    def insist(self, work: Any, *arguments: object, attempts: int = ATTEMPTS) -> Any:
+    def insist(self, work: Callable[..., Done], *arguments: object, attempts: int = ATTEMPTS) -> Done:
         """Does the work, again after pauses for as long as it raises BusyError and there are attempts left."""
         retrying = Retrying(
             retry=retry_if_exception_type(BusyError),
@@ -174,37 +129,39 @@ class Client:
         )
         return retrying(work, *arguments)
 
-    def _asked(self, method: str, path: str, body: object, seconds: float) -> bytes:
-        headers = None if body is None else {"content-type": "application/json"}
+    def _once(self, call: Callable[[Elasticsearch], Done], seconds: float | None = None) -> Done:
+        """What `call` makes of the official client, whose errors become ours; it isn't tried again."""
         try:
-            meta, content = self._transport.perform_request(
-                method, path, body=body, headers=headers or {}, request_timeout=seconds
-            )
+            return call(self._api if seconds is None else self._api.options(request_timeout=seconds))
+        except ApiError as error:
+            raise self._rejected(error.status_code, error.body) from None
         except TransportError as error:
             raise self._unreached(error) from None
-        if len(content) > MAX_ANSWER_BYTES:
-            raise FaultyError(
-                f"{self._server} answers with more than {shown(MAX_ANSWER_BYTES)}; "
-                "ask for fewer paragraphs, or index shorter ones"
-            )
-        if meta.status >= 300:
-            raise self._rejected(meta.status, content)
-        return bytes(content)
 
     def said(self, fault: object) -> str:
         """What a server says is wrong, which may hold what it was sent."""
         return self._secrets.hidden(str(fault))[:LONGEST_FAULT]
 
+    def _strange(self, error: Exception) -> FaultyError:
+        return FaultyError(
+            f"{self._server} answers as no Elasticsearch or OpenSearch does ({self.said(error)}); "
+            "check COTRAIL_SEARCH_URL"
+        )
+
     def _unreached(self, error: TransportError) -> UnavailableError:
         """Only what may be otherwise soon is BusyError."""
+        if isinstance(error, SerializationError):
+            return self._strange(error)
+        if isinstance(error, TooLargeError):
+            return FaultyError(f"{self._server}: {error.message}; ask for fewer paragraphs, or index shorter ones")
         reason = f"{self._server} doesn't answer ({self.said(error)}); check that it runs, COTRAIL_SEARCH_URL"
-        if isinstance(error, TlsError):
+        if isinstance(error, SSLError):
             return UnavailableError(f"{reason} and, for authorities of your own, COTRAIL_SEARCH_CA")
         passing = isinstance(error, ConnectionError | ConnectionTimeout)
         return (BusyError if passing else UnavailableError)(f"{reason} and the network between")
 
-    def _rejected(self, status: int, content: bytes) -> Exception:
-        reason = f"{self._server} answers {status} ({self.said(_fault(content))})"
+    def _rejected(self, status: int, body: object) -> Exception:
+        reason = f"{self._server} answers {status} ({self.said(_fault(body))})"
         if status in BUSY:
             return BusyError(f"{reason}; wait until it has less to do, or give it more room")
         if status >= 500:
@@ -218,23 +175,46 @@ class Client:
             return MissingError(f"{reason}; index the corpus with `cotrail index`")
         if status == 413:
             return CorpusError(f"{reason}; raise its http.max_content_length, or that of the proxy before it")
-        return RefusedError(f"{reason}; check that the server is Elasticsearch from 7.17 or OpenSearch")
+        return RefusedError(f"{reason}; check that the server is Elasticsearch from 7.10 or OpenSearch")
 
 
-def _node(server: SearchServer, url: str) -> NodeConfig:
-    node = url_to_node_config(url, use_default_ports_for_scheme=True)
-    headers = dict(node.headers)
-    if server.api_key is not None:
-        headers["authorization"] = f"ApiKey {server.api_key}"
-    ca = str(server.ca) if server.ca is not None and node.scheme == "https" else None
+def _official(server: SearchServer) -> Elasticsearch:
+    ca = str(server.ca) if server.ca is not None else None
     if ca is not None:
         ssl.create_default_context(cafile=ca)  # a file that can't be used would otherwise be found out much later
-    return replace(node, headers=headers, ca_certs=ca, connections_per_node=CONNECTIONS)
+    options: dict[str, Any] = {"cloud_id": server.cloud_id} if server.cloud_id else {}
+    if server.cloud_id and ca:
+        options["ca_certs"] = ca
+    if server.sniff:
+        # With a limit of its own a sniff would fail, and each request with it, where the server is only slow.
+        options |= {"sniff_before_requests": True, "sniff_on_node_failure": True, "sniff_timeout": REQUEST_SECONDS}
+        options["sniffed_node_callback"] = _no_manager
+    return Elasticsearch(
+        [_node(url, ca) for url in server.urls] or None,
+        api_key=server.api_key,
+        transport_class=PlainTransport,
+        node_class=BoundedNode,
+        serializers=SERIALIZERS,
+        connections_per_node=CONNECTIONS,
+        request_timeout=REQUEST_SECONDS,
+        max_retries=0,
+        **options,
+    )
 
 
-def _fault(content: bytes) -> str:
+def _node(url: str, ca: str | None) -> NodeConfig:
+    node = url_to_node_config(url, use_default_ports_for_scheme=True)
+    return replace(node, ca_certs=ca if node.scheme == "https" else None)
+
+
+def _no_manager(node: dict[str, Any], config: NodeConfig) -> NodeConfig | None:
+    roles = set(node.get("roles", ()))
+    return None if roles and roles <= MANAGERS else config
+
+
+def _fault(body: object) -> str:
     """What the server says is wrong, in a line."""
     try:
-        return str(msgspec.json.decode(content, type=_Faulty).error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return content.decode(errors="replace").strip() or "and nothing more"
+        return str(msgspec.convert(body, _Faulty).error)
+    except msgspec.ValidationError:
+        return str(body or "").strip() or "and nothing more"

@@ -1,4 +1,4 @@
-"""An index as it lies in the server: its settings, its mapping, and what it says of itself."""
+"""An index of ours as it lies in the server: its settings, its mapping, and what it says of itself."""
 
 from typing import Any
 
@@ -7,7 +7,9 @@ from msgspec import Struct, field
 
 from cotrail.errors import CorpusError
 from cotrail.retrieval.elasticsearch.client import Client, MissingError
+from cotrail.retrieval.elasticsearch.written import Numbers
 from cotrail.retrieval.manifest import IndexManifest
+from cotrail.retrieval.search_file import Fields
 
 ANALYZER = "Elasticsearch's `english`"
 """Names the words; an index with others isn't searched."""
@@ -16,9 +18,7 @@ K1, B = 1.2, 0.75
 """BM25's parameters, Lucene's defaults."""
 
 SETTINGS: dict[str, Any] = {
-    # A shard has word counts of its own, and so its own scores; one shard has everybody's.
     "number_of_shards": 1,
-    "number_of_replicas": 0,
     "refresh_interval": "-1",
     "similarity": {"default": {"type": "BM25", "k1": K1, "b": B}},
 }
@@ -38,6 +38,8 @@ MAPPINGS: dict[str, Any] = {
 }
 """A document is a paragraph as JSON. `title.whole` is for looking titles up, and the ids order equal scores."""
 
+FIELDS = Fields(id="id", title="title", text="text", whole_title="title.whole")
+
 
 class _Meta(Struct, frozen=True):
     cotrail: IndexManifest | None = None
@@ -47,11 +49,20 @@ class _Mappings(Struct, frozen=True):
     meta: _Meta = field(name="_meta", default=_Meta())
 
 
+class _Settings(Struct, frozen=True):
+    number_of_shards: int | str = 1
+
+
+class _AllSettings(Struct, frozen=True):
+    index: _Settings = _Settings()
+
+
 class Index(Struct, frozen=True):
     """What a server says of an index."""
 
     aliases: dict[str, Any] = {}
     mappings: _Mappings = _Mappings()
+    settings: _AllSettings = _AllSettings()
 
     @property
     def manifest(self) -> IndexManifest | None:
@@ -59,19 +70,30 @@ class Index(Struct, frozen=True):
         return self.mappings.meta.cotrail
 
 
-class Located(Struct, frozen=True):
-    """An index that an alias leads to."""
+class Located(Struct, frozen=True, kw_only=True):
+    """An index, or several under an alias, that can be searched.
+
+    written: the numbers of what was written last, None where nobody writes any more.
+    """
 
     name: str
     manifest: IndexManifest
+    shards: int
+    fields: Fields = FIELDS
+    written: Numbers | None = None
 
 
 def indexes(client: Client, pattern: str) -> dict[str, Index]:
     """The indexes by name that have such a name or alias."""
     try:
-        return client.ask("GET", f"/{pattern}", dict[str, Index])
+        return client.ask(lambda api: api.indices.get(index=pattern), dict[str, Index])
     except MissingError:
         return {}
+
+
+def remove(client: Client, index: str) -> None:
+    """Removes an index by its name; MissingError where it isn't there."""
+    client.ask(lambda api: api.indices.delete(index=index))
 
 
 def locate(client: Client, alias: str) -> Located | None:
@@ -85,9 +107,9 @@ def locate(client: Client, alias: str) -> Located | None:
             f"the index {alias} can't be used: another version of cotrail made it, or something else, "
             "or two at once; build it again with `cotrail index`"
         )
-    return Located(name, index.manifest)
+    return Located(name=name, manifest=index.manifest, shards=int(index.settings.index.number_of_shards))
 
 
 def with_manifest(manifest: IndexManifest) -> dict[str, Any]:
-    """What puts a manifest into an index's mapping."""
-    return {"_meta": {"cotrail": msgspec.to_builtins(manifest)}}
+    """A manifest as an index's mapping keeps it."""
+    return {"cotrail": msgspec.to_builtins(manifest)}

@@ -4,7 +4,7 @@ A stack whose PYTHONPATH holds `FOLDER` and the repository's root has `sitecusto
 process before anything else, and so these are in place before the product binds the functions that they wrap:
 
 - `clock`: a process's wall clock is off by as much as a file says;
-- `routes`: a worker reaches PostgreSQL and Redis by ways of its own;
+- `routes`: a worker reaches its servers by ways of its own;
 - `executions`: each execution of a step is written down before it begins;
 - `panics`: what a process executes panics while a file is there;
 - `points`: a process kills itself where a file says.

@@ -1,4 +1,4 @@
-"""Ways of their own for a stack's workers to PostgreSQL and Redis."""
+"""Ways of their own for a stack's workers to their servers."""
 
 import json
 import os
@@ -20,3 +20,5 @@ def install(path: Path, name: str) -> None:
     if ports:
         os.environ["COTRAIL_DATABASE_URL"] = f"postgresql://postgres@127.0.0.1:{ports['postgres']}/cotrail"
         os.environ["COTRAIL_BROKER_URL"] = f"redis://127.0.0.1:{ports['redis']}/0"
+    if ports and "search" in ports:
+        os.environ["COTRAIL_SEARCH_URL"] = f"http://127.0.0.1:{ports['search']}"

@@ -1,0 +1,93 @@
+"""How often the first sentence of a text is cut wrongly: by sentencex alone, by cotrail's rules, by a spaCy pipeline.
+
+`python -m benchmarks.sentences --corpus FILE... [--chains FILE...] [--pipeline NAME] [--output FILE]`. Sentences
+are cut wrongly in the titles of films, songs and people above all, so that each title of the corpora is put into three
+sentences, and another one behind them. Nobody says where the sentences of chains of thought end: there it is counted
+how many come out otherwise than by cotrail's rules.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from sentencex import segment
+
+from benchmarks import machine
+from cotrail.generation.sentences import first_sentence
+from cotrail.generation.splitting import open_pipeline, pinned
+from cotrail.prompting.demonstrations import read_demonstrations
+from cotrail.retrieval.corpus import read_corpus
+
+Split = Callable[[str], str]
+
+NAME = "Franz Josef Gottlieb died in Berlin."
+FORMS = {
+    "a title at the end, before a name": ("The film was directed by {}.", NAME),
+    "a title at the end, before a pronoun": ("The film was directed by {}.", "He died in Berlin."),
+    "a title at the beginning": ("{} was released in 1990.", NAME),
+}
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Paragraphs, whose titles are taken.")],
+    chains: Annotated[list[Path], typer.Option(help="Demonstrations with chains of thought.")] = [],  # noqa: B006
+    pipeline: Annotated[str | None, typer.Option(help="A pipeline of spaCy that is installed.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
+) -> None:
+    """Counts what each way cuts wrongly, and prints it."""
+    ways = splitters(pipeline)
+    titles = sorted({paragraph.title for paragraph in read_corpus(corpus)})
+    texts = sorted({shown.answer for path in chains for shown in read_demonstrations(path).items})
+    wrong = {form: counted(titles, *sentences, ways) for form, sentences in FORMS.items()}
+    sentences = [rest for text in texts for rest in rests(text)]
+    report = {
+        "command": machine.command("benchmarks.sentences"),
+        "titles": len(titles),
+        "wrong": wrong,
+        "chains": len(texts),
+        "chain_sentences": len(sentences),
+        "otherwise_than_rules": {
+            way: sum(split(rest) != first_sentence(rest) for rest in sentences) for way, split in ways.items()
+        },
+        "machine": machine.describe(),
+        "versions": machine.versions("sentencex", "spacy"),
+    }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    table = Table(f"of {len(titles):,} titles, cut wrongly", *ways)
+    for form, by_way in wrong.items():
+        table.add_row(form, *(f"{each:,}" for each in by_way.values()))
+    Console().print(table)
+
+
+def splitters(pipeline: str | None) -> dict[str, Split]:
+    """What tells a text's first sentence, by its name."""
+    ways: dict[str, Split] = {
+        "sentencex": lambda text: next(iter(segment("en", text)), "").strip(),
+        "rules": first_sentence,
+    }
+    if pipeline is not None:
+        name = pinned(pipeline)
+        ways[name] = open_pipeline(name).first_sentence
+    return ways
+
+
+def counted(titles: list[str], sentence: str, following: str, ways: dict[str, Split]) -> dict[str, int]:
+    """In how many of the titles' sentences each way ends too early or too late."""
+    texts = [sentence.format(title) for title in titles]
+    return {way: sum(split(f"{text} {following}") != text for text in texts) for way, split in ways.items()}
+
+
+def rests(chain: str) -> Iterator[str]:
+    """A chain from each of its sentences on."""
+    while sentence := first_sentence(chain):
+        yield chain
+        chain = chain.lstrip()[len(sentence) :]
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,117 @@
+"""How far tantivy's words, and what is found by them, are those of Elasticsearch's analyzer `english`.
+
+`python -m benchmarks.words --corpus FILE... --chains FILE... [--output FILE]`. Words are compared as they are cut,
+before they are stemmed; queries are the questions of demonstrations and the sentences of their chains. It starts an
+Elasticsearch from the folder of `benchmarks.search_servers`.
+"""
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+from rich.console import Console
+from rich.progress import track
+from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+from benchmarks import machine, search_servers
+from cotrail.errors import InputError
+from cotrail.metrics.factual import sentences_of
+from cotrail.paragraphs import Paragraph
+from cotrail.prompting.demonstrations import read_demonstrations
+from cotrail.retrieval.analysis import WORDS, plain
+from cotrail.retrieval.corpus import read_corpus
+from cotrail.retrieval.elasticsearch import ElasticsearchStore
+from cotrail.retrieval.elasticsearch.client import Client
+from cotrail.retrieval.retriever import Retriever
+from cotrail.retrieval.stores import SearchServer
+from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+
+COUNT = 10
+EVERY = 4
+"""Of so many paragraphs one's words are compared: each is a request."""
+
+
+class _Token(Struct, frozen=True):
+    token: str
+
+
+class _Analyzed(Struct, frozen=True):
+    tokens: list[_Token]
+
+
+def main(
+    corpus: Annotated[list[Path], typer.Option(help="Paragraphs.")],
+    chains: Annotated[list[Path], typer.Option(help="Demonstrations with chains of thought.")],
+    output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
+) -> None:
+    """Compares both, and prints it."""
+    if "elasticsearch" not in search_servers.available():
+        raise InputError("there is no Elasticsearch that can be started; name its folder by TEST_SEARCH_SERVERS")
+    paragraphs = list(read_corpus(corpus))
+    asked = sorted({query for path in chains for each in read_demonstrations(path).items for query in queries(each)})
+    with search_servers.running("elasticsearch") as server:
+        report = {
+            "command": machine.command("benchmarks.words"),
+            "server": search_servers.version(server.url),
+            "paragraphs": len(paragraphs),
+            "words": cut(server.url, paragraphs),
+            "searches": found(server.url, paragraphs, asked),
+            "machine": machine.describe(),
+            "versions": machine.versions("tantivy", "elasticsearch"),
+        }
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    Console().print_json(data=report)
+
+
+def queries(demonstration: Any) -> Iterator[str]:
+    """The question, and each sentence of the chain."""
+    yield demonstration.question
+    yield from sentences_of(demonstration.answer)
+
+
+def cut(url: str, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
+    """How many words Elasticsearch cuts, and how many of these each version of tantivy's analyzer has not."""
+    analyzers = [TextAnalyzerBuilder(Tokenizer.regex(word)).filter(Filter.lowercase()).build() for word in WORDS]
+    client = Client(SearchServer(urls=(url,)))
+    missing, count = [0 for _ in WORDS], 0
+    for paragraph in track(paragraphs[::EVERY], "Words"):
+        words = standard_words(client, text := plain(f"{paragraph.title} {paragraph.text}"))
+        count += words.total()
+        for number, analyzer in enumerate(analyzers):
+            missing[number] += (words - Counter(analyzer.analyze(text))).total()
+    return {"compared": count, "otherwise": {f"version {n}": each for n, each in enumerate(missing, start=1)}}
+
+
+def standard_words(client: Client, text: str) -> Counter[str]:
+    """The words that Elasticsearch cuts a text into."""
+    asked = {"tokenizer": "standard", "filter": ["lowercase"], "text": text}
+    analyzed = client.ask(lambda api: api.indices.analyze(body=asked), _Analyzed)
+    return Counter(each.token for each in analyzed.tokens)
+
+
+def found(url: str, paragraphs: Sequence[Paragraph], asked: Sequence[str]) -> dict[str, Any]:
+    """How many of the best paragraphs in Elasticsearch are among the best in a folder, and in how many queries all."""
+    server = SearchServer(urls=(url,), prefix="words-")
+    store = ElasticsearchStore(server)
+    store.build("words", paragraphs)
+    with tempfile.TemporaryDirectory() as folder:
+        build_index(paragraphs, Path(folder) / "words")
+        both: list[Retriever] = [store.open("words"), TantivyRetriever(Path(folder) / "words")]
+        results = [[[hit.paragraph.id for hit in each.search(query, COUNT)] for query in asked] for each in both]
+    pairs = list(zip(*results, strict=True))
+    return {
+        "queries": len(asked),
+        "found": sum(len(there) for there, _ in pairs),
+        "found_in_both": sum(len(set(there) & set(here)) for there, here in pairs),
+        "same_order": sum(there == here for there, here in pairs),
+    }
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,148 @@
+"""The protocol of Rethinking with Retrieval: its files read and checked, and every run as it is submitted."""
+
+from collections.abc import Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from cli.request import (
+    Prepared,
+    RunRequest,
+    check_evidence,
+    compose,
+    described,
+    make_shots,
+    merged,
+    needs_of,
+    system_settings,
+)
+from cotrail.datasets import load_questions
+from cotrail.datasets.sampling import sample_questions
+from cotrail.errors import InputError
+from cotrail.experiments.rethinking_experiment import RethinkingExperiment
+from cotrail.experiments.rethinking_protocol import Trial, trials
+from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.prompting.demonstrations import read_demonstrations
+from cotrail.prompting.prompt import Demonstrations
+from cotrail.questions import Question
+from cotrail.retrieval.retriever import Corpus
+from cotrail.systems import find_system
+from models.experiments import ExperimentRecord
+from tasks.settings import settings
+
+
+class RethinkingSchedule:
+    """See `Schedule`; each input is read once, and paths are relative to `folder`."""
+
+    def __init__(self, experiment: RethinkingExperiment, folder: Path) -> None:
+        self._experiment = experiment
+        self._folder = folder
+        self._trials = trials(experiment)
+        self._prepared = cache(self._prepare)
+        self._asked = cache(self._draw)
+        self._corpus = cache(self._open_corpus)
+        self._demonstrations = cache(read_demonstrations)
+
+    @property
+    def name(self) -> str:
+        """See `Schedule`."""
+        return self._experiment.name
+
+    @property
+    def planned(self) -> int:
+        """See `Schedule`."""
+        return len(self._trials)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Schedule`."""
+        submissions = [self.prepare(trial).submission for trial in self._trials]
+        bindings = [submission.binding for submission in submissions]
+        corpora = {submission.corpus: submission.binding.corpus for submission in submissions if submission.corpus}
+        files = [name for each in self._experiment.datasets.values() for name in (each.questions, each.demonstrations)]
+        return {
+            "experiment": msgspec.to_builtins(self._experiment),
+            "files": {name: described(self._folder / name)["sha256"] for name in files},
+            "corpora": corpora,
+            "knowledge": {source: revision for each in bindings for source, revision in each.knowledge.items()},
+            "models": {submission.model_name: submission.binding.model for submission in submissions},
+            "embedders": sorted({each.embedder for each in bindings if each.embedder}),
+            "entailers": sorted({each.entailer for each in bindings if each.entailer}),
+        }
+
+    def check(self) -> Sequence[str]:
+        """See `Schedule`; says what serves in the place of what the paper has."""
+        if not self._trials:
+            raise InputError(
+                f"no dataset of the experiment {self.name} has a part in the tables that it names; name others"
+            )
+        return list(dict.fromkeys(note for trial in self._trials for note in self.prepare(trial).notes))
+
+    def due(self, connection: Connection, record: ExperimentRecord) -> Sequence[Trial]:  # noqa: ARG002 - all are at once
+        """See `Schedule`."""
+        return [trial for trial in self._trials if trial.name not in record.runs]
+
+    def prepare(self, cell: Trial) -> Prepared:
+        """See `Schedule`."""
+        return self._prepared(cell)
+
+    def _prepare(self, trial: Trial) -> Prepared:
+        spec, request = find_system(trial.method), self._request(trial)
+        demonstrations = self._demonstrations(self._folder / self._experiment.datasets[trial.dataset].demonstrations)
+        configured = system_settings(spec, request, instructed=bool(demonstrations.instruction))
+        needs = needs_of(spec, configured)
+        if needs.corpus and request.corpus is None:
+            raise InputError(
+                f"the dataset {trial.dataset} needs a `corpus`, where the sentences of chains are looked up"
+            )
+        asked = self._asked(request.dataset, trial.dataset, request.corpus)
+        if needs.evidence:
+            check_evidence(asked, self._folder / request.questions)
+        return Prepared(
+            submission=compose(
+                request,
+                spec=spec,
+                configured=configured,
+                needs=needs,
+                retriever=self._corpus(request.corpus) if needs.corpus and request.corpus else None,
+                shots=make_shots(needs, demonstrations, Demonstrations()),
+                provenance={"cell": msgspec.to_builtins(trial)},
+                today=date.today(),
+            ),
+            questions=asked,
+        )
+
+    def _request(self, trial: Trial) -> RunRequest:
+        experiment, files = self._experiment, self._experiment.datasets[trial.dataset]
+        format_ = files.format or trial.dataset
+        return RunRequest(
+            system=trial.method,
+            dataset=f"{format_}-facts" if trial.has_facts else format_,
+            questions=files.questions,
+            rules=experiment.rules,
+            corpus=files.evidence if trial.has_evidence else files.corpus,
+            task=None if format_ in TASK_OF else files.task,
+            chains=experiment.chains if trial.samples and "chains" not in trial.settings else None,
+            model=trial.model,
+            embedder=experiment.embedder if trial.weighs else None,
+            entailer=experiment.entailer if trial.weighs else None,
+            seed=experiment.seed,
+            profile=experiment.profile,
+            settings=merged(experiment.settings.get(trial.method, {}), trial.settings),
+        )
+
+    def _draw(self, format_: str, dataset: str, corpus: str | None) -> tuple[Question, ...]:
+        """The questions, with what gold the corpus has of them; InputError where nothing tells what is right."""
+        experiment, files = self._experiment, self._experiment.datasets[dataset]
+        lookup = self._corpus(corpus).paragraphs if corpus else None
+        asked = load_questions(format_, self._folder / files.questions, lookup)
+        if unanswered := [question.id for question in asked if not question.answers]:
+            raise InputError(f"{files.questions}: the question {unanswered[0]!r} has no answer to compare with; add it")
+        count = experiment.test_questions
+        return asked if count is None else sample_questions(asked, 0, count, experiment.seed)[1]
+
+    def _open_corpus(self, name: str) -> Corpus:
+        return settings().corpus_store.open(name)

@@ -1,0 +1,37 @@
+"""Which search servers searches are tested on.
+
+- The one that TEST_SEARCH_URL names, where somebody has set it.
+- Else Elasticsearch and OpenSearch, each started for the tests and ended by them, where there is Java and the folder
+  `../shared/search-servers` beside the repository, or one that TEST_SEARCH_SERVERS names.
+- Else osmem, which speaks OpenSearch and ranks otherwise than Lucene.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from osmem_server import OsmemServer  # type: ignore[import-untyped]
+
+from benchmarks.search_servers import Running, available, running
+
+NAMED = os.environ.get("TEST_SEARCH_URL")
+OSMEM = "osmem"
+
+
+def tested() -> tuple[str, ...]:
+    """The servers' names."""
+    return ("TEST_SEARCH_URL",) if NAMED else available() or (OSMEM,)
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Running]:
+    """One of them, for as long as it is needed."""
+    if NAMED:
+        yield Running(name, NAMED)
+    elif name == OSMEM:
+        with OsmemServer.start(japanese=False) as server:
+            yield Running(name, server.url, server.process.pid)
+        server.process.stdout.close()
+    else:
+        with running(name) as server:
+            yield server

@@ -1,0 +1,91 @@
+"""`search.toml` is read whole or refused with its reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotrail.errors import InputError, StepError
+from cotrail.paragraphs import Paragraph
+from cotrail.retrieval.elasticsearch.documents import paragraph
+from cotrail.retrieval.search_file import ExistingIndex, Fields, SearchFile, read_search_file
+from tasks.settings import Settings
+
+
+def written(folder: Path, content: str) -> Path:
+    path = folder / "search.toml"
+    path.write_text(content)
+    return path
+
+
+def test_the_file_says_how_indexes_are_made_and_which_others_are_corpora(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(
+        tmp_path,
+        """
+        [index]
+        number_of_shards = 3
+        index.number_of_replicas = 1
+        routing.allocation.require.zone = "a"
+
+        [corpora.news]
+        index = "news-2024"
+        title = "headline"
+        text = "content.body"
+        whole_title = "headline.raw"
+        """,
+    )
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    monkeypatch.setenv("COTRAIL_SEARCH_URL", "http://host:9200")
+    server = Settings().search_server
+    assert server is not None
+    assert server.index == {"number_of_shards": 3, "number_of_replicas": 1, "routing.allocation.require.zone": "a"}
+    assert server.corpora == {
+        "news": ExistingIndex(
+            index="news-2024", title="headline", text="content.body", id="_id", whole_title="headline.raw"
+        )
+    }
+
+
+def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
+    assert read_search_file(tmp_path / "search.toml") == SearchFile()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[index]\nsimilarity.default.k1 = 2", r"can't set similarity\.default\.k1"),
+        ("[index]\nindex.refresh_interval = '1s'", "can't set refresh_interval"),
+        ("[corpora.news]\nindex = 'news'\ntitle = 'a'", "`text`"),
+        ("[corpora.news]\nindex = 'news'\ntitle = 'a'\ntext = 'b'\nboost = 2", "boost"),
+        ("[corpora.'a b']\nindex = 'news'\ntitle = 'a'\ntext = 'b'", "can't be named"),
+        ("[indexes]", "indexes"),
+        ("[index", "isn't TOML"),
+    ],
+)
+def test_what_can_not_be_used_is_refused_with_its_name(tmp_path: Path, content: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_search_file(written(tmp_path, content))
+
+
+NESTED = Fields(title="headline.raw", text="content.body", id="number")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"headline": "A", "content": {"body": "b c"}, "number": 7},
+        {"headline": ["A"], "content.body": ["b", "c"], "number": "7"},
+        {"headline.raw": "A", "content": {"body": "b c"}, "number": 7},
+    ],
+)
+def test_a_paragraph_is_read_however_its_document_is_written(source: dict[str, Any]) -> None:
+    assert paragraph("x", source, NESTED) == Paragraph(id="7", title="A", text="b c")
+
+
+def test_a_document_may_lack_a_title_and_a_text_but_no_id() -> None:
+    assert paragraph("x", {"number": 7}, NESTED) == Paragraph(id="7", title="", text="")
+    assert paragraph("x", {}, Fields(title="t", text="b")).id == "x"
+    with pytest.raises(StepError, match="'x' has no number"):
+        paragraph("x", {"headline": "A"}, NESTED)

@@ -7,15 +7,19 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Engine, select
 
-from cotrail.actions import Generated, Read, Reason, Until, kind
-from cotrail.prompting.prompt import Prompt
-from cotrail.questions import Question
-from cotrail.replay import Next, Recorded, advance
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import kind
+from cotrail.core.generation import Until
+from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Question
+from cotrail.core.replay import Next, Recorded, advance
+from cotrail.core.results import Generated
 from cotrail.systems import SYSTEMS
-from models.histories import read_histories
-from models.paragraphs import Paragraphs
-from models.runs import RunPlan, Runs
-from models.tables import questions
+from models.records.histories import read_histories
+from models.records.paragraphs import Paragraphs
+from models.records.runs import RunPlan, Runs
+from models.schema.tables import questions
 
 
 class Asked(Struct, frozen=True, kw_only=True):

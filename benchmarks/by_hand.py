@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from sqlalchemy import Engine, text
 
 from benchmarks.servers import own_servers
-from cotrail.actions import ACTIONS, Action
-from cotrail.replay import Outcome
-from models.admission import admit
-from models.advancing import Dispatch
-from models.database import connect, migrate
-from models.ledger import Completion, Ledger
-from models.upkeep import take_unsent
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.replay import Outcome
+from models.execution.admission import admit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Completion, Ledger
+from models.execution.recovery import take_unsent
+from models.schema.database import connect, migrate
 from workers.stack import Stack
 
 LEASE_SECONDS = 600.0

@@ -20,9 +20,9 @@ from benchmarks.machine import describe, versions
 from benchmarks.searching import RETRIEVED, searched, together, warm_up
 from benchmarks.stages import Report, bytes_of, measured, screen
 from benchmarks.zipfian import abstracts, queries
-from cotrail.corpora.building import build_corpus
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.data.corpora.building import build_corpus
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 
 SEED = 1
 HOTPOTQA = 5_233_329

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from cotrail.actions import Field, Generated, Sampling, Scope, Until
-from cotrail.generation.cancellation import Cancellation
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.prompting.prompt import Prompt
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.retriever import Field, Scope
+from cotrail.core.prompts import Prompt
+from cotrail.core.results import Generated
 
 ANSWER = "Grayle"
 SENTENCES = (

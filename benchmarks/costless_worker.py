@@ -3,9 +3,9 @@
 from benchmarks import workload
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.actions import Sampling, Until
-from cotrail.paragraphs import Hit
-from cotrail.prompting.prompt import Prompt
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Hit
+from cotrail.core.prompts import Prompt
 from workers.app import app
 
 __all__ = ["app"]

@@ -21,11 +21,12 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
-from cotrail.actions import Generated, Sampling
-from cotrail.generation.llamacpp import smollm2_path
-from cotrail.generation.transformers import TransformersGenerator, causal
-from cotrail.generation.transformers.batch import Feed
-from cotrail.generation.transformers.request import Request
+from cotrail.core.generation import Sampling
+from cotrail.core.results import Generated
+from cotrail.engines.language_models.llamacpp import smollm2_path
+from cotrail.engines.language_models.transformers import TransformersGenerator, causal
+from cotrail.engines.language_models.transformers.batch import Feed
+from cotrail.engines.language_models.transformers.request import Request
 
 GUESSING = ("nothing", "lookup", "lookup and chain")
 

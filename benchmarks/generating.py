@@ -13,12 +13,12 @@ import torch
 from rich.console import Console
 
 from benchmarks.shapes import SHAPES, Asked, Shape
-from cotrail.actions import Sampling
-from cotrail.generation.transformers.causal import CausalEngine
-from cotrail.generation.transformers.memory import halving, no_room
-from cotrail.generation.transformers.request import Request
-from cotrail.generation.transformers.scheduler import Engine, Scheduler
-from cotrail.generation.transformers.seq2seq import Seq2SeqEngine
+from cotrail.core.generation import Sampling
+from cotrail.engines.language_models.transformers.causal import CausalEngine
+from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
+from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
 
 AUTHORS_TOKENS = 200
 """What the authors' server writes behind each prompt."""

@@ -25,19 +25,25 @@ from benchmarks import machine
 from benchmarks.by_hand import LEASE_SECONDS, own_store
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.actions import ACTIONS, Action, Read, Reason, Retrieve, Retrieved, Sampling
-from cotrail.questions import Question
-from cotrail.replay import Outcome
-from models.admission import admit
-from models.advancing import Dispatch
-from models.audit import read_progress
-from models.closing import close_run, runs_to_close
-from models.database import connect, migrate
-from models.ledger import Completion, Ledger
-from models.submission import submit
-from models.tables import Base
-from models.traces import read_question
-from models.upkeep import expire_leases, take_lost, take_unsent
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.generation import Sampling
+from cotrail.core.questions import Question
+from cotrail.core.replay import Outcome
+from cotrail.core.results import Retrieved
+from models.commands.submission import submit
+from models.execution.admission import admit
+from models.execution.advancing import Dispatch
+from models.execution.closing import close_run, runs_to_close
+from models.execution.ledger import Completion, Ledger
+from models.execution.recovery import expire_leases, take_lost, take_unsent
+from models.queries.progress import read_progress
+from models.queries.traces import read_question
+from models.schema.database import connect, migrate
+from models.schema.tables import Base
 
 RUN_STEPS, QUESTION_STEPS = 10_000, 8
 """Steps of a made-up run and of a question."""

@@ -1,8 +1,8 @@
 """What interleaving can reach: IRCoT against one-step retrieval, with an oracle in place of the model.
 
 `python -m benchmarks.oracle --questions PATH --corpus PATH [--corpus PATH ...] [--output FILE]`. The oracle writes the
-gold chain of MuSiQue's questions (`cotrail.generation.oracle`), so that retrieval alone can fail. It takes one process
-and no servers: `cotrail.replay.advance` drives the systems.
+gold chain of MuSiQue's questions (`cotrail.engines.language_models.oracle`), so that retrieval alone can fail.
+It takes one process and no servers: `cotrail.core.replay.advance` drives the systems.
 """
 
 import json
@@ -19,19 +19,26 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
-from cotrail.actions import Action, Answer, Binding, Read, Reason, Result, Retrieve, Sampling, kind
-from cotrail.corpora.coverage import coverage
-from cotrail.datasets import load_questions
-from cotrail.generation.oracle import oracle_script
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.metrics.support import support_recall
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
-from cotrail.questions import Question
-from cotrail.replay import Failed, Finished, Recorded, advance
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.retriever import retrieved
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import kind
+from cotrail.core.actions.retrieve import Retrieve, retrieved
+from cotrail.core.binding import Binding
+from cotrail.core.generation import Sampling
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.questions import Question
+from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.core.results import Result
+from cotrail.core.system import Answer
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.datasets import load_questions
+from cotrail.engines.language_models.oracle import oracle_script
+from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.evaluation.metrics.coverage import coverage
+from cotrail.evaluation.metrics.support import support_recall
 from cotrail.systems import find_system
 from cotrail.systems.settings import IRCoTSettings, OneStepSettings, ReaderSettings, RetrievalSettings
 

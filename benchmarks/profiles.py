@@ -23,12 +23,12 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
-from cotrail.actions import Sampling
-from cotrail.generation.generator import Profile
-from cotrail.generation.llamacpp import LlamaCppGenerator, exact, smollm2_path
-from cotrail.generation.llamacpp.server import Server
-from cotrail.generation.llamacpp.stream import Stream
-from tasks.settings import settings
+from configuration.settings import settings
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import Profile
+from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, exact, smollm2_path
+from cotrail.engines.language_models.llamacpp.server import Server
+from cotrail.engines.language_models.llamacpp.stream import Stream
 
 ORDERS = {"first": 1, "again": 1, "reversed": -1}
 """The passes over the prompts, and the direction of each."""

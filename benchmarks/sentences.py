@@ -17,10 +17,10 @@ from rich.table import Table
 from sentencex import segment
 
 from benchmarks import machine
-from cotrail.generation.sentences import first_sentence
-from cotrail.generation.splitting import open_pipeline, pinned
-from cotrail.prompting.demonstrations import read_demonstrations
-from cotrail.retrieval.corpus import read_corpus
+from cotrail.common.sentences import first_sentence
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.engines.language_models.splitting import open_pipeline, pinned
 
 Split = Callable[[str], str]
 

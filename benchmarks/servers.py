@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tasks.settings import Settings
+from configuration.settings import Settings
 from workers.stack import Stack
 
 

@@ -20,12 +20,12 @@ from rich.table import Table
 from benchmarks.machine import describe, versions
 from benchmarks.retrieval import made_up
 from benchmarks.searching import RETRIEVED, searched
+from configuration.settings import Settings
+from cotrail.engines.retrieval.elasticsearch import ElasticsearchRetriever, ElasticsearchStore
+from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
+from cotrail.engines.retrieval.stores import SearchServer
 from cotrail.errors import InputError
-from cotrail.retrieval.elasticsearch import ElasticsearchRetriever, ElasticsearchStore
-from cotrail.retrieval.elasticsearch.client import Client
-from cotrail.retrieval.elasticsearch.index import indexes, remove
-from cotrail.retrieval.stores import SearchServer
-from tasks.settings import Settings
 
 QUERIES = 500
 TURNS = 3

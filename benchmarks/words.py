@@ -19,17 +19,17 @@ from rich.progress import track
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from benchmarks import machine, search_servers
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.retriever import Retriever
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.engines.retrieval.analysis import WORDS, plain
+from cotrail.engines.retrieval.elasticsearch import ElasticsearchStore
+from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import InputError
-from cotrail.metrics.factual import sentences_of
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.demonstrations import read_demonstrations
-from cotrail.retrieval.analysis import WORDS, plain
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.elasticsearch import ElasticsearchStore
-from cotrail.retrieval.elasticsearch.client import Client
-from cotrail.retrieval.retriever import Retriever
-from cotrail.retrieval.stores import SearchServer
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.evaluation.metrics.factual import sentences_of
 
 COUNT = 10
 EVERY = 4

@@ -7,7 +7,7 @@ millions: what is stored for one spares next to no work for another.
 from zlib import crc32
 
 from benchmarks.costless import ANSWER, WORDS
-from cotrail.paragraphs import Hit, Paragraph
+from cotrail.core.paragraphs import Hit, Paragraph
 
 __all__ = ["ANSWER", "SENTENCES", "question", "search", "sentence"]
 

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Engine
 from cli.annotation_files import Place, checked, lines_of, read_lines, write_lines
 from cli.output import console, count, heading
 from cli.store import RunName, open_store
+from cotrail.common.printable import one_line
+from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.metrics.factual import Mark, facts, factual_errors, sample
-from cotrail.paragraphs import Paragraph
-from cotrail.printable import one_line
-from models.annotations import (
+from cotrail.evaluation.metrics.factual import Mark, facts, factual_errors, sample
+from models.queries.annotations import (
     Chain,
     forget_annotation,
     question_ids,
@@ -28,7 +28,7 @@ from models.annotations import (
     read_marks,
     record_annotations,
 )
-from models.audit import RunRecord, read_run, resolve_run
+from models.queries.progress import RunRecord, read_run, resolve_run
 
 KEYS = "y true · n not true · s skip · u undo · q quit; behind y or n a note, if you like"
 

@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from cli.output import count
-from cotrail.bounds import MAX_FILE_BYTES, numbered_lines
-from cotrail.datasets.records import opened
+from cotrail.common.json_files import opened
+from cotrail.common.limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.errors import InputError
-from cotrail.metrics.factual import Mark, facts
-from models.annotations import Chain
+from cotrail.evaluation.metrics.factual import Mark, facts
+from models.queries.annotations import Chain
 
 Place = tuple[str, int]
 """A sentence: its question's id, and its position in the chain."""

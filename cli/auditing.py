@@ -19,9 +19,9 @@ from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.audit.verifying import verify as verify_records
 from cotrail.errors import InputError
-from models.audit import resolve_run
-from models.traces import find_question, find_step, rebuild_prompt
-from models.trail import read_trail
+from models.queries.progress import resolve_run
+from models.queries.traces import find_question, find_step, rebuild_prompt
+from models.records.trail import read_trail
 
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where something isn't as it was recorded, and where nothing is wrong but not all of it is sealed."""

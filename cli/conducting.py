@@ -16,11 +16,11 @@ from sqlalchemy import Engine
 
 from cli.output import count
 from cli.schedule import Schedule
-from models.audit import count_steps, is_complete, read_standings
-from models.blockage import stopped_runs
-from models.experiments import read_experiment
-from models.submission import submit
-from models.tables import QuestionStatus
+from models.commands.submission import submit
+from models.execution.blockage import stopped_runs
+from models.queries.experiments import read_experiment
+from models.queries.progress import count_steps, is_complete, read_standings
+from models.schema.tables import QuestionStatus
 
 POLL_SECONDS = 1.0
 LINE_SECONDS = 10.0

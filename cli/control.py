@@ -12,10 +12,10 @@ from sqlalchemy import Engine
 from cli.output import Json, console, count, print_json
 from cli.request import MAX_PRIORITY
 from cli.store import RunName, open_store
-from models import control, retrying
-from models.audit import resolve_run
-from models.chunks import Told
-from models.retrying import Retried
+from models.commands import control, retrying
+from models.commands.chunks import Told
+from models.commands.retrying import Retried
+from models.queries.progress import resolve_run
 
 
 def pause(run: RunName, *, json: Json = False) -> None:

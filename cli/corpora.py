@@ -11,9 +11,9 @@ from msgspec import Struct
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cli.output import Json, console, count, duration, print_json
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.shortening import shortened
-from tasks.settings import settings
+from configuration.settings import settings
+from cotrail.common.short_digest import shortened
+from cotrail.data.corpora.files import read_corpus
 
 
 class Indexed(Struct, frozen=True, kw_only=True):

@@ -13,11 +13,11 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from cli.output import Json, console, count, duration, print_json
-from cotrail.corpora.building import Built, Progress, build_corpus
-from cotrail.corpora.recipes import RECIPES, find_recipe
-from cotrail.datasets import DATASETS
-from cotrail.datasets.sampling import sample_file, suffix
-from cotrail.datasets.wikimultihop import ALIASES
+from cotrail.data.corpora.building import Built, Progress, build_corpus
+from cotrail.data.corpora.recipes import RECIPES, find_recipe
+from cotrail.data.datasets import DATASETS
+from cotrail.data.datasets.sampling import sample_file, suffix
+from cotrail.data.datasets.wikimultihop import ALIASES
 from cotrail.errors import InputError
 
 data = typer.Typer(

@@ -20,14 +20,14 @@ from cli.request import RunRequest, make_request, prepare
 from cli.running import INCOMPLETE, closing_line, follow, print_reasons
 from cli.scoring import is_gold, read_scores, table_of
 from cli.store import open_store
+from configuration.settings import settings
+from cotrail.common.printable import one_line
 from cotrail.errors import UnavailableError
-from cotrail.metrics.scores import CAVEAT
-from cotrail.printable import one_line
-from models.audit import read_reasons
-from models.submission import submit
-from models.tables import QuestionStatus
-from models.traces import TracedQuestion, read_questions
-from tasks.settings import settings
+from cotrail.evaluation.metrics.scores import CAVEAT
+from models.commands.submission import submit
+from models.queries.progress import read_reasons
+from models.queries.traces import TracedQuestion, read_questions
+from models.schema.tables import QuestionStatus
 
 if TYPE_CHECKING:
     from workers.stack import Stack

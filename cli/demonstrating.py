@@ -8,14 +8,22 @@ import typer
 from msgspec import Struct
 
 from cli.output import Json, console, count, print_json
-from cotrail.datasets import DATASETS, load_annotated
-from cotrail.datasets.contexts import AnnotatedQuestion
+from configuration.settings import settings
+from cotrail.core.prompts import AnswerForm
+from cotrail.data.datasets import DATASETS, load_annotated
+from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.demonstrations.building import (
+    DISTRACTORS,
+    Form,
+    Shape,
+    Style,
+    build_demonstrations,
+    choose_distractors,
+    shapes,
+)
+from cotrail.data.demonstrations.chains import read_chains, with_chains
+from cotrail.data.demonstrations.files import write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.prompting.building import DISTRACTORS, Form, Shape, Style, build_demonstrations, choose_distractors, shapes
-from cotrail.prompting.chains import read_chains, with_chains
-from cotrail.prompting.demonstrations import write_demonstrations
-from cotrail.prompting.prompt import AnswerForm
-from tasks.settings import settings
 
 demonstrations = typer.Typer(
     name="demonstrations",

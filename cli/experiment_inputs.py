@@ -10,18 +10,18 @@ import msgspec
 
 from cli.experiment_shots import Shots
 from cli.request import Prepared, RunRequest, compose, described, needs_of, system_settings
-from cotrail.corpora.coverage import coverage, located
-from cotrail.datasets import has_snippets, load_questions
-from cotrail.datasets.sampling import sample_questions
+from configuration.settings import settings
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import Question
+from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.data.datasets.sampling import sample_questions
+from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
 from cotrail.errors import InputError
-from cotrail.experiments.cells import Cell, Stage
-from cotrail.experiments.experiment import Experiment
-from cotrail.generation.catalogue import check_profile, find_model, identity
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import Question
-from cotrail.retrieval.retriever import Corpus
+from cotrail.evaluation.experiments.cells import Cell, Stage
+from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.metrics.coverage import coverage, located
 from cotrail.systems import find_system
-from tasks.settings import settings
 
 
 class Inputs:

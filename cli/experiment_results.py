@@ -9,16 +9,16 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cli.scoring import scores_of
-from cotrail.experiments.cells import Cell, CellResult, Cost, ExampleChain
-from cotrail.experiments.examples import EXAMPLES, Contrast, contrasts
-from cotrail.experiments.experiment import Experiment
-from cotrail.experiments.protocol import position
-from cotrail.metrics.factual import AnnotatedChain, factual_errors, untrue
-from models.annotations import chain_of, read_annotations, read_marks
-from models.audit import Progress, read_progress, read_run
-from models.experiments import read_experiment
-from models.tables import QuestionStatus
-from models.traces import read_question, read_questions
+from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, ExampleChain
+from cotrail.evaluation.experiments.examples import EXAMPLES, Contrast, contrasts
+from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.protocol import position
+from cotrail.evaluation.metrics.factual import AnnotatedChain, factual_errors, untrue
+from models.queries.annotations import chain_of, read_annotations, read_marks
+from models.queries.experiments import read_experiment
+from models.queries.progress import Progress, read_progress, read_run
+from models.queries.traces import read_question, read_questions
+from models.schema.tables import QuestionStatus
 
 MODEL_KINDS = ("reason", "read")
 
@@ -47,7 +47,7 @@ def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
 
 
 def with_examples(connection: Connection, results: Sequence[CellResult]) -> list[CellResult]:
-    """The results with the chains of those questions that serve as examples (`cotrail.experiments.examples`)."""
+    """The results with the chains of the questions that `cotrail.evaluation.experiments.examples` chooses."""
     chains: dict[str, dict[str, ExampleChain]] = defaultdict(dict)
     for contrast in contrasts(results):
         for question, by_run in islice(_told(connection, contrast), EXAMPLES):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.data.demonstrations.building import Style
+from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, listed_set
 from cotrail.errors import DemonstrationError
-from cotrail.experiments.cells import Cell
-from cotrail.experiments.experiment import DemonstrationFiles, Experiment
-from cotrail.prompting.building import Style
-from cotrail.prompting.demonstrations import in_form, read_demonstrations
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
-from cotrail.prompting.sets import RELEASED, demonstration_sets, listed_set
+from cotrail.evaluation.experiments.cells import Cell
+from cotrail.evaluation.experiments.experiment import DemonstrationFiles, Experiment
 
 
 class Shots:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotrail.errors import InputError, UnavailableError
-from cotrail.experiments.cells import CellResult
-from cotrail.experiments.naming import system_title
-from cotrail.experiments.plots import Panel, Plot, Series, build_plots
+from cotrail.evaluation.experiments.cells import CellResult
+from cotrail.evaluation.experiments.naming import system_title
+from cotrail.evaluation.experiments.plots import Panel, Plot, Series, build_plots
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -9,15 +9,15 @@ import msgspec
 from msgspec.structs import replace
 
 from cli.request import RunRequest, compose, described, make_request, make_shots, needs_of, read_shown, system_settings
-from cotrail.actions import Binding
+from cotrail.core.binding import Binding
+from cotrail.core.fork_points import Point
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
-from cotrail.forking import Point
-from cotrail.prompting.demonstrations import in_form
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
 from cotrail.systems import find_system
 from cotrail.systems.needs import Needs
-from models.audit import RunRecord
-from models.submission import Submission
+from models.commands.submission import Submission
+from models.queries.progress import RunRecord
 
 NAMES = ("model", "profile", "embedder", "entailer")
 NUMBERS = ("seed", "temperature")

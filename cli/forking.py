@@ -8,10 +8,10 @@ from cli.fork_request import prepare_fork, read_changes
 from cli.output import Json, console, count, print_json
 from cli.running import follow, summarize
 from cli.store import RunName, open_store
-from cotrail.forking import read_point
-from models.audit import read_run, resolve_run
-from models.forking import fork as record
-from models.runs import Runs
+from cotrail.core.fork_points import read_point
+from models.commands.forking import fork as record
+from models.queries.progress import read_run, resolve_run
+from models.records.runs import Runs
 
 
 def fork(

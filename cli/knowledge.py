@@ -13,14 +13,14 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from cli.output import Json, console, duration, grid, number, print_json
-from cotrail.actions import Source
+from configuration.settings import settings
+from cotrail.common.short_digest import shortened
+from cotrail.core.paragraphs import Hit
+from cotrail.core.ports.knowledge import Source
+from cotrail.engines.knowledge.database import About
+from cotrail.engines.knowledge.files import Progress
+from cotrail.engines.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
 from cotrail.errors import NotInstalledError
-from cotrail.knowledge.database import About
-from cotrail.knowledge.files import Progress
-from cotrail.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
-from cotrail.paragraphs import Hit
-from cotrail.shortening import shortened
-from tasks.settings import settings
 
 knowledge = typer.Typer(
     name="knowledge",
@@ -101,7 +101,7 @@ def wikidata(
     Example: `cotrail knowledge wikidata --fetch Q868 --fetch "Shanghai Noon" --url https://www.wikidata.org/w/api.php`
     """
     try:
-        from cotrail.knowledge.wikidata.fetching import fetch_wikidata
+        from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata
     except ModuleNotFoundError as error:
         raise NotInstalledError(f"--fetch needs {error.name}: `pip install 'cotrail[knowledge]'`") from error
     started = time.monotonic()

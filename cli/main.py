@@ -36,10 +36,10 @@ from cli import (
     tracing,
 )
 from cli.output import console, cut
+from configuration.settings import settings
+from cotrail.common.log_records import print_safely
+from cotrail.common.printable import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
-from cotrail.logs import print_safely
-from cotrail.printable import indented
-from tasks.settings import settings
 
 INTERRUPTED = 130
 

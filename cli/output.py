@@ -1,6 +1,6 @@
 """How the command line prints: text wrapped to the terminal, numbers for people, JSON for programs.
 
-All that it prints goes through here, so that nothing of it is obeyed by a terminal (`cotrail.printable`).
+All that it prints goes through here, so that nothing of it is obeyed by a terminal (`cotrail.common.printable`).
 """
 
 import sys
@@ -14,7 +14,15 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.printable import COMMANDS, UNPRINTABLE, isolated, one_line, printable, printable_json, without_commands
+from cotrail.common.printable import (
+    COMMANDS,
+    UNPRINTABLE,
+    isolated,
+    one_line,
+    printable,
+    printable_json,
+    without_commands,
+)
 
 PLAIN_WIDTH = 100
 """Columns where the output is no terminal."""

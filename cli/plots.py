@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cotrail.metrics.support import support_recall
-from models.tables import QuestionStatus
-from models.traces import TracedQuestion
+from cotrail.evaluation.metrics.support import support_recall
+from models.queries.traces import TracedQuestion
+from models.schema.tables import QuestionStatus
 
 WIDTH, HEIGHT = 440, 200
 LEFT, RIGHT, TOP, BOTTOM = 40, 12, 22, 34

@@ -16,12 +16,12 @@ from cli.request import read_file
 from cli.rethinking_report import read_trials, rethinking_report
 from cli.rethinking_schedule import RethinkingSchedule
 from cli.schedule import Schedule
+from configuration.settings import settings
+from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import InputError
-from cotrail.experiments.experiment import Experiment
-from cotrail.experiments.protocols import AnyExperiment, experiment_of
-from cotrail.generation.splitting import pinned
-from models.experiments import read_experiment
-from tasks.settings import settings
+from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
+from models.queries.experiments import read_experiment
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from cli.output import Json, console, count, print_json
 from cli.store import open_store
 from cotrail.errors import InputError
-from models.audit import resolve_run
-from models.pruning import Pruned, Weight, begun, ended_before, prune, weigh
+from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
+from models.queries.progress import resolve_run
 
 
 def prune_runs(

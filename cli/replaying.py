@@ -6,8 +6,8 @@ from rich.text import Text
 
 from cli.output import Json, console, count, print_json
 from cli.store import RunName, reading
-from models.audit import resolve_run
-from models.replaying import Replayed, replay_run
+from models.queries.progress import resolve_run
+from models.queries.replaying import Replayed, replay_run
 
 DIVERGED = 1
 

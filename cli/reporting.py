@@ -14,12 +14,12 @@ from cli.plots import recall_by_search, sentences_per_question
 from cli.scoring import is_gold, run_scores, scores_of
 from cli.showing import configuration, local
 from cli.store import RunName, reading
+from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.errors import InputError
-from cotrail.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
-from cotrail.paragraphs import Hit, Paragraph
-from models.audit import count_repeated, read_progress, read_run, resolve_run
-from models.tables import QuestionStatus
-from models.traces import TracedQuestion, TracedStep, read_questions
+from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
+from models.queries.progress import count_repeated, read_progress, read_run, resolve_run
+from models.queries.traces import TracedQuestion, TracedStep, read_questions
+from models.schema.tables import QuestionStatus
 
 SNIPPET = 190
 """How much of a paragraph stands beside a sentence; the whole is at the end of the report, once."""

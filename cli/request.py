@@ -12,26 +12,26 @@ from msgspec import Meta, Struct
 
 from cli.provenance import INSTEAD, versions
 from cli.weighers import choose_weighers
-from cotrail.actions import Binding
-from cotrail.corpora.coverage import coverage, located
-from cotrail.datasets import has_snippets, load_questions
+from configuration.settings import settings
+from cotrail.common.toml_files import read_toml
+from cotrail.core.binding import Binding
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.data.demonstrations.sets import RELEASED, listed_set
+from cotrail.engines.language_models.catalogue import check_profile, default_profile, find_model, identity
+from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import DemonstrationError, InputError
+from cotrail.evaluation.metrics.coverage import coverage, located
 from cotrail.faithfulness.tasks import TASK_OF, Task
-from cotrail.generation.catalogue import check_profile, default_profile, find_model, identity
-from cotrail.generation.generator import Profile
-from cotrail.generation.splitting import pinned
-from cotrail.prompting.demonstrations import in_form, read_demonstrations
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
-from cotrail.prompting.sets import RELEASED, listed_set
-from cotrail.questions import GoldParagraph, Question
-from cotrail.retrieval.retriever import Corpus
 from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.needs import Needs
 from cotrail.systems.rules import Rules, rule_settings
 from cotrail.systems.settings import Positive, Reader, Variant
-from cotrail.toml_files import read_toml
-from models.submission import Submission
-from tasks.settings import settings
+from models.commands.submission import Submission
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1

@@ -16,15 +16,15 @@ from cli.figures import svg_of
 from cli.output import Json, console, count, print_json
 from cli.store import reading
 from cotrail.errors import InputError
-from cotrail.experiments.rethinking_experiment import RethinkingExperiment
-from cotrail.experiments.rethinking_protocol import trials
-from cotrail.experiments.rethinking_published import SOURCE
-from cotrail.experiments.rethinking_runs import Answered, RethinkingRun, method_of
-from cotrail.experiments.rethinking_tables import build_tables, chains_plot
+from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking_protocol import trials
+from cotrail.evaluation.experiments.rethinking_published import SOURCE
+from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingRun, method_of
+from cotrail.evaluation.experiments.rethinking_tables import build_tables, chains_plot
 from cotrail.faithfulness.tasks import TASK_OF, Task
-from models.audit import RunRecord, read_progress, read_run, resolve_run
-from models.experiments import read_experiment
-from models.traces import TracedQuestion, read_questions
+from models.queries.experiments import read_experiment
+from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
+from models.queries.traces import TracedQuestion, read_questions
 
 TITLE = "Rethinking with retrieval"
 

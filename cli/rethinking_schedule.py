@@ -20,19 +20,19 @@ from cli.request import (
     needs_of,
     system_settings,
 )
-from cotrail.datasets import load_questions
-from cotrail.datasets.sampling import sample_questions
+from configuration.settings import settings
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.prompts import Demonstrations
+from cotrail.core.questions import Question
+from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.sampling import sample_questions
+from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError
-from cotrail.experiments.rethinking_experiment import RethinkingExperiment
-from cotrail.experiments.rethinking_protocol import Trial, trials
+from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
-from cotrail.prompting.demonstrations import read_demonstrations
-from cotrail.prompting.prompt import Demonstrations
-from cotrail.questions import Question
-from cotrail.retrieval.retriever import Corpus
 from cotrail.systems import find_system
-from models.experiments import ExperimentRecord
-from tasks.settings import settings
+from models.queries.experiments import ExperimentRecord
 
 
 class RethinkingSchedule:

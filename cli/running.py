@@ -19,14 +19,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from cli.meanwhile import meanwhile
 from cli.output import Json, console, count, duration, heading, print_json
 from cli.store import RunName, open_store
-from cotrail.printable import one_line
-from models.audit import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
-from models.blockage import Blockage
-from models.database import reason_of, unanswered
-from models.outages import Outage
-from models.tables import QuestionStatus, RunState
+from configuration.settings import settings
+from cotrail.common.printable import one_line
+from models.execution.blockage import Blockage
+from models.queries.outages import Outage
+from models.queries.progress import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
+from models.schema.database import reason_of, unanswered
+from models.schema.tables import QuestionStatus, RunState
 from tasks.routing import broker_problem
-from tasks.settings import settings
 
 POLL_SECONDS = 0.5
 LONGEST_PAUSE = 5.0

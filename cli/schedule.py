@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from cli.request import Prepared
-from models.experiments import ExperimentRecord
+from models.queries.experiments import ExperimentRecord
 
 
 class Named(Protocol):

@@ -12,17 +12,17 @@ from sqlalchemy import Connection
 
 from cli.output import Json, console, count, number, print_json
 from cli.store import RunName, reading
-from cotrail.datasets import load_official
-from cotrail.datasets.forms import PROCESSED
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets import load_official
+from cotrail.data.datasets.forms import PROCESSED
 from cotrail.errors import InputError
-from cotrail.experiments.experiment import PROCESSED_FORMAT
-from cotrail.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
-from cotrail.metrics.support import content_key
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph, Question
-from models.audit import Progress, RunRecord, read_progress, read_run, resolve_run
-from models.tables import QuestionStatus
-from models.traces import TracedQuestion, read_questions
+from cotrail.evaluation.experiments.experiment import PROCESSED_FORMAT
+from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.evaluation.metrics.support import content_key
+from models.queries.progress import Progress, RunRecord, read_progress, read_run, resolve_run
+from models.queries.traces import TracedQuestion, read_questions
+from models.schema.tables import QuestionStatus
 
 
 class RunScores(Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ from cli.output import Json, console, count, duration, grid, heading, print_json
 from cli.provenance import INSTEAD
 from cli.running import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
-from cotrail.shortening import shortened
-from models.audit import (
+from cotrail.common.short_digest import shortened
+from models.queries.progress import (
     Progress,
     RunRecord,
     RunSummary,
@@ -24,7 +24,7 @@ from models.audit import (
     read_run,
     resolve_run,
 )
-from models.tables import QuestionStatus
+from models.schema.tables import QuestionStatus
 
 
 def runs(*, json: Json = False) -> None:

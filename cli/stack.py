@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 
 from cli.output import console, print_json
+from configuration.settings import settings
 from cotrail.errors import UnavailableError
-from tasks.settings import settings
 
 if TYPE_CHECKING:
     from workers.stack import Access, Stack, Status

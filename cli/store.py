@@ -8,9 +8,9 @@ import typer
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import StatementError
 
+from configuration.settings import settings
 from cotrail.errors import InputError, UnavailableError
-from models.database import IDLE_SECONDS, connect, reason_of, refused, unanswered
-from tasks.settings import settings
+from models.schema.database import IDLE_SECONDS, connect, reason_of, refused, unanswered
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="The run's id, the beginning of it, or `latest`.", show_default=False)

@@ -9,9 +9,9 @@ from cli.output import Json, console, count, print_json
 from cli.request import Prepared, make_request, prepare, read_run_file
 from cli.running import follow, summarize
 from cli.store import open_store
-from cotrail.datasets import DATASETS
+from cotrail.data.datasets import DATASETS
 from cotrail.systems import SYSTEMS
-from models.submission import submit as record
+from models.commands.submission import submit as record
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
 _SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)

@@ -14,11 +14,11 @@ from cli.output import Json, console, count, cut, duration, grid, heading, numbe
 from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
 from cli.weighing import compared, name_of, weighed
-from cotrail.paragraphs import Hit
-from cotrail.printable import one_line
-from models.audit import RunRecord, read_run, resolve_run
-from models.tables import QuestionStatus
-from models.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
+from cotrail.common.printable import one_line
+from cotrail.core.paragraphs import Hit
+from models.queries.progress import RunRecord, read_run, resolve_run
+from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
+from models.schema.tables import QuestionStatus
 
 SNIPPET = 160
 """How much of a paragraph is shown; `--full` shows all of it."""

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from cotrail.embedding.catalogue import find_embedder
-from cotrail.entailment.catalogue import find_entailer
+from configuration.settings import settings
+from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
-from cotrail.knowledge.store import KnowledgeStore
 from cotrail.systems.needs import Needs
-from tasks.settings import settings
 
 if TYPE_CHECKING:
     from cli.request import RunRequest

@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import cut, grid
+from cotrail.common.printable import one_line
+from cotrail.common.short_digest import shortened
+from cotrail.core.paragraphs import Paragraph
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
-from cotrail.paragraphs import Paragraph
-from cotrail.printable import one_line
-from cotrail.shortening import shortened
-from models.traces import TracedStep
+from models.queries.traces import TracedStep
 
 NAME = 60
 """How much of a sentence that has no title stands for it."""

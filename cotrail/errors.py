@@ -23,7 +23,7 @@ CotrailError
 
 `BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`. Nor does an
 `UnavailableError`: the step waits until the server is back. What a worker does about each is in `tasks/policy.py`.
-`StepFailed`, which a system may catch, is in `cotrail.actions`.
+`StepFailed`, which a system may catch, is in `cotrail.core.system`.
 """
 
 

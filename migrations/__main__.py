@@ -1,7 +1,7 @@
 """`python -m migrations`: brings the schema of the database that COTRAIL_DATABASE_URL names up to date."""
 
-from models.database import migrate
-from tasks.settings import settings
+from configuration.settings import settings
+from models.schema.database import migrate
 
 if __name__ == "__main__":
     migrate(settings().database)

@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
-from models.tables import Base
+from models.schema.tables import Base
 
 LOCK = 0x6D696772
 """An advisory lock of its own, so that two processes that start together don't both migrate."""

@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from cotrail.actions import Embed, Embedded
-from models.advancing import Dispatch
-from models.ledger import Claim
+from cotrail.core.actions.embed import Embed
+from cotrail.core.results import Embedded
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim
 from tasks.routing import task_name
 from tasks.station import Station
 from tasks.step import perform

@@ -5,15 +5,17 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from cotrail.actions import Embed, Embedded, Entail, Entailed, Source
-from cotrail.embedding.catalogue import find_embedder
-from cotrail.entailment.catalogue import find_entailer
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.ports.knowledge import Knowledge, Source
+from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.core.results import Embedded, Entailed
+from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.identity import is_pinned
+from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import CorpusChangedError, ModelChangedError
-from cotrail.generation.generator import Generator, Profile
-from cotrail.generation.identity import is_pinned
-from cotrail.knowledge.knowledge import Knowledge
-from cotrail.knowledge.store import KnowledgeStore
-from models.runs import RunPlan
+from models.records.runs import RunPlan
 from tasks.batching import Batcher
 
 Opened = TypeVar("Opened")

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from cotrail.actions import Failure
-from cotrail.encoding import failure_of
-from models.ledger import Claim, Ledger
+from cotrail.core.encoding import failure_of
+from cotrail.core.results import Failure
+from models.execution.ledger import Claim, Ledger
 from tasks.outages import Outages, needed
 from tasks.policy import Block, Fail, Hold, Retry, verdict
 

@@ -2,9 +2,13 @@
 
 from msgspec.structs import replace
 
-from cotrail.actions import RULES, Generated, Read, Reason, sampling
-from cotrail.generation.splitting import Pipeline, open_pipeline
-from models.ledger import Claim
+from cotrail.core.actions.prompted import sampling
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.generation import RULES
+from cotrail.core.results import Generated
+from cotrail.engines.language_models.splitting import Pipeline, open_pipeline
+from models.execution.ledger import Claim
 from tasks.station import Station
 
 

@@ -3,8 +3,8 @@
 import threading
 import time
 
-from cotrail.generation.cancellation import Cancellation
-from models.ledger import Claim
+from cotrail.core.ports.cancellation import Cancellation
+from models.execution.ledger import Claim
 
 
 class Held:

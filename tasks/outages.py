@@ -7,8 +7,13 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from cotrail.actions import Embed, Entail, Lookup, Read, Reason, Retrieve
-from models.ledger import Claim
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from models.execution.ledger import Claim
 from tasks.policy import LONGEST_HOLD, TRIALS, seconds
 
 TRIAL_SECONDS = 3.0
@@ -88,3 +93,5 @@ def needed(claim: Claim) -> str:
             return f"the embedder {run.embedder_name}"
         case Entail():
             return f"the entailer {run.entailer_name} beside the model {run.model_name}"
+        case _:
+            raise TypeError(f"{claim.action!r} is of no known kind")

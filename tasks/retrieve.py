@@ -2,10 +2,10 @@
 
 from celery import shared_task
 
-from cotrail.actions import Retrieve, Retrieved
-from cotrail.retrieval.retriever import retrieved
-from models.advancing import Dispatch
-from models.ledger import Claim
+from cotrail.core.actions.retrieve import Retrieve, retrieved
+from cotrail.core.results import Retrieved
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim
 from tasks.routing import task_name
 from tasks.station import Station
 from tasks.step import perform

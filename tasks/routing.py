@@ -10,8 +10,8 @@ from kombu.exceptions import KombuError
 from kombu.messaging import Producer
 from redis import RedisError
 
-from cotrail.actions import ACTIONS
-from models.advancing import Dispatch
+from cotrail.core.actions.registry import ACTIONS
+from models.execution.advancing import Dispatch
 
 logger = logging.getLogger(__name__)
 

@@ -12,23 +12,23 @@ from typing import TypeVar, cast
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
-from cotrail.actions import kind
+from configuration.settings import Settings, settings
+from cotrail.core.actions.registry import kind
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.core.ports.retriever import Retriever
+from cotrail.engines.language_models.catalogue import find_model, open_generator
 from cotrail.errors import CorpusChangedError, OverdueError
-from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.catalogue import find_model, open_generator
-from cotrail.generation.generator import Generator, Profile
-from cotrail.retrieval.retriever import Retriever
-from models.advancing import Dispatch
-from models.database import connect, reason_of, unanswered
-from models.ledger import Beaten, Claim, Completion, Ledger
-from models.runs import RunPlan
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Beaten, Claim, Completion, Ledger
+from models.records.runs import RunPlan
+from models.schema.database import connect, reason_of, unanswered
 from tasks.batching import Batcher
 from tasks.evidence import EvidenceEngines, check_model
 from tasks.failing import Failing
 from tasks.held import Held
 from tasks.outages import Outages
 from tasks.routing import send
-from tasks.settings import Settings, settings
 
 Done = TypeVar("Done")
 

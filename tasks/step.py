@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from celery.exceptions import Reject
 
-from cotrail.actions import Result
-from cotrail.generation.generator import Interrupted
-from cotrail.recordable import check_recordable
-from cotrail.replay import Outcome
-from models.advancing import Dispatch
-from models.ledger import Claim, Completion
+from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.recordable import check_recordable
+from cotrail.core.replay import Outcome
+from cotrail.core.results import Result
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Completion
 from tasks.held import Held
 from tasks.outages import needed
 from tasks.station import Station, station

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from tasks.settings import Settings, settings
+from configuration.settings import Settings, settings
 from tests import search_servers
 from workers.stack import Stack
 

@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from typing import Any
 
-from cotrail.actions import ACTIONS
+from cotrail.core.actions.registry import ACTIONS
 from tasks.messages import CONTENT_TYPE
 
 QUEUES = [f"cotrail:{kind}{priority}" for kind in ACTIONS for priority in ("", "\x06\x163", "\x06\x166", "\x06\x169")]

@@ -10,10 +10,10 @@ from typing import Any
 from celery import Celery, signals
 from kombu.entity import Exchange, Queue
 
-from cotrail.actions import ACTIONS
-from cotrail.logs import print_safely
+from configuration.settings import settings
+from cotrail.common.log_records import print_safely
+from cotrail.core.actions.registry import ACTIONS
 from tasks.messages import SERIALIZER
-from tasks.settings import settings
 from tasks.station import close_station, station, stop_station
 from workers.claiming import ClaimAhead
 from workers.discretion import hide_in_logs

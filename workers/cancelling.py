@@ -6,7 +6,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from models.control import being_cancelled, cancelling
+from models.commands.control import being_cancelled, cancelling
 
 SECONDS = 0.2
 """How long that may take each time, but for the last chunk."""

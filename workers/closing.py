@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from models.closing import close_run, runs_to_close
+from models.execution.closing import close_run, runs_to_close
 from workers.pace import Pace
 
 logger = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from cotrail.secrecy import Secrets
+from cotrail.common.redaction import Secrets
 
 
 def hide_in_logs(secrets: Secrets) -> None:

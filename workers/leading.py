@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from models.database import NOTICED, SESSION, set_session
-from models.submission import WAKE
+from models.commands.submission import WAKE
+from models.schema.database import NOTICED, SESSION, set_session
 
 LEADER = 0x636F7472
 """The advisory lock."""

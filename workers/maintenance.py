@@ -16,14 +16,15 @@ from celery import Celery
 from psycopg.errors import IdleSessionTimeout
 from sqlalchemy import Engine
 
-from cotrail.actions import ACTIONS, Failure
+from configuration.settings import Settings, settings
+from cotrail.common.log_records import print_safely
+from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.results import Failure
 from cotrail.errors import InputError
-from cotrail.logs import print_safely
-from models.admission import admit
-from models.advancing import Dispatch
-from models.database import connect, reason_of, unanswered
-from models.ledger import Ledger
-from models.upkeep import (
+from models.execution.admission import admit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Ledger
+from models.execution.recovery import (
     cancelled_steps,
     exhausted,
     expire_leases,
@@ -32,8 +33,8 @@ from models.upkeep import (
     take_suspect,
     take_unsent,
 )
+from models.schema.database import connect, reason_of, unanswered
 from tasks.routing import BROKER_ERRORS, send
-from tasks.settings import Settings, settings
 from workers import cancelling
 from workers.app import app
 from workers.closing import Closing

@@ -16,7 +16,7 @@ from kombu.transport import redis
 from kombu.utils.encoding import bytes_to_str
 from kombu.utils.json import loads
 
-from cotrail.actions import ACTIONS
+from cotrail.core.actions.registry import ACTIONS
 from cotrail.errors import InputError
 from tasks.messages import read
 

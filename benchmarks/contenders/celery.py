@@ -9,7 +9,7 @@ from redis import Redis
 
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
-from tasks.settings import settings
+from configuration.settings import settings
 from workers.ready import announce
 
 FINISHED = "benchmark:finished"

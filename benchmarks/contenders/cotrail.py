@@ -14,15 +14,15 @@ from sqlalchemy import Engine, exists, func, select
 from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
-from cotrail.actions import Binding
-from cotrail.prompting.demonstrations import in_form, read_demonstrations
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import Question
+from configuration.settings import settings
+from cotrail.core.binding import Binding
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import Question
+from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.systems import find_system
-from models.database import connect, migrate
-from models.submission import Submission, submit
-from models.tables import QuestionStatus, StepState, questions, steps
-from tasks.settings import settings
+from models.commands.submission import Submission, submit
+from models.schema.database import connect, migrate
+from models.schema.tables import QuestionStatus, StepState, questions, steps
 from workers.allocator import TUNED
 
 POOL, THREADS = "threads", 32

@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.shares import timed
-from tasks.settings import settings
+from configuration.settings import settings
 
 THREADS = 8
 

@@ -12,14 +12,14 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders import cotrail
 from benchmarks.contenders.workers import running, wait_until, worker
 from benchmarks.slow_search_worker import FACTS, SECONDS
-from cotrail.embedding.catalogue import find_embedder
-from cotrail.entailment.catalogue import find_entailer
-from cotrail.questions import Question
+from configuration.settings import settings
+from cotrail.core.questions import Question
+from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.systems import find_system
-from models.database import connect, migrate
-from models.submission import Submission, submit
-from models.tables import QuestionStatus, questions
-from tasks.settings import settings
+from models.commands.submission import Submission, submit
+from models.schema.database import connect, migrate
+from models.schema.tables import QuestionStatus, questions
 from workers.allocator import TUNED
 
 APP = "benchmarks.slow_search_worker"

@@ -14,18 +14,23 @@ from msgspec import Struct, convert
 
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from cli.request import Prepared
-from cotrail.actions import Action, Read, Reason, Result, Retrieve, Sampling, kind
-from cotrail.generation.llamacpp.server import Server
-from cotrail.generation.llamacpp.stream import Stream
-from cotrail.generation.result import generated
-from cotrail.generation.sentences import first_sentence
-from cotrail.prompting.packing import pack
-from cotrail.questions import Question
-from cotrail.replay import Failed, Finished, Recorded, advance
-from cotrail.retrieval.retriever import retrieved
-from cotrail.retrieval.tantivy import TantivyRetriever, open_corpus
+from configuration.settings import settings
+from cotrail.common.sentences import first_sentence
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import kind
+from cotrail.core.actions.retrieve import Retrieve, retrieved
+from cotrail.core.generation import Sampling
+from cotrail.core.questions import Question
+from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.core.results import Result
+from cotrail.engines.language_models.llamacpp.server import Server
+from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.result import generated
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems import find_system
-from tasks.settings import settings
 
 SEED = 1
 """What the sample of the questions is drawn with."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import Job, bar, peak_mib
-from cotrail.actions import Sampling
-from cotrail.generation.llamacpp.generator import fast_server
-from cotrail.generation.llamacpp.server import Server
-from cotrail.generation.llamacpp.stream import Stream
-from tasks.settings import settings
+from configuration.settings import settings
+from cotrail.core.generation import Sampling
+from cotrail.engines.language_models.llamacpp.generator import fast_server
+from cotrail.engines.language_models.llamacpp.server import Server
+from cotrail.engines.language_models.llamacpp.stream import Stream
 
 
 def measure(job: Job) -> dict[str, Any]:

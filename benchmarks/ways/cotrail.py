@@ -10,10 +10,10 @@ from sqlalchemy import Engine, func, select
 from benchmarks.asked import Asked, read_asked, save_asked
 from benchmarks.ways import Job, peak_mib
 from cli.running import follow
-from models.database import connect
-from models.submission import submit
-from models.tables import QuestionStatus, questions, runs, steps
-from tasks.settings import settings
+from configuration.settings import settings
+from models.commands.submission import submit
+from models.schema.database import connect
+from models.schema.tables import QuestionStatus, questions, runs, steps
 from workers.stack import Stack
 
 

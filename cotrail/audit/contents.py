@@ -6,12 +6,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.actions import Action, Generated, Read, Reason
 from cotrail.audit.findings import Finding
 from cotrail.audit.kept import KeptParagraphs
 from cotrail.audit.records import Record, Row, text
-from cotrail.encoding import action_of, digests_in
-from cotrail.prompting.prompt import Demonstrations, Prompt
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.encoding import action_of, digests_in
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.results import Generated
 
 UNREADABLE = (
     msgspec.MsgspecError,

@@ -15,11 +15,8 @@ the other.
 The columns stand here and not only in the tables: one that a later version adds is in no digest of an earlier one.
 """
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import sha256
-
-from cotrail.paragraphs import Hit
 
 EXPERIMENT = ("id", "created_at", "plan")
 
@@ -108,11 +105,6 @@ TIME = 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
 """How PostgreSQL's `to_char` is to write them."""
 
 
-def digest_of(texts: Sequence[object]) -> str:
-    """The digest of an array."""
-    return sha256(json.dumps(texts, ensure_ascii=False).encode()).hexdigest()
-
-
 def head_of(opened: str, digests: Iterable[str]) -> str:
     """A question's head: what was recorded of it so far."""
     return sha256("".join((opened, *digests)).encode()).hexdigest()
@@ -126,13 +118,3 @@ def heads_of(opened: str, digests: Iterable[str]) -> list[str]:
         hashed.update(digest.encode())
         heads.append(hashed.hexdigest())
     return heads
-
-
-def digest_of_hits(hits: Iterable[Hit]) -> str:
-    """The digest of what a search found, which stands in its result: rank, paragraph, its id in the corpus, score."""
-    return digest_of_found((hit.rank, hit.paragraph.digest, hit.paragraph.id, float(hit.score)) for hit in hits)
-
-
-def digest_of_found(found: Iterable[tuple[int, str, str, float]]) -> str:
-    """The same, of each hit's rank, digest, id and score."""
-    return digest_of([list(each) for each in found])

@@ -6,7 +6,7 @@ from tempfile import SpooledTemporaryFile
 
 import msgspec
 
-from cotrail.paragraphs import Paragraph
+from cotrail.core.paragraphs import Paragraph
 
 IN_MEMORY = 64 * 2**20
 """How many bytes are kept in memory before all go to a file, which is gone with the process."""

@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from cotrail.actions import Binding
 from cotrail.audit.contents import UNREADABLE, Contents, references_of_collected
 from cotrail.audit.digests import head_of, heads_of
 from cotrail.audit.findings import MOST, Finding
 from cotrail.audit.records import Record, Row, number, text
 from cotrail.audit.seals import Guesses, changed_column, question_digest, question_opened
 from cotrail.audit.steps import ENDED, StepRows, Surroundings, check_step
+from cotrail.core.binding import Binding
 
 STATUSES = ("finished", "failed", "cancelled")
 """The statuses that questions end with."""

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.actions import Binding
 from cotrail.audit.contents import UNREADABLE
 from cotrail.audit.findings import Finding
 from cotrail.audit.questions import RunOf
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.seals import Guesses, changed_column, run_digest, run_opened
+from cotrail.core.binding import Binding
 
 STATES = ("active", "paused", "cancelled")
 """The states that a run may be closed in."""

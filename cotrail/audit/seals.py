@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, digest_of
+from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
 from cotrail.audit.records import Row, number
+from cotrail.core.digests import digest_of
 
 Digest = Callable[[Row], str]
 

@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.actions import ACTIONS, Binding, fingerprint
 from cotrail.audit.contents import UNREADABLE, Contents, References, references_of_request
-from cotrail.audit.digests import digest_of_found
 from cotrail.audit.findings import Finding
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.seals import Guesses, changed_column, earlier_attempts, step_digest
-from cotrail.forking import GIVEN
+from cotrail.core.actions.registry import ACTIONS, fingerprint
+from cotrail.core.binding import Binding
+from cotrail.core.digests import digest_of_found
+from cotrail.core.fork_points import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
 """The states that steps end in."""

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cotrail.datasets.records import decode, lines
+from cotrail.common.json_files import decode, lines
 from cotrail.errors import DatasetError
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact
 from cotrail.faithfulness.rules import ChainRules, prediction

@@ -12,9 +12,9 @@ from typing import Literal
 
 from sentencex import segment
 
+from cotrail.common.normalization import normalized
+from cotrail.core.answers import stated_answer
 from cotrail.faithfulness.scores import Function
-from cotrail.metrics.words import normalized
-from cotrail.prompting.answers import stated_answer
 
 Task = Literal["commonsense", "temporal", "tabular"]
 """The tasks of sections 4.2 to 4.4: yes or no (StrategyQA), a text (TempQuestions), true or false (INFOTABS)."""

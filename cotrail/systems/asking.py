@@ -1,10 +1,10 @@
 """How the tasks of Rethinking with Retrieval put a question to a model (sections 4.1 and A.1)."""
 
+from cotrail.core.asking import OPENING, YES_OR_NO
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.questions import Question
 from cotrail.faithfulness.rules import prediction
 from cotrail.faithfulness.tasks import Task
-from cotrail.prompting.asking import OPENING, YES_OR_NO
-from cotrail.prompting.prompt import Demonstrations, Prompt
-from cotrail.questions import Question
 from cotrail.systems.reading import instructed, shown
 from cotrail.systems.settings import TaskSettings
 

@@ -1,10 +1,11 @@
 """Chain-of-thought prompting (Wei et al., 2022), a baseline of Rethinking with Retrieval (section 4.1)."""
 
-from cotrail.actions import Answer, Reason, System
+from cotrail.core.actions.reason import Reason
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.faithfulness.rules import prediction
 from cotrail.faithfulness.tasks import sentences
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import Question
 from cotrail.systems.asking import task_prompt
 from cotrail.systems.reading import Shots, text_of
 from cotrail.systems.settings import BaselineSettings

@@ -1,8 +1,8 @@
 """Sampling diverse chains of thought (Wang et al., 2022; Rethinking with Retrieval, section 3)."""
 
-from cotrail.actions import Reason
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import Question
+from cotrail.core.actions.reason import Reason
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import Question
 from cotrail.systems.asking import task_prompt
 from cotrail.systems.reading import Part, Shots
 from cotrail.systems.settings import SelfConsistencySettings

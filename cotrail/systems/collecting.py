@@ -8,8 +8,10 @@ import re
 from msgspec.structs import replace
 from rapidfuzz import fuzz
 
-from cotrail.actions import Result, Retrieve, Retrieved, Scope
-from cotrail.paragraphs import Paragraph
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.retriever import Scope
+from cotrail.core.results import Result, Retrieved
 from cotrail.systems.settings import IRCoTSettings, RetrievalSettings
 
 _ARITHMETIC = re.compile(r"(\d[\d,]*\.?\d+|\d+) [+-] (\d[\d,]*\.?\d+|\d+) = (\d[\d,]*\.?\d+|\d+)")

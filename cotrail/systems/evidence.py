@@ -4,10 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from cotrail.actions import Embed, Embedded, Entail, Entailed, Lookup, Retrieve, Retrieved
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.results import Embedded, Entailed, Retrieved
 from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph, Question
 from cotrail.systems.reading import Part, brought
 from cotrail.systems.settings import RethinkingSettings
 from cotrail.systems.together import all_of

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.actions import Entail, Entailed, Read, Reason
+from cotrail.common.normalization import normalized
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.asking import UNKNOWN, entity_question, untitled
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
+from cotrail.core.results import Entailed
 from cotrail.faithfulness.scores import Scores, Thresholds
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.metrics.words import normalized
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.asking import UNKNOWN, entity_question, untitled
-from cotrail.prompting.prompt import AnswerForm, Demonstrations, Prompt
 from cotrail.systems.entities import Entity, entities
 from cotrail.systems.evidence import Evidence
 from cotrail.systems.reading import Part, Shots

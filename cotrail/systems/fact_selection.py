@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from cotrail.actions import Embed, Embedded
+from cotrail.core.actions.embed import Embed
+from cotrail.core.results import Embedded
 from cotrail.faithfulness.scores import fact_score
 from cotrail.faithfulness.topics import topics
 from cotrail.faithfulness.weighing import ChosenFact

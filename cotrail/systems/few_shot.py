@@ -1,8 +1,9 @@
 """Few-shot prompting, a baseline of Rethinking with Retrieval (section 4.1)."""
 
-from cotrail.actions import Answer, Read, System
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import Question
+from cotrail.core.actions.read import Read
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.systems.asking import task_answer, task_prompt
 from cotrail.systems.reading import Shots, text_of
 from cotrail.systems.settings import BaselineSettings

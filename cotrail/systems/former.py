@@ -6,10 +6,10 @@ they did.
 
 from typing import Literal
 
-from cotrail.actions import Until
+from cotrail.core.asking import OPENING
+from cotrail.core.generation import Until
+from cotrail.core.prompt_layouts import Layout
 from cotrail.faithfulness.rules import ChainRules
-from cotrail.prompting.asking import OPENING
-from cotrail.prompting.layouts import Layout
 from cotrail.systems.settings import (
     BaselineSettings,
     EvidenceScope,

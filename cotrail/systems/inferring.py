@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from cotrail.actions import Read
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.asking import untitled
-from cotrail.prompting.prompt import Demonstrations
-from cotrail.questions import Question
+from cotrail.core.actions.read import Read
+from cotrail.core.asking import untitled
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Demonstrations
+from cotrail.core.questions import Question
 from cotrail.systems.asking import task_answer, task_prompt, task_question
 from cotrail.systems.reading import Part, Shots, read, text_of
 from cotrail.systems.settings import OPENINGS, RethinkingSettings

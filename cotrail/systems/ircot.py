@@ -1,9 +1,10 @@
 """IRCoT: interleaving retrieval with chain-of-thought reasoning (Trivedi et al., ACL 2023, section 3)."""
 
-from cotrail.actions import Answer, Reason, System
-from cotrail.prompting.answers import stated_answer
-from cotrail.prompting.prompt import AnswerForm, Prompt
-from cotrail.questions import Question
+from cotrail.core.actions.reason import Reason
+from cotrail.core.answers import stated_answer
+from cotrail.core.prompts import AnswerForm, Prompt
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.systems.collecting import collect, next_query, query_of, search
 from cotrail.systems.pages import find_pages
 from cotrail.systems.reading import Shots, instructed, pinned_is_last, pinned_paragraph, read, shown, written

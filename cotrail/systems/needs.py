@@ -4,9 +4,9 @@ from typing import get_args
 
 from msgspec import Struct
 
-from cotrail.actions import Source
-from cotrail.prompting.asking import ENTITY_QUESTIONS, SPANS
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
+from cotrail.core.asking import ENTITY_QUESTIONS, SPANS
+from cotrail.core.ports.knowledge import Source
+from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.systems.reading import Shots
 from cotrail.systems.settings import (
     BaselineSettings,

@@ -1,7 +1,7 @@
 """NoR: the reader without any retrieval, by what the model knows (IRCoT, section 4.1)."""
 
-from cotrail.actions import Answer, System
-from cotrail.questions import Question
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.systems.reading import Shots, read
 from cotrail.systems.settings import NoRetrievalSettings
 

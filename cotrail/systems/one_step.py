@@ -1,7 +1,7 @@
 """OneR: one-step retrieval, then the reader (IRCoT, section 4.1)."""
 
-from cotrail.actions import Answer, System
-from cotrail.questions import Question
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.systems.collecting import collect, query_of, search
 from cotrail.systems.pages import find_pages
 from cotrail.systems.reading import Shots, pinned_paragraph, read

@@ -1,9 +1,12 @@
 """The pages that a question with a pinned passage searches (IRCoT, appendix B: IIRC)."""
 
-from cotrail.actions import Reason, Retrieve, Retrieved, Together
-from cotrail.prompting.prompt import AnswerForm, Demonstrations, Prompt
-from cotrail.prompting.titles import parse_titles, title_question
-from cotrail.questions import Question
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
+from cotrail.core.questions import Question
+from cotrail.core.results import Retrieved
+from cotrail.core.system import Together
+from cotrail.core.titles import parse_titles, title_question
 from cotrail.systems.reading import Part, Shots, instructed, pinned_paragraph, written
 from cotrail.systems.settings import PageSettings, PromptSettings
 

@@ -3,12 +3,17 @@
 from collections.abc import Generator, Mapping
 from typing import TypeVar
 
-from cotrail.actions import Action, Generated, Read, Reason, Result, StepFailed, Together, Until
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.answers import released_answer, stated_answer
-from cotrail.prompting.layouts import Layout
-from cotrail.prompting.prompt import AnswerForm, Demonstrations, Prompt
-from cotrail.questions import GoldParagraph, Question
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.answers import released_answer, stated_answer
+from cotrail.core.generation import Until
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompt_layouts import Layout
+from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.results import Generated, Result
+from cotrail.core.system import StepFailed, Together
 from cotrail.systems.settings import PromptSettings, ReaderSettings, RetrievalSettings
 
 T = TypeVar("T")

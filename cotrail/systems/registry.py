@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.actions import System
+from cotrail.core.questions import Question
+from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.questions import Question
 from cotrail.systems import needs
 from cotrail.systems.chain_of_thought import chain_of_thought
 from cotrail.systems.few_shot import few_shot

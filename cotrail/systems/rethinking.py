@@ -5,13 +5,13 @@ from itertools import chain as concatenated
 
 from msgspec.structs import replace
 
-from cotrail.actions import Answer, System
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
 from cotrail.faithfulness.rules import facts, prediction
 from cotrail.faithfulness.tasks import sentences
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import Question
 from cotrail.systems.chains import sample_chains
 from cotrail.systems.evidence import Evidence, find_evidence
 from cotrail.systems.fact_generation import generate_facts

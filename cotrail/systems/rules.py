@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Any, Literal
 
-from cotrail.prompting.prompt import Drop
+from cotrail.core.prompts import Drop
 
 Rules = Literal["paper", "released"]
 """`paper`, or what the authors' `released` code does; single rules are set by hand in a system's settings."""

@@ -1,11 +1,11 @@
 """Self-consistency (Wang et al., 2022), a baseline of Rethinking with Retrieval (section 4.1)."""
 
-from cotrail.actions import Answer, System
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.faithfulness.inference import Vote
 from cotrail.faithfulness.rules import inferred, prediction, unified
 from cotrail.faithfulness.tasks import sentences
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
-from cotrail.questions import Question
 from cotrail.systems.chains import sample_chains
 from cotrail.systems.reading import Shots
 from cotrail.systems.settings import SelfConsistencySettings

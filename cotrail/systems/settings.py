@@ -4,12 +4,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from cotrail.actions import RULES, Scope, Until
+from cotrail.core.generation import RULES, Until
+from cotrail.core.ports.retriever import Scope
+from cotrail.core.prompt_layouts import Layout
+from cotrail.core.prompts import Drop
 from cotrail.faithfulness.rules import ChainRules
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import FUNCTIONS, Task
-from cotrail.prompting.layouts import Layout
-from cotrail.prompting.prompt import Drop
 
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -36,7 +37,7 @@ class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         by the same likeness with titles in lower case (`once`); or `again`, like any other paragraph; or so by the
         `released` code too, where what one-step retrieval collected stands in the place of a passage of the same text.
     distinct_texts: whether paragraphs with the same text count as one in a search, as in the released code; see
-    `cotrail.retrieval.retriever.best`.
+    `cotrail.core.ports.retriever.best`.
     """
 
     retrieval_count: Positive = 4
@@ -59,7 +60,7 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         (`demonstrated`), or always "Answer the following question." (`released`, which the code does also for chains).
     answers: what counts as the answer in what was written: what a chain states unless it is empty, and a direct
         reader's text without a full stop at its end (`stated`), or what the `released` code makes of either, see
-        `cotrail.prompting.answers.released_answer`. It also says whether an empty statement ends IRCoT's chain.
+        `cotrail.core.answers.released_answer`. It also says whether an empty statement ends IRCoT's chain.
     """
 
     reader: Reader = "direct"
@@ -73,7 +74,7 @@ class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How a question that pins a passage finds the pages to search (IRCoT, appendix B).
 
     count: how many titles are asked for; titles: whether `all` that the model writes are looked up, or only as many as
-        were `asked` for; scope: see `cotrail.actions.Scope`.
+        were `asked` for; scope: see `cotrail.core.ports.retriever.Scope`.
     """
 
     count: Positive = 3
@@ -85,7 +86,7 @@ class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class PromptSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How prompts are made.
 
-    drop: see `cotrail.prompting.prompt.Drop`; pinned: whether the passage that a question pins stands at the `top` of
+    drop: see `cotrail.core.prompts.Drop`; pinned: whether the passage that a question pins stands at the `top` of
         its paragraphs or at the `bottom`.
     """
 
@@ -192,7 +193,7 @@ class SelfConsistencySettings(TaskSettings, frozen=True, kw_only=True, forbid_un
 
 KnowledgeSource = Literal["corpus", "evidence", "wikidata", "wordnet", "conceptnet", "table"]
 """Where evidence comes from: the paragraphs of the corpus, those that the dataset names as evidence (section 5.3), or
-what `cotrail.knowledge` has."""
+what `cotrail.engines.knowledge` has."""
 
 EvidenceScope = Literal["paragraphs", "pages"]
 """What of a dataset's evidence is looked at."""

@@ -3,19 +3,11 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from cotrail.actions import (
-    Action,
-    Embedded,
-    Entailed,
-    Failure,
-    Generated,
-    Read,
-    Reason,
-    Result,
-    Retrieved,
-    StepFailed,
-    Together,
-)
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.core.system import StepFailed, Together
 from cotrail.systems.reading import NOTHING, Part
 
 R = TypeVar("R", Retrieved, Generated, Embedded, Entailed)

@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
-from cotrail.actions import Answer, Read, System
-from cotrail.prompting.prompt import Demonstrations
-from cotrail.questions import Question
+from cotrail.core.actions.read import Read
+from cotrail.core.prompts import Demonstrations
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.systems.asking import task_answer, task_prompt
 from cotrail.systems.reading import Shots, text_of
 from cotrail.systems.settings import ZeroShotSettings

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from cotrail.generation.scripted import Script, ScriptedQuestion
+from cotrail.engines.language_models.scripted import Script, ScriptedQuestion
 from tests.integration.served import QuietServer, Reply, answer, piece, streamed
 
 SLOW_SECONDS = 1.5

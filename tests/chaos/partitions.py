@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.questions import Question
-from models.database import connect
-from models.submission import submit
+from cotrail.core.questions import Question
+from models.commands.submission import submit
+from models.schema.database import connect
 from tests.conftest import wait_until
 from tests.faults.networked import Host, Network, allowed, network
 from tests.faults.stacked import finished_steps

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 from rich.console import Console
 from sqlalchemy import Engine, text
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.chaos import checks
 from tests.chaos.home import Home, made_home
 from tests.conftest import wait_until

@@ -10,8 +10,8 @@ from itertools import cycle
 from msgspec import Struct, field
 from sqlalchemy import Engine
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.chaos import checks
 from tests.chaos.beside import Search
 from tests.chaos.disk import own_disk

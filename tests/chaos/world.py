@@ -16,7 +16,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tasks.settings import Settings
+from configuration.settings import Settings
 from tests.chaos.beside import Beside, Search, begin_model
 from tests.chaos.disk import Disk
 from tests.chaos.home import Home

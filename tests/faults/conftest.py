@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.faults.stacked import SAMPLE, Cotrail, stacked
 
 

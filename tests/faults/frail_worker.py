@@ -5,10 +5,10 @@ import signal
 import time
 
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.actions import Sampling, Until
-from cotrail.generation.generator import Generator
-from cotrail.prompting.prompt import Prompt
-from models.runs import RunPlan
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.ports.language_model import Generator
+from cotrail.core.prompts import Prompt
+from models.records.runs import RunPlan
 from tasks.station import Station
 from tests.faults.deadly import DEADLY
 from workers.app import app

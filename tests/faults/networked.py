@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from psycopg import connect
 from pydantic import SecretStr
 
-from models.database import migrate
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from tests.faults.working import OPTIONS, QUEUES, QUICK

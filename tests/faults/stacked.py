@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, text
 
+from configuration.settings import Settings
 from cotrail.audit.verifying import verify
-from models.trail import read_trail
-from tasks.settings import Settings
+from models.records.trail import read_trail
 from workers.stack import Stack
 
 ROOT = Path(__file__).parents[2]

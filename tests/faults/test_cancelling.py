@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine, text
 
-from tasks.settings import Settings
+from configuration.settings import Settings
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions, steps_of
 from tests.integration.served import Served, paused, piece, streamed

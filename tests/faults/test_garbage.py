@@ -8,8 +8,8 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from models.control import cancel
-from models.database import connect
+from models.commands.control import cancel
+from models.schema.database import connect
 from tests.conftest import Eventually
 from tests.faults.stacked import finished_steps, open_questions
 from tests.faults.test_outages import ask, outcomes, statuses

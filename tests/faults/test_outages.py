@@ -14,11 +14,11 @@ from redis import Redis
 from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.generation.catalogue import find_model, identity
-from cotrail.questions import Question
-from models.audit import read_progress
-from models.database import connect
-from models.submission import submit
+from cotrail.core.questions import Question
+from cotrail.engines.language_models.catalogue import find_model, identity
+from models.commands.submission import submit
+from models.queries.progress import read_progress
+from models.schema.database import connect
 from tasks.routing import broker_problem
 from tests.conftest import Eventually
 from tests.faults.deadly import DEADLY

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.questions import Question
-from models.control import cancel
-from models.database import connect
-from models.submission import submit
+from cotrail.core.questions import Question
+from models.commands.control import cancel
+from models.commands.submission import submit
+from models.schema.database import connect
 from tests.conftest import Eventually
 from tests.faults.networked import HOSTS, SERVERS, Host, Network, allowed, network
 from tests.faults.stacked import finished_steps

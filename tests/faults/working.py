@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from models.database import migrate
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from workers.ready import VARIABLE

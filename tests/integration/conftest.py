@@ -11,15 +11,15 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.search_servers import Running
 from cli.main import app
+from configuration.settings import Settings, settings
 from cotrail.audit.verifying import verify
+from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.engines.language_models.catalogue import find_model, open_generator
 from cotrail.errors import UnavailableError
-from cotrail.generation.catalogue import find_model, open_generator
-from cotrail.generation.generator import Generator, Profile
-from models.database import connect, migrate
-from models.seals import amending
-from models.tables import Base, runs
-from models.trail import read_trail
-from tasks.settings import Settings, settings
+from models.records.trail import read_trail
+from models.schema.database import connect, migrate
+from models.schema.seals import amending
+from models.schema.tables import Base, runs
 from tests import search_servers
 from tests.integration.served import Served
 
@@ -70,7 +70,7 @@ def smollm2() -> Iterator[Callable[..., Any]]:
 
     def open_(profile: Profile = "fast", slots: int = 1, context: int = 1024) -> Any:
         pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-        from cotrail.generation.llamacpp import LlamaCppGenerator, smollm2_path
+        from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, smollm2_path
 
         try:
             path = smollm2_path()

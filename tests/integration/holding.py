@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cotrail.actions import Sampling
-from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.generator import Generator, Interrupted
-from cotrail.prompting.prompt import Prompt
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Generator, Interrupted
+from cotrail.core.prompts import Prompt
 
 DEADLINE = 60
 

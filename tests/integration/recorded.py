@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import Failure
+from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, TransientStepError
-from models.advancing import Dispatch
-from models.control import cancel, resume
-from models.experiments import open_experiment
-from models.ledger import Claim, Ledger
-from models.retrying import retry
-from models.runs import Runs
-from models.submission import submit
-from models.upkeep import expire_leases
+from models.commands.control import cancel, resume
+from models.commands.retrying import retry
+from models.commands.submission import submit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Ledger
+from models.execution.recovery import expire_leases
+from models.queries.experiments import open_experiment
+from models.records.runs import Runs
 from tests.integration import test_evidence_store as evidence
 from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
 
@@ -71,7 +71,7 @@ def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) ->
 def _parallel(engine: Engine) -> None:
     """Steps that were yielded together, with look-ups and comparisons."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.submission.Runs", lambda: Runs(evidence.SYSTEM))
+        patch.setattr("models.commands.submission.Runs", lambda: Runs(evidence.SYSTEM))
         submit(engine, replace(submission(), id=PARALLEL), ask(2))
     ledger = Ledger(engine, "w", LEASE, Runs(evidence.SYSTEM))
     messages = evidence.first(engine)

@@ -9,15 +9,19 @@ from sqlalchemy import Engine, update
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
 from benchmarks.workload import question
-from cotrail.actions import Read, Reason, Retrieve, Retrieved, Sampling
-from cotrail.questions import Question
-from cotrail.replay import Outcome
-from models.advancing import Dispatch
-from models.closing import close_run, runs_to_close
-from models.ledger import Claim, Completion, Ledger
-from models.submission import submit
-from models.tables import StepState, steps
-from models.upkeep import take_suspect, take_unsent
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.generation import Sampling
+from cotrail.core.questions import Question
+from cotrail.core.replay import Outcome
+from cotrail.core.results import Retrieved
+from models.commands.submission import submit
+from models.execution.advancing import Dispatch
+from models.execution.closing import close_run, runs_to_close
+from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.recovery import take_suspect, take_unsent
+from models.schema.tables import StepState, steps
 
 STEPS = 7
 """How many steps a question takes."""

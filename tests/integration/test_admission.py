@@ -10,12 +10,12 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.errors import CorpusChangedError
-from models.admission import LEAST, UnderWay, Waiting, admit, share
-from models.advancing import Dispatch
-from models.control import cancel, pause, prioritize, resume
-from models.ledger import Ledger
-from models.submission import submit
-from models.tables import StepState, steps
+from models.commands.control import cancel, pause, prioritize, resume
+from models.commands.submission import submit
+from models.execution.admission import LEAST, UnderWay, Waiting, admit, share
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Ledger
+from models.schema.tables import StepState, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, ask, run_to_end
 

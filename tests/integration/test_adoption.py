@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, delete, event, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import Failure
-from models import adoption, statements
-from models.adoption import find_twins
-from models.advancing import Dispatch
-from models.control import cancel, pause, resume
-from models.experiments import open_experiment
-from models.ledger import Claim, Ledger
-from models.paragraphs import Paragraphs
-from models.tables import attempts, questions, runs, steps
-from models.upkeep import expire_leases
+from cotrail.core.results import Failure
+from models.commands.control import cancel, pause, resume
+from models.execution import adoption, statements
+from models.execution.adoption import find_twins
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Ledger
+from models.execution.recovery import expire_leases
+from models.queries.experiments import open_experiment
+from models.records.paragraphs import Paragraphs
+from models.schema.tables import attempts, questions, runs, steps
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, completed, run_to_end, suspect, unsent

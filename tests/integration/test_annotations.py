@@ -15,19 +15,23 @@ from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessGenerator
 from cli.annotating import annotate
 from cli.experiment_results import with_examples
-from cotrail.actions import Read, Reason, Retrieve, Retrieved, Sampling
+from configuration.settings import settings
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.generation import Sampling
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.replay import Outcome
+from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.experiments.cells import ExampleChain, SystemName
-from cotrail.metrics.factual import Mark, factual_errors
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.questions import GoldParagraph, Question
-from cotrail.replay import Outcome
+from cotrail.evaluation.experiments.cells import ExampleChain, SystemName
+from cotrail.evaluation.metrics.factual import Mark, factual_errors
 from cotrail.systems import find_system
-from models.annotations import forget_annotation, read_annotations, read_chains, read_marks, record_annotations
-from models.audit import read_run
-from models.ledger import Claim, Completion, Ledger
-from models.submission import submit
-from tasks.settings import settings
+from models.commands.submission import submit
+from models.execution.ledger import Claim, Completion, Ledger
+from models.queries.annotations import forget_annotation, read_annotations, read_chains, read_marks, record_annotations
+from models.queries.progress import read_run
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
 

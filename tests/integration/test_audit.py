@@ -15,20 +15,24 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from cli.request import make_request, prepare
 from cli.running import Pace, expected_steps, follow
-from cotrail.actions import Failure, Read, Reason, Retrieve, Retrieved, Sampling
+from configuration.settings import Settings, settings
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.generation import Sampling
+from cotrail.core.replay import Outcome
+from cotrail.core.results import Failure, Retrieved
+from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.replay import Outcome
-from cotrail.retrieval.tantivy import open_corpus
-from models.advancing import Dispatch
-from models.audit import count_repeated, list_runs, read_progress, read_reasons, resolve_run
-from models.database import connect, migrate
-from models.ledger import Claim, Completion, Ledger
-from models.seals import amending
-from models.submission import submit
-from models.tables import paragraphs, runs, steps
-from models.traces import read_question, read_questions, rebuild_prompt
-from tasks.settings import Settings, settings
+from models.commands.submission import submit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Completion, Ledger
+from models.queries.progress import count_repeated, list_runs, read_progress, read_reasons, resolve_run
+from models.queries.traces import read_question, read_questions, rebuild_prompt
+from models.schema.database import connect, migrate
+from models.schema.seals import amending
+from models.schema.tables import paragraphs, runs, steps
 from tests.integration.stepping import admit_all
 from tests.unit.test_datasets import musique, processed
 from workers.stack import Stack
@@ -550,7 +554,7 @@ def test_a_database_without_tables_is_an_error_that_says_what_to_do(
 def test_many_questions_are_read_in_chunks_and_in_order(
     engine: Engine, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.traces.CHUNK", 5)
+    monkeypatch.setattr("models.queries.traces.CHUNK", 5)
     run = submitted(limit=12)
     with engine.connect() as connection:
         keys = [each.key for each in read_questions(connection, run)]

@@ -18,9 +18,9 @@ from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import COLUMNS, write_record
 from cotrail.audit.verifying import end_of, verify
+from cotrail.core.prompts import Demonstrations
 from cotrail.errors import BundleError
-from cotrail.prompting.prompt import Demonstrations
-from models.trail import read_trail
+from models.records.trail import read_trail
 from tests.integration.forging import resealed
 from tests.integration.recorded import CANCELLED, OPEN, PARALLEL, PLAIN, SECOND
 

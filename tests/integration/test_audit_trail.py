@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from cotrail.actions import ACTIONS
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.digests import STEP
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.records import Record, read_record, write_record
 from cotrail.audit.seals import earlier_attempts, step_digest
 from cotrail.audit.verifying import verify
+from cotrail.core.actions.registry import ACTIONS
 from cotrail.errors import BundleError, InputError
-from models.seals import step_digest as sealing
-from models.seals import texts
-from models.tables import AttemptOutcome, Base, QuestionStatus, RunState, StepState, attempts, steps
-from models.trail import read_trail
+from models.records.trail import read_trail
+from models.schema.seals import step_digest as sealing
+from models.schema.seals import texts
+from models.schema.tables import AttemptOutcome, Base, QuestionStatus, RunState, StepState, attempts, steps
 from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND
 
 

@@ -15,11 +15,11 @@ from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from configuration.settings import settings
 from cotrail.audit.bundles import read_bundle
 from cotrail.audit.records import write_record
 from cotrail.errors import CotrailError
-from models.seals import amending
-from tasks.settings import settings
+from models.schema.seals import amending
 from tests.integration.recorded import FIRST, OPEN, PARALLEL, PLAIN, SECOND
 
 Cotrail = Callable[..., Result]

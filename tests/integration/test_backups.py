@@ -9,15 +9,15 @@ import pytest
 from sqlalchemy import Engine, create_engine, func, text, update
 from sqlalchemy.engine import make_url
 
+from configuration.settings import Settings
 from cotrail.audit.verifying import verify
-from models.admission import admit
-from models.database import connect, migrate
-from models.ledger import Ledger
-from models.replaying import replay_run
-from models.tables import StepState, steps
-from models.trail import read_trail
-from models.upkeep import expire_leases, take_unsent
-from tasks.settings import Settings
+from models.execution.admission import admit
+from models.execution.ledger import Ledger
+from models.execution.recovery import expire_leases, take_unsent
+from models.queries.replaying import replay_run
+from models.records.trail import read_trail
+from models.schema.database import connect, migrate
+from models.schema.tables import StepState, steps
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end
 from tests.upgrades.keeping import postgres
 

@@ -7,16 +7,16 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, event, select, update
 
-from cotrail.actions import System
-from cotrail.questions import Question
+from cotrail.core.questions import Question
+from cotrail.core.system import System
 from cotrail.systems import SYSTEMS
 from cotrail.systems.ircot import ircot
-from models import begun
-from models.advancing import Dispatch
-from models.ledger import Ledger
-from models.runs import Runs
-from models.seals import amending
-from models.tables import questions, steps
+from models.execution import replay_cache as begun
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Ledger
+from models.records.runs import Runs
+from models.schema.seals import amending
+from models.schema.tables import questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
 

@@ -10,21 +10,22 @@ from sqlalchemy import Engine, select, text
 from benchmarks.contenders.cotrail import submission
 from cli.conducting import Conductor
 from cli.protocols import schedule_of
-from cotrail.actions import ACTIONS, Failure
+from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from cotrail.experiments.experiment import DatasetFiles, Experiment
-from models.admission import LEAST, admit
-from models.advancing import Dispatch
-from models.audit import list_runs, read_progress
-from models.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
-from models.closing import runs_to_close
-from models.control import being_cancelled, pause, resume
-from models.database import connect
-from models.experiments import open_experiment
-from models.ledger import Ledger
-from models.submission import submit
-from models.tables import questions
-from models.upkeep import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from models.commands.control import being_cancelled, pause, resume
+from models.commands.submission import submit
+from models.execution.admission import LEAST, admit
+from models.execution.advancing import Dispatch
+from models.execution.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
+from models.execution.closing import runs_to_close
+from models.execution.ledger import Ledger
+from models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from models.queries.experiments import open_experiment
+from models.queries.progress import list_runs, read_progress
+from models.schema.database import connect
+from models.schema.tables import questions
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, run_to_end
 

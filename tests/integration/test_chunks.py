@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import Connection, Engine, func, select
 
 from cli.running import Pace
-from cotrail.actions import Failure
+from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
-from models.advancing import REPLAYED
-from models.audit import read_progress
-from models.chunks import by_chunks
-from models.control import being_cancelled, cancel, pause, resume
-from models.ledger import Claim, Ledger
-from models.retrying import retry
-from models.tables import QuestionStatus, StepState, questions, runs, steps
+from models.commands.chunks import by_chunks
+from models.commands.control import being_cancelled, cancel, pause, resume
+from models.commands.retrying import retry
+from models.execution.advancing import REPLAYED
+from models.execution.ledger import Claim, Ledger
+from models.queries.progress import read_progress
+from models.schema.tables import QuestionStatus, StepState, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 from workers import cancelling

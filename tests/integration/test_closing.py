@@ -8,15 +8,15 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, event, text
 
-from cotrail.actions import Failure
 from cotrail.audit.seals import run_digest
 from cotrail.audit.tree import Tree
 from cotrail.audit.verifying import verify
-from models.closing import close_run, runs_to_close
-from models.ledger import Ledger
-from models.retrying import retry
-from models.seals import amending
-from models.trail import read_trail
+from cotrail.core.results import Failure
+from models.commands.retrying import retry
+from models.execution.closing import close_run, runs_to_close
+from models.execution.ledger import Ledger
+from models.records.trail import read_trail
+from models.schema.seals import amending
 from tests.conftest import Eventually
 from tests.integration.stepping import LEASE, begin, close_runs, completed, run_to_end
 from workers.closing import Closing

@@ -6,10 +6,10 @@ import re
 import pytest
 from sqlalchemy import Engine, select
 
-from cotrail.actions import Failure
+from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
-from models.ledger import Ledger
-from models.tables import questions, runs
+from models.execution.ledger import Ledger
+from models.schema.tables import questions, runs
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
 

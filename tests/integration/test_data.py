@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.corpora.state import draft_path, read_state
-from cotrail.datasets import load_questions
-from cotrail.retrieval.tantivy import TantivyRetriever
+from cotrail.data.corpora.state import draft_path, read_state
+from cotrail.data.datasets import load_questions
+from cotrail.engines.retrieval.tantivy import TantivyRetriever
 from tests.conftest import wait_until
 
 FILES, LINES = 150, 1000

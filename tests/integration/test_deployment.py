@@ -21,9 +21,9 @@ import pytest
 import yaml
 from redis import Redis, RedisError
 
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.tantivy import build_index
-from tasks.settings import Settings
+from configuration.settings import Settings
+from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.tantivy import build_index
 from tests.conftest import wait_until
 from tests.integration.flower_controls import ask, controls
 from workers.ready import VARIABLE
@@ -314,7 +314,7 @@ def test_an_index_can_be_searched_where_nothing_may_be_written() -> None:
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         code = (
-            "import os, sys; from pathlib import Path; from cotrail.retrieval.tantivy import open_corpus; "
+            "import os, sys; from pathlib import Path; from cotrail.engines.retrieval.tantivy import open_corpus; "
             "os.setgid(65534); os.setuid(65534); "
             "print(len(open_corpus(Path(sys.argv[1]), 'small').search('Marlow', 2)))"
         )

@@ -13,15 +13,15 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.shapes import SHAPES
-from cotrail.actions import Sampling
-from cotrail.generation.generator import Profile
-from cotrail.generation.transformers.causal import CausalEngine
-from cotrail.generation.transformers.loading import Loaded, load
-from cotrail.generation.transformers.request import Request
-from cotrail.generation.transformers.sampling import Choice
-from cotrail.generation.transformers.scheduler import Engine
-from cotrail.generation.transformers.seq2seq import Seq2SeqEngine
-from cotrail.generation.transformers.vocabulary import Vocabulary
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import Profile
+from cotrail.engines.language_models.transformers.causal import CausalEngine
+from cotrail.engines.language_models.transformers.loading import Loaded, load
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.sampling import Choice
+from cotrail.engines.language_models.transformers.scheduler import Engine
+from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
+from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from tests.integration.pretended_gpu import OnGpu, pretended_gpu
 from tests.integration.test_transformers import SIZES, save
 

@@ -30,7 +30,19 @@ from typer.testing import CliRunner
 from benchmarks.contenders.cotrail import submission
 from benchmarks.search_servers import Running
 from cli.main import app
-from cotrail.actions import Binding
+from configuration.settings import Settings, settings
+from cotrail.core.binding import Binding
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.retriever import Retriever
+from cotrail.engines.retrieval.elasticsearch import (
+    ElasticsearchRetriever,
+    ElasticsearchStore,
+    building,
+    client,
+    retriever,
+)
+from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
+from cotrail.engines.retrieval.stores import SearchServer, corpus_store
 from cotrail.errors import (
     CorpusChangedError,
     CorpusError,
@@ -41,16 +53,10 @@ from cotrail.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.elasticsearch import ElasticsearchRetriever, ElasticsearchStore, building, client, retriever
-from cotrail.retrieval.elasticsearch.index import indexes, remove
-from cotrail.retrieval.retriever import Retriever
-from cotrail.retrieval.stores import SearchServer, corpus_store
-from models.runs import RunPlan
-from models.tables import attempts, steps
+from models.records.runs import RunPlan
+from models.schema.tables import attempts, steps
 from tasks import step
 from tasks.retrieve import search
-from tasks.settings import Settings, settings
 from tasks.station import Station
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
@@ -283,8 +289,8 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(
     former = made(reach(), [INK])
     script = (
         "import os, signal, sys\n"
-        "from cotrail.paragraphs import Paragraph\n"
-        "from cotrail.retrieval.stores import SearchServer, corpus_store\n"
+        "from cotrail.core.paragraphs import Paragraph\n"
+        "from cotrail.engines.retrieval.stores import SearchServer, corpus_store\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -10,13 +10,14 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't
 
 import torch
 
-from cotrail.actions import Embed, Embedded
-from cotrail.embedding import sentence_transformers as adapter
-from cotrail.embedding.catalogue import EmbedderSpec, find_embedder
-from cotrail.embedding.embedder import Embedder
+from cotrail.core.actions.embed import Embed
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import Embedder
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.results import Embedded
+from cotrail.engines.embedding import sentence_transformers as adapter
+from cotrail.engines.embedding.catalogue import EmbedderSpec, find_embedder
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
-from cotrail.generation.generator import Profile
-from cotrail.paragraphs import Paragraph
 
 ARISTOTLE = Paragraph(
     id="a",

@@ -23,13 +23,14 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.actions import Entail, Entailed
-from cotrail.entailment import transformers as adapter
-from cotrail.entailment.catalogue import EntailerSpec, find_entailer
-from cotrail.entailment.entailer import Entailer
+from cotrail.core.actions.entail import Entail
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.entailer import Entailer
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.results import Entailed
+from cotrail.engines.entailment import transformers as adapter
+from cotrail.engines.entailment.catalogue import EntailerSpec, find_entailer
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError
-from cotrail.generation.generator import Profile
-from cotrail.paragraphs import Paragraph
 
 SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
 pytestmark = pytest.mark.usefixtures("one_core")

@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select, text
 
-from cotrail.actions import Failure
 from cotrail.audit.verifying import verify
+from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
-from models.advancing import Dispatch
-from models.control import resume
-from models.ledger import Claim, Ledger
-from models.tables import attempts, questions, steps
-from models.trail import read_trail
-from models.upkeep import expire_leases
+from models.commands.control import resume
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Ledger
+from models.execution.recovery import expire_leases
+from models.records.trail import read_trail
+from models.schema.tables import attempts, questions, steps
 from tests.integration.conftest import Query, empty
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, unsent
 

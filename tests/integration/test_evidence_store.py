@@ -8,36 +8,28 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import (
-    Action,
-    Answer,
-    Binding,
-    Embed,
-    Embedded,
-    Entail,
-    Entailed,
-    Failure,
-    Generated,
-    Lookup,
-    Reason,
-    Result,
-    Retrieve,
-    Retrieved,
-    System,
-    Together,
-)
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.replay import Recorded, Replay
+from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.prompting.prompt import Demonstrations, Prompt
-from cotrail.questions import GoldParagraph, Question
-from cotrail.replay import Recorded, Replay
 from cotrail.systems import SYSTEMS
-from models.advancing import Dispatch, asked
-from models.ledger import Claim, Completion, Ledger
-from models.runs import Runs
-from models.submission import submit
-from models.tables import paragraph_sets, paragraphs, questions, steps
-from models.traces import read_question
+from models.commands.submission import submit
+from models.execution.advancing import Dispatch, asked
+from models.execution.ledger import Claim, Completion, Ledger
+from models.queries.traces import read_question
+from models.records.runs import Runs
+from models.schema.tables import paragraph_sets, paragraphs, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, unsent
 
@@ -89,6 +81,7 @@ def result(action: Action) -> Result:
             return Entailed(entailment=0.9, neutral=0.08, contradiction=0.02)
         case Retrieve():
             return Retrieved(hits=HITS)
+    assert isinstance(action, Reason | Read)
     return Generated(
         text=FACT,
         raw=FACT,
@@ -109,7 +102,7 @@ def done(claim: Claim | None, outcome: Result | Failure | None = None) -> Comple
 @pytest.fixture
 def ledger(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """A worker that knows the system, and one question that is submitted for it."""
-    monkeypatch.setattr("models.submission.Runs", lambda: Runs(SYSTEM))
+    monkeypatch.setattr("models.commands.submission.Runs", lambda: Runs(SYSTEM))
     submit(engine, submission(), [Question(id="q", text="Did Aristotle use a laptop?")])
     return Ledger(engine, "w", LEASE, Runs(SYSTEM))
 

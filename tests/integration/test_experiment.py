@@ -16,8 +16,8 @@ import psutil
 import pytest
 from sqlalchemy import Engine, text
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.conftest import Eventually
 from workers.stack import Stack
 

@@ -14,27 +14,31 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from cli.fork_request import read_changes
-from cotrail.actions import ACTIONS, Embed, Embedded, Entail, Entailed, Failure, Reason
+from configuration.settings import settings
 from cotrail.audit.digests import head_of
 from cotrail.audit.verifying import verify
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.fork_points import Point
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.forking import Point
-from cotrail.prompting.prompt import AnswerForm
 from cotrail.systems import find_system
-from models.advancing import Dispatch
-from models.audit import read_run
-from models.control import cancel
-from models.forking import Forked, fork
-from models.ledger import Claim, Completion, Ledger
-from models.pruning import prune
-from models.replaying import replay_run
-from models.retrying import retry
-from models.seals import step_digest
-from models.submission import Submission, submit
-from models.tables import attempts, paragraph_sets, questions, runs, sentences, steps
-from models.traces import rebuild_prompt
-from models.trail import read_trail
-from tasks.settings import settings
+from models.commands.control import cancel
+from models.commands.forking import Forked, fork
+from models.commands.pruning import prune
+from models.commands.retrying import retry
+from models.commands.submission import Submission, submit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Completion, Ledger
+from models.queries.progress import read_run
+from models.queries.replaying import replay_run
+from models.queries.traces import rebuild_prompt
+from models.records.trail import read_trail
+from models.schema.seals import step_digest
+from models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 

@@ -13,12 +13,15 @@ from typer.testing import Result
 
 from benchmarks.contenders.cotrail import submission
 from cli.main import main
-from cotrail.actions import Failure, Generated, Read, Reason, Retrieve, Retrieved
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.questions import GoldParagraph, Question
-from models.advancing import Dispatch
-from models.ledger import Claim, Completion, Ledger
-from models.submission import submit
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.results import Failure, Generated, Retrieved
+from models.commands.submission import submit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Completion, Ledger
 from tests.integration.stepping import LEASE, close_runs, unsent
 from tests.unit.test_printable import is_safe
 

@@ -14,17 +14,18 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.knowledge import knowledge
+from configuration.settings import settings
+from cotrail.core.ports.knowledge import Knowledge
+from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.knowledge.knowledge import Knowledge
-from cotrail.knowledge.store import KnowledgeStore
-from tasks.settings import settings
 from tests.unit.made_knowledge import animals, assertion, dump, minnesota
 
 ASK = """
 import sys
 from pathlib import Path
-from cotrail.actions import Retrieved, canonical
-from cotrail.knowledge.store import KnowledgeStore
+from cotrail.common.canonical_json import canonical
+from cotrail.core.results import Retrieved
+from cotrail.engines.knowledge.store import KnowledgeStore
 
 store = KnowledgeStore(Path(sys.argv[1]))
 for source, text, other in (line.rstrip("\\n").split("|") for line in sys.stdin):
@@ -34,7 +35,7 @@ for source, text, other in (line.rstrip("\\n").split("|") for line in sys.stdin)
 BUILD = """
 import sys
 from pathlib import Path
-from cotrail.knowledge.store import KnowledgeStore
+from cotrail.engines.knowledge.store import KnowledgeStore
 
 def tell(progress):
     if progress.done < progress.total:

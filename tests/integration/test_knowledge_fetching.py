@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.knowledge import knowledge
+from configuration.settings import settings
+from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.knowledge.wikidata import fetching
+from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata
 from cotrail.errors import InputError, UnavailableError
-from cotrail.knowledge.store import KnowledgeStore
-from cotrail.knowledge.wikidata import fetching
-from cotrail.knowledge.wikidata.fetching import fetch_wikidata
-from tasks.settings import settings
 from tests.unit.made_knowledge import Json, claim, dump, item, item_value, minnesota, property_, time
 
 Answer = Callable[[Mapping[str, str]], tuple[int, bytes]]

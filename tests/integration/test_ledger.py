@@ -10,19 +10,23 @@ from sqlalchemy import Engine, delete, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES
-from cotrail.actions import ACTIONS, Answer, Failure, Generated, Reason, Retrieve, System
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.prompts import AnswerForm, Prompt
+from cotrail.core.questions import Question
+from cotrail.core.results import Failure, Generated
+from cotrail.core.system import Answer, System
 from cotrail.errors import CorpusChangedError, InputError
-from cotrail.prompting.prompt import AnswerForm, Prompt
-from cotrail.questions import Question
 from cotrail.systems import SYSTEMS, SystemSpec
-from models.advancing import Dispatch, advance_questions, lock_questions
-from models.control import cancel, pause, resume
-from models.database import IDLE_SECONDS, connect
-from models.ledger import Claim, Ledger
-from models.runs import Runs
-from models.submission import submit
-from models.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
-from models.upkeep import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from models.commands.control import cancel, pause, resume
+from models.commands.submission import submit
+from models.execution.advancing import Dispatch, advance_questions, lock_questions
+from models.execution.ledger import Claim, Ledger
+from models.execution.recovery import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from models.records.runs import Runs
+from models.schema.database import IDLE_SECONDS, connect
+from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, executed, run_to_end, unsent
 

@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cotrail.actions import Sampling, Until
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Interrupted, Profile
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.engines.language_models.catalogue import find_model, identity, open_generator
+from cotrail.engines.language_models.llamacpp import LlamaCppGenerator
+from cotrail.engines.language_models.llamacpp.exact import BATCH_TOKENS
+from cotrail.engines.language_models.llamacpp.generator import SPARE_SLOTS
+from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.errors import (
     InputError,
     PromptTooLongError,
     StepError,
     TransientStepError,
 )
-from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.catalogue import find_model, identity, open_generator
-from cotrail.generation.generator import Interrupted, Profile
-from cotrail.generation.llamacpp import LlamaCppGenerator
-from cotrail.generation.llamacpp.exact import BATCH_TOKENS
-from cotrail.generation.llamacpp.generator import SPARE_SLOTS
-from cotrail.generation.llamacpp.stream import Stream
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 
 pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
 

@@ -12,9 +12,9 @@ import psutil
 import pytest
 from redis import Redis
 
-from cotrail.actions import ACTIONS
+from configuration.settings import Settings
+from cotrail.core.actions.registry import ACTIONS
 from tasks.messages import SERIALIZER
-from tasks.settings import Settings
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, process, stacked
 from tests.integration.flower_controls import ask, controls

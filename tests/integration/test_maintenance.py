@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.conftest import Eventually
 from workers.app import app
 from workers.health import problem_of

@@ -11,7 +11,17 @@ from typing import Any
 import httpx2
 import pytest
 
-from cotrail.actions import Generated, Sampling, Until
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Generator, Interrupted
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.results import Generated
+from cotrail.engines.language_models.catalogue import find_model, identity, open_generator
+from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.llamacpp import smollm2_path
+from cotrail.engines.language_models.openai import OpenAIGenerator
+from cotrail.engines.language_models.openai.counting import estimated_tokens
 from cotrail.errors import (
     BlockedError,
     CotrailError,
@@ -21,15 +31,6 @@ from cotrail.errors import (
     TransientStepError,
     UnavailableError,
 )
-from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.catalogue import find_model, identity, open_generator
-from cotrail.generation.endpoint import Endpoint
-from cotrail.generation.generator import Generator, Interrupted
-from cotrail.generation.llamacpp import smollm2_path
-from cotrail.generation.openai import OpenAIGenerator
-from cotrail.generation.openai.counting import estimated_tokens
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 from tests.conftest import Eventually
 from tests.integration.served import Reply, Served, answer, delta, held, paused, piece, streamed
 
@@ -337,8 +338,8 @@ def test_a_request_that_ends_the_connection_each_time_fails_for_now_and_is_no_ou
 def test_a_server_that_went_away_is_away_however_many_connections_were_kept(
     open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.generation.openai.client.IDLE_SECONDS", 0.5)
-    monkeypatch.setattr("cotrail.generation.openai.client._BACKING_OFF", lambda _: 0.05)
+    monkeypatch.setattr("cotrail.engines.language_models.openai.client.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("cotrail.engines.language_models.openai.client._BACKING_OFF", lambda _: 0.05)
     together = threading.Barrier(8)
 
     def all_at_once() -> Iterator[object]:
@@ -580,7 +581,7 @@ def endless(part: bytes) -> Reply:
 def test_a_server_that_never_stops_writing_is_cut_off(
     open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch, part: bytes, said: str
 ) -> None:
-    monkeypatch.setattr("cotrail.generation.openai.client.MAX_STREAM_BYTES", 8 * 2**20)
+    monkeypatch.setattr("cotrail.engines.language_models.openai.client.MAX_STREAM_BYTES", 8 * 2**20)
     served.replies = [endless(part)]
     error = refused(open_served(served.url))
     assert isinstance(error, StepError | TransientStepError)

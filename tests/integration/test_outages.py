@@ -11,18 +11,18 @@ from sqlalchemy import Engine, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from cli.running import Pace, outage_line
-from cotrail.actions import Failure
+from configuration.settings import Settings
+from cotrail.core.results import Failure
+from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
-from cotrail.generation.catalogue import find_model, identity
-from models.advancing import Dispatch
-from models.audit import count_repeated, read_progress
-from models.ledger import Claim, Ledger
-from models.outages import read_outages
-from models.tables import attempts, questions, steps
-from models.upkeep import SUSPECT, exhausted, expire_leases
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Ledger
+from models.execution.recovery import SUSPECT, exhausted, expire_leases
+from models.queries.outages import read_outages
+from models.queries.progress import count_repeated, read_progress
+from models.schema.tables import attempts, questions, steps
 from tasks import step
 from tasks.generating import generate
-from tasks.settings import Settings
 from tasks.station import Station
 from tests.integration.conftest import Query
 from tests.integration.served import Served, answer, piece, streamed

@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import Engine
 
-from cotrail.paragraphs import Paragraph
-from models import paragraphs
-from models.contents import save_paragraphs
-from models.paragraphs import Paragraphs
+from cotrail.core.paragraphs import Paragraph
+from models.records import paragraphs
+from models.records.contents import save_paragraphs
+from models.records.paragraphs import Paragraphs
 
 STORED = {each.digest: each for each in (Paragraph(id="", title=f"T{n}", text="Text.") for n in range(10))}
 

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
-from cotrail.actions import Result, Retrieved
+from configuration.settings import Settings
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
-from cotrail.generation.generator import Interrupted
-from cotrail.paragraphs import Hit, Paragraph
 from cotrail.systems import find_system
-from models.advancing import Dispatch
-from models.ledger import Claim
-from models.tables import attempts, questions, steps
-from models.upkeep import expire_leases
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim
+from models.execution.recovery import expire_leases
+from models.schema.tables import attempts, questions, steps
 from tasks.generating import generate
-from tasks.settings import Settings
 from tasks.station import Station
 from tasks.step import perform
 from tests.conftest import Eventually

@@ -22,8 +22,8 @@ import psycopg
 import pytest
 from redis import Redis
 
-from cotrail.retrieval.elasticsearch.index import ANALYZER
-from tasks.settings import Settings
+from configuration.settings import Settings
+from cotrail.engines.retrieval.elasticsearch.index import ANALYZER
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, stacked
 from tests.integration.echoing import Echoing, EchoingRedis

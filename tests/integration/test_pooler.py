@@ -18,11 +18,11 @@ from sqlalchemy import Engine, create_engine, func, select, text
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.contenders.workers import alternating, running
+from configuration.settings import Settings
 from cotrail.errors import InputError
-from models.database import BY_INDEX, SESSION, connect
-from models.submission import submit
-from models.tables import StepState, steps
-from tasks.settings import Settings
+from models.commands.submission import submit
+from models.schema.database import BY_INDEX, SESSION, connect
+from models.schema.tables import StepState, steps
 from tests.conftest import Eventually, wait_until
 from tests.faults.stacked import ROOT, open_questions
 from tests.integration.conftest import Cotrail

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from cotrail.actions import Sampling
+from cotrail.core.generation import Sampling
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import Generator, Interrupted, Profile
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, smollm2_path
+from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
-from cotrail.generation.generator import Generator, Interrupted, Profile
-from cotrail.generation.llamacpp import LlamaCppGenerator, smollm2_path
-from cotrail.generation.llamacpp.stream import Stream
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstrations, Prompt
 from tests.integration.served import Served, answer, streamed
 
 FACTS = ["Paris is the capital of France.", "The Vell flows into the Amber Sea.", "Bees die after they sting."] * 12
@@ -196,7 +196,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def tiny(folders: dict[str, Path], one_core: None) -> Iterator[OpenTiny]:
-    from cotrail.generation.transformers import TransformersGenerator
+    from cotrail.engines.language_models.transformers import TransformersGenerator
 
     made = []
 
@@ -292,7 +292,7 @@ def test_choices_that_begin_alike_are_refused_by_transformers(tiny: OpenTiny, ki
 def test_both_engines_tell_alike_of_the_same_file(smollm2: Open) -> None:
     pytest.importorskip("gguf", reason="gguf isn't installed")
     pytest.importorskip("transformers", reason="transformers isn't installed")
-    from cotrail.generation.transformers import TransformersGenerator
+    from cotrail.engines.language_models.transformers import TransformersGenerator
 
     one, other = smollm2(), TransformersGenerator(smollm2_path(), "smollm2-135m", "fast", 1, 1024)
     for asked in TEXTS[:2]:

@@ -10,20 +10,20 @@ from typer.testing import CliRunner, Result
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import PARAGRAPHS
 from cli.main import app
+from configuration.settings import settings
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph, Question
-from models import pruning
-from models.contents import save_paragraphs
-from models.control import cancel, resume
-from models.experiments import open_experiment
-from models.ledger import Ledger
-from models.pruning import begun, ended_before, prune, weigh
-from models.replaying import replay_run
-from models.seals import amending
-from models.submission import submit
-from models.tables import Base, RunState, paragraphs, questions, runs, steps
-from tasks.settings import settings
+from models.commands import pruning
+from models.commands.control import cancel, resume
+from models.commands.pruning import begun, ended_before, prune, weigh
+from models.commands.submission import submit
+from models.execution.ledger import Ledger
+from models.queries.experiments import open_experiment
+from models.queries.replaying import replay_run
+from models.records.contents import save_paragraphs
+from models.schema.seals import amending
+from models.schema.tables import Base, RunState, paragraphs, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end, unsent
 from workers.retention import Retention

@@ -9,12 +9,12 @@ from psycopg import errors
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 
-from cotrail.actions import Generated, Retrieved
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.recordable import MOST_CHARACTERS
-from models.advancing import Dispatch
-from models.ledger import Claim, Completion, Ledger
-from models.tables import attempts, paragraph_sets, questions, steps
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.recordable import MOST_CHARACTERS
+from cotrail.core.results import Generated, Retrieved
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Completion, Ledger
+from models.schema.tables import attempts, paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed
 
@@ -91,7 +91,7 @@ def test_what_is_too_much_for_one_transaction_is_written_in_several(
         return commit(portion)
 
     monkeypatch.setattr(ledger, "_commit_portion", counted)
-    monkeypatch.setattr("models.ledger.MOST_WRITTEN", MOST_CHARACTERS)
+    monkeypatch.setattr("models.execution.ledger.MOST_WRITTEN", MOST_CHARACTERS)
     large = [hits(paragraph(f"{number}" * (MOST_CHARACTERS * 2 // 5))) for number in range(5)]
     claims = claimed(engine, ledger, 5)
     outcomes = zip(claims, large, strict=True)

@@ -6,14 +6,15 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, select, update
 
-from cotrail.actions import Answer, Retrieve, System
-from cotrail.questions import Question
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.systems import SYSTEMS
-from models.ledger import Ledger
-from models.replaying import Replayed, replay_run
-from models.runs import Runs
-from models.seals import amending
-from models.tables import paragraph_sets, questions, steps
+from models.execution.ledger import Ledger
+from models.queries.replaying import Replayed, replay_run
+from models.records.runs import Runs
+from models.schema.seals import amending
+from models.schema.tables import paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
 

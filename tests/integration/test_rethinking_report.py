@@ -13,13 +13,13 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
 from cli.main import app
+from configuration.settings import settings
+from cotrail.core.questions import Question
 from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.questions import Question
-from models.seals import amending
-from models.submission import submit
-from models.tables import QuestionStatus, questions, runs
-from tasks.settings import settings
+from models.commands.submission import submit
+from models.schema.seals import amending
+from models.schema.tables import QuestionStatus, questions, runs
 from tests.unit.test_rethinking_tables import weighing
 
 Cotrail = Callable[..., Result]

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from cotrail.actions import Failure
+from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from models.advancing import Dispatch
-from models.ledger import Ledger
-from models.retrying import Retried, retry
-from models.tables import attempts, questions, runs, steps
+from models.commands.retrying import Retried, retry
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Ledger
+from models.schema.tables import attempts, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 

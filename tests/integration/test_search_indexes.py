@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.retriever import Retriever
+from cotrail.engines.retrieval.elasticsearch import ElasticsearchRetriever
+from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.index import K1
+from cotrail.engines.retrieval.search_file import ExistingIndex
+from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import CorpusChangedError, CorpusError, InputError, StepError, UnknownNameError
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.retrieval.elasticsearch import ElasticsearchRetriever
-from cotrail.retrieval.elasticsearch.client import Client
-from cotrail.retrieval.elasticsearch.index import K1
-from cotrail.retrieval.retriever import Retriever
-from cotrail.retrieval.search_file import ExistingIndex
-from cotrail.retrieval.stores import SearchServer
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
 from tests.integration.test_elasticsearch import (
     INK,
     PAPER,

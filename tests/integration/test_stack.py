@@ -22,8 +22,8 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner
 
+from configuration.settings import Settings, settings
 from cotrail.errors import InputError, UnavailableError
-from tasks.settings import Settings, settings
 from tests.conftest import wait_until
 from workers import ready
 from workers.allocator import TUNED

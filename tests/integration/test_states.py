@@ -10,21 +10,23 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.actions import Answer, Failure, Retrieve, System, Together
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.questions import Question
+from cotrail.core.results import Failure
+from cotrail.core.system import Answer, System, Together
 from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
-from cotrail.questions import Question
 from cotrail.systems import SYSTEMS
-from models.admission import LEAST, admit
-from models.advancing import Dispatch
-from models.control import cancel, pause, resume
-from models.forking import fork
-from models.ledger import Claim, Ledger
-from models.pruning import prune
-from models.retrying import retry
-from models.runs import Runs
-from models.submission import submit
-from models.tables import AttemptOutcome, QuestionStatus, RunState, StepState
-from models.upkeep import expire_leases
+from models.commands.control import cancel, pause, resume
+from models.commands.forking import fork
+from models.commands.pruning import prune
+from models.commands.retrying import retry
+from models.commands.submission import submit
+from models.execution.admission import LEAST, admit
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Ledger
+from models.execution.recovery import expire_leases
+from models.records.runs import Runs
+from models.schema.tables import AttemptOutcome, QuestionStatus, RunState, StepState
 from tests.integration.stepping import LEASE, ask, completed, run_to_end
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -157,7 +159,7 @@ def block_some_of_many(world: World) -> None:
     """Three steps a question, which begin together; of the last question only the first is admitted."""
     asked = LEAST // 3 + 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.submission.Runs", lambda: Runs(SEARCHING))
+        patch.setattr("models.commands.submission.Runs", lambda: Runs(SEARCHING))
         world.submit(asked)
     messages = world.admit()
     assert len(messages) == LEAST < 3 * asked

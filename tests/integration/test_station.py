@@ -10,11 +10,11 @@ from psycopg import OperationalError
 from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
-from models.advancing import Dispatch
-from models.ledger import Claim
-from models.tables import attempts, questions, steps
-from models.upkeep import expire_leases
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim
+from models.execution.recovery import expire_leases
+from models.schema.tables import attempts, questions, steps
 from tasks.station import Station
 from tests.conftest import Eventually
 from tests.integration.stepping import begin, completed

@@ -25,19 +25,19 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.actions import Sampling, Until
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import Interrupted, Profile
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.engines.identity import model_identity, weights_digest
+from cotrail.engines.language_models.llamacpp import smollm2_path
+from cotrail.engines.language_models.transformers import TransformersGenerator, causal
+from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalEngine
+from cotrail.engines.language_models.transformers.exact import CHUNK
+from cotrail.engines.language_models.transformers.loading import load
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError, UnavailableError
-from cotrail.generation.generator import Interrupted, Profile
-from cotrail.generation.identity import model_identity, weights_digest
-from cotrail.generation.llamacpp import smollm2_path
-from cotrail.generation.transformers import TransformersGenerator, causal
-from cotrail.generation.transformers.causal import SPARE_ROWS, CausalEngine
-from cotrail.generation.transformers.exact import CHUNK
-from cotrail.generation.transformers.loading import load
-from cotrail.generation.transformers.request import Request
-from cotrail.generation.transformers.scheduler import Scheduler
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
 from tests.conftest import Eventually
 from tests.integration.holding import HeldUp, is_cut_off_alone
 

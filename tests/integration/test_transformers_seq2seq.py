@@ -22,19 +22,19 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.actions import Sampling
+from cotrail.common.sentences import first_sentence
+from cotrail.core.generation import Sampling
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.engines.language_models.transformers import TransformersGenerator
+from cotrail.engines.language_models.transformers.decoded import COLUMNS
+from cotrail.engines.language_models.transformers.loading import Loaded, load
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.scheduler import Scheduler
+from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqEngine, company
+from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.errors import InputError, TransientStepError
-from cotrail.generation.generator import Profile
-from cotrail.generation.sentences import first_sentence
-from cotrail.generation.transformers import TransformersGenerator
-from cotrail.generation.transformers.decoded import COLUMNS
-from cotrail.generation.transformers.loading import Loaded, load
-from cotrail.generation.transformers.request import Request
-from cotrail.generation.transformers.scheduler import Scheduler
-from cotrail.generation.transformers.seq2seq import PADDING, Seq2SeqEngine, company
-from cotrail.generation.transformers.vocabulary import Vocabulary
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstrations, Prompt
 from tests.integration.holding import is_cut_off_alone
 
 DEADLINE = 60.0

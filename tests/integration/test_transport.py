@@ -16,9 +16,9 @@ from kombu.message import Message
 from kombu.messaging import Consumer
 from redis import Redis
 
-from models.advancing import Dispatch
+from configuration.settings import Settings
+from models.execution.advancing import Dispatch
 from tasks import routing
-from tasks.settings import Settings
 from tests.faults.stacked import ROOT
 from tests.garbage import GARBAGE
 from workers.app import app

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, delete, select, text, update
 
-from cotrail.actions import Failure
-from models.advancing import Dispatch
-from models.control import resume
-from models.ledger import Ledger
-from models.tables import DemonstrationSet, attempts, questions, steps
-from models.upkeep import expire_leases
+from cotrail.core.results import Failure
+from models.commands.control import resume
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Ledger
+from models.execution.recovery import expire_leases
+from models.schema.tables import DemonstrationSet, attempts, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, unsent
 

@@ -15,9 +15,9 @@ from tests.conftest import wait_until
 from tests.integration.recorded import OPEN, PLAIN
 
 SHORT = """
-import models.database, models.traces
-models.database.IDLE_SECONDS = 0.2
-models.traces.CHUNK = 1
+import models.schema.database, models.queries.traces
+models.schema.database.IDLE_SECONDS = 0.2
+models.queries.traces.CHUNK = 1
 from cli.main import main
 main()
 """

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from cotrail.knowledge.store import KnowledgeStore
+from cotrail.engines.knowledge.store import KnowledgeStore
 from tests.faults.scripts import MODELS
 from tests.faults.stacked import SAMPLE
 from tests.unit.made_knowledge import animals, assertion, dump, minnesota

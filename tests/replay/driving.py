@@ -5,27 +5,21 @@ from hashlib import sha256
 
 import msgspec
 
-from cotrail.actions import (
-    Action,
-    Binding,
-    Embed,
-    Embedded,
-    Entail,
-    Entailed,
-    Failure,
-    Lookup,
-    Retrieve,
-    Retrieved,
-    StepFailed,
-    System,
-    Together,
-    fingerprint,
-    kind,
-    sampling,
-)
-from cotrail.generation.generator import Generator
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.replay import Failed, Finished, Next, Outcome, Recorded, advance
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.prompted import sampling
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.language_model import Generator
+from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
+from cotrail.core.results import Embedded, Entailed, Failure, Retrieved
+from cotrail.core.system import StepFailed, System, Together
 
 BINDING = Binding(model="scripted@1", profile="fast", temperature=0.0, seed=0, corpus="sample@1")
 FAILURE = Failure(type="StepError", message="it can't be done")
@@ -85,6 +79,7 @@ class MadeUp:
                 )
             case Entail():
                 return self._entailment(action.premise.text, action.hypothesis)
+        assert isinstance(action, Reason | Read)
         try:
             return self.generator.generate(action.prompt, action.until, action.max_tokens, sampling(action, BINDING))
         except Exception as error:  # noqa: BLE001 - as a worker does

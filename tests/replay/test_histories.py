@@ -13,24 +13,17 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.actions import (
-    Action,
-    Binding,
-    Embedded,
-    Entailed,
-    Failure,
-    Generated,
-    Read,
-    Reason,
-    Result,
-    Retrieve,
-    Retrieved,
-    kind,
-)
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import kind
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.questions import Question
+from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
+from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import ReplayMismatchError
-from cotrail.prompting.prompt import AnswerForm, Demonstrations
-from cotrail.questions import Question
-from cotrail.replay import Failed, Finished, Next, Outcome, Recorded, advance
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
 
 DIVERGING = {

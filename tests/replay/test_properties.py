@@ -14,25 +14,17 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.actions import (
-    Action,
-    Answer,
-    Failure,
-    Generated,
-    Reason,
-    Result,
-    Retrieve,
-    StepFailed,
-    System,
-    Together,
-    fingerprint,
-    kind,
-)
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
+from cotrail.core.questions import Question
+from cotrail.core.replay import Failed, Next, Outcome, Replay, advance
+from cotrail.core.results import Failure, Generated, Result
+from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.errors import ReplayMismatchError
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations, Prompt
-from cotrail.questions import Question
-from cotrail.replay import Failed, Next, Outcome, Replay, advance
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
 from cotrail.systems.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, World, found, live, record, replayed, search

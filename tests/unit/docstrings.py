@@ -11,8 +11,8 @@ from pathlib import Path
 import bm25s  # type: ignore[import-untyped]
 import numpy as np
 
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.analysis import english, plain
+from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.analysis import english, plain
 
 PACKAGES = "asyncio concurrent email http importlib json logging multiprocessing unittest urllib xml".split()  # noqa: SIM905
 LEAST_WORDS = 8

@@ -7,27 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.actions import (
-    ACTIONS,
-    Action,
-    Binding,
-    Embed,
-    Entail,
-    Failure,
-    Lookup,
-    Read,
-    Reason,
-    Retrieve,
-    Sampling,
-    StepFailed,
-    Until,
-    canonical,
-    fingerprint,
-    kind,
-    sampling,
-)
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+from cotrail.common.canonical_json import canonical
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.prompted import sampling
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import ACTIONS, fingerprint, kind
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.results import Failure
+from cotrail.core.system import StepFailed
 
 BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpus="hp@9a2b")
 PROMPT = Prompt(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cli.annotating import annotator_name
 from cli.annotation_files import checked, lines_of, read_lines, write_lines
+from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.metrics.factual import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
-from cotrail.paragraphs import Paragraph
-from models.annotations import Chain
+from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
+from models.queries.annotations import Chain
 
 Filled = Callable[..., Path]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from tests.unit.docstrings import QUERIES, overlap, passages, questions
 
 

@@ -18,22 +18,24 @@ from hypothesis import strategies as st
 from cli.annotation_files import read_lines
 from cli.protocols import read_experiment_file
 from cli.request import read_run_file
-from cotrail import bounds
-from cotrail.bounds import MAX_DEPTH, MAX_PARAGRAPH_CHARACTERS, MAX_RECORD_BYTES, MIB, numbered_lines, whole
-from cotrail.catalogues import listed
-from cotrail.corpora.building import build_corpus
-from cotrail.corpora.recipes import RECIPES
-from cotrail.datasets import DATASETS, elements, infotabs, load_questions, records
+from cotrail.common import json_elements as elements
+from cotrail.common import json_files as records
+from cotrail.common import limits as bounds
+from cotrail.common.limits import MAX_DEPTH, MAX_PARAGRAPH_CHARACTERS, MAX_RECORD_BYTES, MIB, numbered_lines, whole
+from cotrail.common.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
+from cotrail.data.corpora.building import build_corpus
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.corpora.recipes import RECIPES
+from cotrail.data.datasets import DATASETS, infotabs, load_questions
+from cotrail.data.demonstrations.chains import read_chains
+from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.engines.catalogue import listed
+from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
+from cotrail.engines.knowledge.wikidata.building import build_wikidata
+from cotrail.engines.language_models.scripted import Script
+from cotrail.engines.scripts import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
-from cotrail.generation.scripted import Script
-from cotrail.knowledge.conceptnet.building import build_conceptnet
-from cotrail.knowledge.wikidata.building import build_wikidata
-from cotrail.prompting.chains import read_chains
-from cotrail.prompting.demonstrations import read_demonstrations
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.scripts import read_script
-from cotrail.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
 
 Read = Callable[[Path], object]
 
@@ -244,7 +246,7 @@ def test_a_small_file_of_nested_brackets_takes_little_memory(tmp_path: Path) -> 
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 from pathlib import Path
-from cotrail.datasets import load_questions
+from cotrail.data.datasets import load_questions
 from cotrail.errors import DatasetError
 try:
     load_questions("jsonl", Path({str(path)!r}))

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.corpora.articles import text_of
-from cotrail.corpora.building import Progress, build_corpus
-from cotrail.corpora.digests import DigestSet
-from cotrail.corpora.recipes import RECIPES
-from cotrail.corpora.state import draft_path, read_state, state_path
+from cotrail.core.paragraphs import Paragraph
+from cotrail.data.corpora.articles import text_of
+from cotrail.data.corpora.building import Progress, build_corpus
+from cotrail.data.corpora.digests import DigestSet
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.corpora.recipes import RECIPES
+from cotrail.data.corpora.state import draft_path, read_state, state_path
 from cotrail.errors import CorpusError, UnknownNameError
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.corpus import read_corpus
 
 Make = Callable[[Path], list[Path]]
 
@@ -181,7 +181,7 @@ def stop_after(reports: int, before: Callable[[], None] = lambda: None) -> Calla
 def test_an_interrupted_build_gives_the_same_bytes(
     dataset: str, undisturbed: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.corpora.building.PROGRESS_EVERY", 7)
+    monkeypatch.setattr("cotrail.data.corpora.building.PROGRESS_EVERY", 7)
     files, output = MAKERS[dataset](tmp_path), tmp_path / "corpus.jsonl"
     stops = 0
     while True:
@@ -210,7 +210,7 @@ def test_a_killed_build_gives_the_same_bytes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cotrail.corpora.building.PROGRESS_EVERY", 7)
+    monkeypatch.setattr("cotrail.data.corpora.building.PROGRESS_EVERY", 7)
     files = MAKERS[dataset](tmp_path)
     output, left = tmp_path / "corpus.jsonl", tmp_path / "left" / "corpus.jsonl"
     left.parent.mkdir()
@@ -263,7 +263,7 @@ def test_the_seed_matters_only_where_something_is_shuffled(tmp_path: Path) -> No
 
 def interrupted(dataset: str, files: list[Path], output: Path, seed: int = 0) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cotrail.corpora.building.PROGRESS_EVERY", 7)
+        patch.setattr("cotrail.data.corpora.building.PROGRESS_EVERY", 7)
         with pytest.raises(StopError):
             build_corpus(dataset, files, output, seed=seed, progress=stop_after(4))
     assert (state := read_state(output)) is not None

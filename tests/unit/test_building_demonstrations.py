@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from cli.main import app
-from cotrail.datasets import load_annotated
-from cotrail.datasets.contexts import AnnotatedQuestion
-from cotrail.errors import DemonstrationError, InputError
-from cotrail.prompting.building import (
+from cotrail.core.prompts import AnswerForm, Demonstration
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets import load_annotated
+from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.demonstrations.building import (
     DISTRACTORS,
     Shape,
     Style,
@@ -23,10 +24,9 @@ from cotrail.prompting.building import (
     cut_text,
     shapes,
 )
-from cotrail.prompting.chains import read_chains, with_chains
-from cotrail.prompting.demonstrations import in_form, read_demonstrations, write_demonstrations
-from cotrail.prompting.prompt import AnswerForm, Demonstration
-from cotrail.questions import GoldParagraph, Question
+from cotrail.data.demonstrations.chains import read_chains, with_chains
+from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
+from cotrail.errors import DemonstrationError, InputError
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 

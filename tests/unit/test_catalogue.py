@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.engines.language_models.catalogue import LlamaCpp, OpenAI, catalogue, find_model, identity, open_generator
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.generation.catalogue import LlamaCpp, OpenAI, catalogue, find_model, identity, open_generator
 
 OPENAI = 'engine = "openai"\nurl = "https://host:8000/v1"\nmodel = "org/m"\ncontext = 4096\n'
 
@@ -50,7 +50,8 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
 ) -> None:
     models.write_text(f'[models.openai]\n{OPENAI}[models.transformers]\nengine = "transformers"\npath = "x"\n')
     code = (
-        "import sys; from pathlib import Path; from cotrail.generation.catalogue import find_model, open_generator\n"
+        "import sys; from pathlib import Path\n"
+        "from cotrail.engines.language_models.catalogue import find_model, open_generator\n"
         f"assert {library!r} not in sys.modules; sys.modules[{library!r}] = None\n"
         f"open_generator(find_model(Path({str(models)!r}), {name!r}), 'fast', 1)"
     )

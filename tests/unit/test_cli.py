@@ -24,15 +24,15 @@ from cli.output import cut, duration
 from cli.plots import recall_by_search, recall_curve, sentences_per_question
 from cli.request import make_request, prepare, read_run_file, system_settings
 from cli.running import Pace, closing_line, expected_steps
+from configuration.settings import settings
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import GoldParagraph
 from cotrail.errors import BlockedError, CorpusError, CotrailError, InputError, UnavailableError, UnknownNameError
-from cotrail.metrics.scores import means, question_scores
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import GoldParagraph
+from cotrail.evaluation.metrics.scores import means, question_scores
 from cotrail.systems import find_system
-from models.audit import Progress, RunRecord, StepCounts, standing
-from models.traces import Collected, TracedQuestion, TracedStep
-from tasks.settings import settings
+from models.queries.progress import Progress, RunRecord, StepCounts, standing
+from models.queries.traces import Collected, TracedQuestion, TracedStep
 from tests.conftest import wait_until
 
 ROOT = Path(__file__).parents[2]

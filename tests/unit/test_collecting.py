@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from cotrail.actions import Retrieved
-from cotrail.paragraphs import Hit, Paragraph
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.results import Retrieved
 from cotrail.systems.collecting import collect, is_reasoning, next_query, query_of
 from cotrail.systems.settings import IRCoTSettings, RetrievalSettings
 

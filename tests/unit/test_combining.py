@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from cotrail.engines.retrieval.elasticsearch.combining import Combiner
 from cotrail.errors import TransientStepError
-from cotrail.retrieval.elasticsearch.combining import Combiner
 from tests.conftest import Eventually
 
 SECONDS = 30

@@ -3,13 +3,14 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tasks.settings import Settings
+from configuration.settings import Settings
 from workers.allocator import TUNED
 from workers.app import app
 from workers.ready import VARIABLE
@@ -217,6 +218,6 @@ def test_a_retrieval_worker_has_no_model() -> None:
 
 def test_what_the_wheel_is_built_from_gets_into_the_build() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
-    assert allowed == {"cotrail", "models", "migrations", "tasks", "workers", "cli", "pyproject.toml", "README.md"} | {
-        "LICENSE"
-    }
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]["find"]
+    packages = {pattern.rstrip("*") for pattern in found["include"]}
+    assert allowed == packages | {"pyproject.toml", "README.md", "LICENSE"}

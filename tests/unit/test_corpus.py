@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.core.paragraphs import Paragraph
+from cotrail.data.corpora.files import read_corpus
 from cotrail.errors import CorpusError
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.corpus import read_corpus
 
 Write = Callable[..., Path]
 

@@ -1,6 +1,6 @@
-from cotrail.corpora.coverage import coverage, located
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph, Question
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.evaluation.metrics.coverage import coverage, located
 
 TEXTS = {
     "Ink": ["Ink is a dark fluid that stains paper and fingers alike, and it dries within the hour."],

@@ -8,8 +8,8 @@ from pydantic import SecretStr
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from models.database import refused, unanswered
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import refused, unanswered
 from tasks.station import Station
 
 AWAY = [

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.core.answers import stated_answer
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.answers import stated_answer
-from cotrail.prompting.demonstrations import in_form, read_demonstrations, write_demonstrations
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import Embed
-from cotrail.embedding import catalogue
-from cotrail.embedding.catalogue import find_embedder
-from cotrail.embedding.scripted import ScriptedEmbedder
-from cotrail.embedding.vectors import embedded
+from cotrail.core.actions.embed import Embed
+from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.embedding import catalogue
+from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.embedding.scripted import ScriptedEmbedder
+from cotrail.engines.embedding.vectors import embedded
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
-from cotrail.paragraphs import Paragraph
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")

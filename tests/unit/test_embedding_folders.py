@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.batches import batches
-from cotrail.catalogues import preferred
+from cotrail.engines.catalogue import preferred
+from cotrail.engines.length_batches import batches
+from cotrail.engines.pretrained import cached, folder_digest, packaged
 from cotrail.errors import InputError, NotInstalledError
-from cotrail.pretrained import cached, folder_digest, packaged
 
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 

@@ -6,29 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.actions import (
-    ACTIONS,
-    Action,
-    Embed,
-    Entail,
-    Failure,
-    Generated,
-    Lookup,
-    Read,
-    Reason,
-    Retrieve,
-    Retrieved,
-    Source,
-    Until,
-    kind,
-)
-from cotrail.audit.digests import digest_of_hits
-from cotrail.encoding import Json, action_of, digests_in, failure_of, paragraphs_of, request_of, result_of
+from cotrail.common.storable import storable
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import ACTIONS, kind
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.digests import digest_of_hits
+from cotrail.core.encoding import Json, action_of, digests_in, failure_of, paragraphs_of, request_of, result_of
+from cotrail.core.generation import Until
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.knowledge import Source
+from cotrail.core.prompt_layouts import Layout
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.errors import PromptTooLongError
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.prompting.layouts import Layout
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
-from cotrail.storable import storable
 
 LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

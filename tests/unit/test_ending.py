@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import Until
-from cotrail.generation.ending import kept, watch
+from cotrail.core.generation import Until
+from cotrail.engines.language_models.ending import kept, watch
 
 CHAIN = "Ink stains.\n\nThus it does. So the answer is yes."
 

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import Entail, Entailed
-from cotrail.entailment import catalogue
-from cotrail.entailment.catalogue import find_entailer
-from cotrail.entailment.entailer import entailed
-from cotrail.entailment.labels import Label, Order, label_order
-from cotrail.entailment.prompted import CHOICES, PromptedEntailer
-from cotrail.entailment.scripted import ScriptedEntailer
+from cotrail.core.actions.entail import Entail
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.entailer import entailed
+from cotrail.core.results import Entailed
+from cotrail.engines.entailment import catalogue
+from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.entailment.labels import Label, Order, label_order
+from cotrail.engines.entailment.prompted import CHOICES, PromptedEntailer
+from cotrail.engines.entailment.scripted import ScriptedEntailer
+from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, UnknownNameError
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.paragraphs import Paragraph
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea. It is a river of Ostmark.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")

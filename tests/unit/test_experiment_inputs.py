@@ -8,14 +8,14 @@ import pytest
 
 from cli.experiment_inputs import Inputs
 from cli.protocols import read_experiment_file
+from configuration.settings import settings
+from cotrail.core.prompts import AnswerForm
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
-from cotrail.experiments.cells import Cell, Line
-from cotrail.experiments.experiment import Experiment
-from cotrail.experiments.protocol import cells_to_search, cells_to_test, lines
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.tantivy import build_index
-from tasks.settings import settings
+from cotrail.evaluation.experiments.cells import Cell, Line
+from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, lines
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."

@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from cotrail.actions import Answer, Retrieved, System
+from cotrail.core.fork_points import Point, read_point, steps_before
+from cotrail.core.replay import Finished, Next, advance, agreement
+from cotrail.core.results import Retrieved
+from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, ReplayMismatchError
-from cotrail.forking import Point, read_point, steps_before
-from cotrail.replay import Finished, Next, advance, agreement
 from tests.replay.driving import BINDING, FAILURE, found, record, search
 
 KINDS = ("retrieve", "reason", "retrieve", "reason", "read")

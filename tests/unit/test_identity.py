@@ -2,13 +2,15 @@
 
 import pytest
 
-from cotrail.actions import Binding, Reason, fingerprint
-from cotrail.entailment.prompted import prompted_identity
+from cotrail.common.short_digest import shortened
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import fingerprint
+from cotrail.core.binding import Binding
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.engines.entailment.prompted import prompted_identity
+from cotrail.engines.identity import is_pinned, model_identity
+from cotrail.engines.language_models.catalogue import OpenAI
 from cotrail.errors import ModelChangedError
-from cotrail.generation.catalogue import OpenAI
-from cotrail.generation.identity import is_pinned, model_identity
-from cotrail.prompting.prompt import Demonstrations, Prompt
-from cotrail.shortening import shortened
 from tasks.evidence import check_model
 
 ONE, OTHER = (

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from rapidfuzz import fuzz
 
-from cotrail.corpora.coverage import coverage, located
-from cotrail.datasets import has_snippets, load_annotated, load_questions
-from cotrail.metrics.drop import published_spans
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph, Question
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets import has_snippets, load_annotated, load_questions
+from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.evaluation.metrics.drop import published_spans
 from tests.unit.test_datasets import processed
 
 PAGES = {

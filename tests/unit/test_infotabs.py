@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from cotrail.datasets import load_questions
-from cotrail.datasets.infotabs import as_question
-from cotrail.datasets.sampling import sample_file, sample_questions, suffix
+from cotrail.core.questions import GoldParagraph
+from cotrail.core.tables import table_sentences
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.infotabs import as_question
+from cotrail.data.datasets.sampling import sample_file, sample_questions, suffix
 from cotrail.errors import CorpusError, DatasetError
-from cotrail.knowledge.tables import table_sentences
-from cotrail.questions import GoldParagraph
-from cotrail.retrieval.corpus import read_corpus
 
 HEADER = "annotater_id\ttable_id\thypothesis\tlabel"
 TABLE: dict[str, list[str]] = {"Colour": ["black", "blue"], "title": [" Ink  (fluid)"], "Made of": ["soot"]}

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.core.ports.knowledge import LIMIT, Sentence, ranked
+from cotrail.engines.knowledge.files import Progress, lines
+from cotrail.engines.knowledge.store import KnowledgeStore, find_source
+from cotrail.engines.knowledge.words import STOP_WORDS, content, differ, terms, words
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.knowledge.files import Progress, lines
-from cotrail.knowledge.knowledge import LIMIT, Sentence, ranked
-from cotrail.knowledge.store import KnowledgeStore, find_source
-from cotrail.knowledge.words import STOP_WORDS, content, differ, terms, words
 from tests.unit.made_knowledge import animals
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.core.ports.knowledge import LIMIT, Knowledge
+from cotrail.engines.knowledge.conceptnet.relations import TEMPLATES
+from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
-from cotrail.knowledge.conceptnet.relations import TEMPLATES
-from cotrail.knowledge.knowledge import LIMIT, Knowledge
-from cotrail.knowledge.store import KnowledgeStore
 from tests.unit.made_knowledge import assertion
 
 LINES = [

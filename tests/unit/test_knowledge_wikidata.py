@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.core.ports.knowledge import LIMIT, Knowledge
+from cotrail.engines.knowledge.files import Progress
+from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.knowledge.wikidata.times import Time, in_words
 from cotrail.errors import InputError
-from cotrail.knowledge.files import Progress
-from cotrail.knowledge.knowledge import LIMIT, Knowledge
-from cotrail.knowledge.store import KnowledgeStore
-from cotrail.knowledge.wikidata.times import Time, in_words
 from tests.unit.made_knowledge import Json, claim, dump, item, item_value, minnesota, plain_value, property_, time
 
 Build = Callable[..., Knowledge]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.core.ports.knowledge import Knowledge
+from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.knowledge.wordnet.files import shipped
 from cotrail.errors import InputError
-from cotrail.knowledge.knowledge import Knowledge
-from cotrail.knowledge.store import KnowledgeStore
-from cotrail.knowledge.wordnet.files import shipped
 from tests.unit.made_knowledge import animals
 
 

@@ -5,9 +5,9 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.layouts import Layout
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompt_layouts import Layout
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 
 REGION = Paragraph(id="c", title="Curitiba", text="The Region of Curitiba are South.")
 GENRE = Paragraph(id="h", title="Hydrograd", text="The Genre of Hydrograd are Hard rock.")

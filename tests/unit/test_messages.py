@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import ACTIONS
+from cotrail.core.actions.registry import ACTIONS
 from cotrail.errors import InputError
-from models.advancing import Dispatch
+from models.execution.advancing import Dispatch
 from tasks.messages import read
 from tests.garbage import GARBAGE, called, message
 

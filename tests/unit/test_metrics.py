@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.common.normalization import normalized
 from cotrail.errors import UnknownNameError
-from cotrail.metrics.answer import answer_scores, tuning_f1
-from cotrail.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.metrics.mending import mended
-from cotrail.metrics.words import AnswerScores, normalized
+from cotrail.evaluation.metrics.answer import answer_scores, tuning_f1
+from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
+from cotrail.evaluation.metrics.mending import mended
+from cotrail.evaluation.metrics.words import AnswerScores
 
 WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")
 BY_SPANS = ("iirc", "ircot")

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.accuracy import accuracy, is_unclear, verdict_scores
+from cotrail.evaluation.metrics.answer import answer_scores
+from cotrail.evaluation.metrics.explanations import chain_faithfulness, explanation_faithfulness
+from cotrail.evaluation.metrics.mcnemar import mcnemar
+from cotrail.evaluation.metrics.official import official_figures
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
-from cotrail.metrics.accuracy import accuracy, is_unclear, verdict_scores
-from cotrail.metrics.answer import answer_scores
-from cotrail.metrics.explanations import chain_faithfulness, explanation_faithfulness
-from cotrail.metrics.mcnemar import mcnemar
-from cotrail.metrics.official import official_figures
 
 
 @pytest.mark.parametrize(

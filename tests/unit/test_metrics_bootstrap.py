@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.errors import InputError
-from cotrail.metrics.bootstrap import (
+from cotrail.evaluation.metrics.bootstrap import (
     Spread,
     mean_and_deviation,
     paired_difference,

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
-from cotrail.metrics.answer import answer_scores, tuning_f1
-from cotrail.metrics.official import official_figures
-from cotrail.metrics.support import answer_support_recall, support_scores
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph
+from cotrail.evaluation.metrics.answer import answer_scores, tuning_f1
+from cotrail.evaluation.metrics.official import official_figures
+from cotrail.evaluation.metrics.support import answer_support_recall, support_scores
 
 RECORDED = Path(__file__).parent / "metrics"
 

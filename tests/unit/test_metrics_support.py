@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.metrics.scores import DEFINITIONS, QuestionScores, means, question_scores
-from cotrail.metrics.support import answer_support_recall, content_key, support_recall, support_scores
-from cotrail.paragraphs import Paragraph
-from cotrail.questions import GoldParagraph
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.evaluation.metrics.scores import DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.evaluation.metrics.support import answer_support_recall, content_key, support_recall, support_scores
 
 
 def paragraph(title: str, text: str) -> Paragraph:

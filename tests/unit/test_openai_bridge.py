@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from cotrail.engines.language_models.openai.bridge import Bridge
 from cotrail.errors import TransientStepError
-from cotrail.generation.openai.bridge import Bridge
 
 
 class Resource:

@@ -1,11 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import Sampling
-from cotrail.generation.counting import LONGEST_PART
-from cotrail.generation.endpoint import Endpoint
-from cotrail.generation.openai.counting import Counter, Tokenized, estimated_tokens
-from cotrail.generation.openai.request import INSTRUCTION, completion_request, tokenizer_request
+from cotrail.core.generation import Sampling
+from cotrail.engines.language_models.counting import LONGEST_PART
+from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.openai.counting import Counter, Tokenized, estimated_tokens
+from cotrail.engines.language_models.openai.request import INSTRUCTION, completion_request, tokenizer_request
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)
 

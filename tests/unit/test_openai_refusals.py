@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.openai.refusals import message_in, refusal, seconds_to_wait
 from cotrail.errors import BlockedError, PromptTooLongError, StepError, TransientStepError, UnavailableError
-from cotrail.generation.endpoint import Endpoint
-from cotrail.generation.openai.refusals import message_in, refusal, seconds_to_wait
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotrail.actions import Until
+from cotrail.common.sentences import first_sentence
+from cotrail.core.generation import Until
+from cotrail.engines.language_models.openai.stream import END, Refused, Stream
+from cotrail.engines.language_models.result import Tokens
 from cotrail.errors import TransientStepError
-from cotrail.generation.openai.stream import END, Refused, Stream
-from cotrail.generation.result import Tokens
-from cotrail.generation.sentences import first_sentence
 
 
 def event(text: str | None = None, finish: str | None = None, **more: object) -> str:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import Sampling
+from cotrail.core.answers import stated_answer
+from cotrail.core.generation import Sampling
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.engines.language_models.catalogue import find_model, identity, open_generator
+from cotrail.engines.language_models.oracle import oracle_script, statement
 from cotrail.errors import DatasetError
-from cotrail.generation.catalogue import find_model, identity, open_generator
-from cotrail.generation.oracle import oracle_script, statement
-from cotrail.prompting.answers import stated_answer
-from cotrail.prompting.prompt import Demonstrations, Prompt
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

@@ -7,12 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.actions import Sampling
+from cotrail.core.generation import Sampling
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Demonstration, Demonstrations, Drop, Prompt
+from cotrail.engines.language_models.packing import LOADING_RESERVE, pack
+from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.errors import PromptTooLongError
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.packing import LOADING_RESERVE, pack
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Drop, Prompt
 
 Count = Callable[[str], int]
 

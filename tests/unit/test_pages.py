@@ -6,11 +6,16 @@ from typing import Literal
 
 import pytest
 
-from cotrail.actions import Answer, Binding, Read, Reason, Retrieve, fingerprint
-from cotrail.encoding import action_of, request_of
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations, Prompt
-from cotrail.questions import GoldParagraph, Question
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import fingerprint
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.encoding import action_of, request_of
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.system import Answer
 from cotrail.systems.ircot import ircot
 from cotrail.systems.no_retrieval import no_retrieval
 from cotrail.systems.one_step import one_step

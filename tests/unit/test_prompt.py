@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstration, Demonstrations, Prompt
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 
 
 def paragraph(title: str, text: str) -> Paragraph:

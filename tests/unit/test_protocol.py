@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.experiments.cells import Cell, Line
-from cotrail.experiments.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
-from cotrail.experiments.protocol import cells_to_search, cells_to_test, choose, lines, position, search_score
-from cotrail.metrics.scores import QuestionScores
+from cotrail.evaluation.experiments.cells import Cell, Line
+from cotrail.evaluation.experiments.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
+from cotrail.evaluation.experiments.protocol import (
+    cells_to_search,
+    cells_to_test,
+    choose,
+    lines,
+    position,
+    search_score,
+)
+from cotrail.evaluation.metrics.scores import QuestionScores
 
 FILES = DatasetFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
 WHOLE = Experiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.actions import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.recordable import MOST_CHARACTERS, MOST_TOKENS, characters, check_recordable
+from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import UnrecordableError
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.recordable import MOST_CHARACTERS, MOST_TOKENS, characters, check_recordable
 
 
 def found(text: str, score: float = 1.0, count: int = 1) -> Retrieved:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cotrail.prompting.answers import released_answer
-from cotrail.storable import storable
+from cotrail.common.storable import storable
+from cotrail.core.answers import released_answer
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,15 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from cotrail.actions import (
-    Action,
-    Answer,
-    Failure,
-    Reason,
-    Result,
-    Retrieve,
-    Retrieved,
-    StepFailed,
-    System,
-    Together,
-    fingerprint,
-    kind,
-)
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.replay import Failed, Finished, Next, Recorded, SystemBrokenError, advance
+from cotrail.core.results import Failure, Result, Retrieved
+from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError, StepError
-from cotrail.prompting.prompt import Demonstrations, Prompt
-from cotrail.replay import Failed, Finished, Next, Recorded, SystemBrokenError, advance
 from tests.replay.driving import BINDING, FAILURE, found, record, search
 
 

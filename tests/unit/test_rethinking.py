@@ -5,26 +5,23 @@ from collections.abc import Callable, Mapping
 import pytest
 from msgspec.structs import replace
 
-from cotrail.actions import (
-    Action,
-    Answer,
-    Embed,
-    Entail,
-    Lookup,
-    Read,
-    Reason,
-    Retrieve,
-    System,
-    fingerprint,
-)
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.registry import fingerprint
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.asking import entity_question
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.replay import Failed, Finished
+from cotrail.core.system import Answer, System
+from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.faithfulness.scores import NO_EVIDENCE
 from cotrail.faithfulness.weighing import ChosenFact, Weighing
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.asking import entity_question
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
-from cotrail.questions import GoldParagraph, Question
-from cotrail.replay import Failed, Finished
 from cotrail.systems import find_system
 from cotrail.systems.settings import ReaderSettings, RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed
@@ -107,7 +104,7 @@ def opened(settings: RethinkingSettings, question: Question = LAPTOP) -> Callabl
 
 
 def weighed(answer: Answer) -> Weighing:
-    assert answer.weighing is not None
+    assert isinstance(answer.weighing, Weighing)
     return answer.weighing
 
 

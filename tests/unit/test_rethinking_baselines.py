@@ -6,11 +6,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cotrail.actions import Answer, Read, Reason
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
-from cotrail.questions import GoldParagraph, Question
-from cotrail.replay import Failed, Finished
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.replay import Failed, Finished
+from cotrail.core.system import Answer
+from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems import find_system
 from cotrail.systems.settings import BaselineSettings, SelfConsistencySettings, TaskSettings, ZeroShotSettings
 from tests.replay.driving import MadeUp, Trace, replayed
@@ -170,7 +173,7 @@ def consistent(*chains: str, settings: SelfConsistencySettings | None = None, em
 def test_self_consistency_takes_the_answer_of_most_chains() -> None:
     answer = consistent("So the answer is yes.", CHAIN, "It may be.", "So the answer is no.", "So the answer is no.")
     assert (answer.text, answer.sentences[0]) == ("no", "Aristotle died in 322 BC.")
-    assert answer.weighing is not None
+    assert isinstance(answer.weighing, Weighing)
     assert answer.weighing.function == 0
     assert [chain.prediction for chain in answer.weighing.chains] == ["yes", "no", "", "no", "no"]
     assert [(each.prediction, each.weight, each.chains) for each in answer.weighing.predictions] == [
@@ -210,7 +213,7 @@ def test_temporal_answers_that_differ_in_their_spelling_alone_count_as_one() -> 
 def test_empty_samples_cost_no_other_chain() -> None:
     answer = consistent(CHAIN, "So the answer is yes.", empty="sample 0")
     assert answer.text == "yes"
-    assert answer.weighing is not None
+    assert isinstance(answer.weighing, Weighing)
     assert [chain.text for chain in answer.weighing.chains] == ["", "So the answer is yes."]
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from cli.protocols import read_experiment_file, schedule_of
 from cli.rethinking_schedule import RethinkingSchedule
-from cotrail.actions import Binding
+from configuration.settings import settings
+from cotrail.core.binding import Binding
+from cotrail.core.prompts import AnswerForm
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
-from cotrail.experiments.rethinking_protocol import Trial
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.tantivy import build_index
-from tasks.settings import settings
+from cotrail.evaluation.experiments.rethinking_protocol import Trial
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")

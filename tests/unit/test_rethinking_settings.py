@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.prompting.prompt import AnswerForm
+from cotrail.core.prompts import AnswerForm
 from cotrail.systems import SYSTEMS, find_system
 from cotrail.systems.needs import Needs
 from cotrail.systems.settings import RethinkingSettings

@@ -15,11 +15,18 @@ from msgspec.structs import replace
 from cli.experiment_tables import sheet
 from cli.rethinking_report import write_report
 from cotrail.errors import InputError
-from cotrail.experiments import rethinking_published as published
-from cotrail.experiments.rethinking_published import METHODS, Reported
-from cotrail.experiments.rethinking_runs import Answered, Method, RethinkingRun, faithfulness_of, growth, method_of
-from cotrail.experiments.rethinking_tables import ALONE, MISPRINTED, build_tables, chains_plot
-from cotrail.experiments.table import Table
+from cotrail.evaluation.experiments import rethinking_published as published
+from cotrail.evaluation.experiments.rethinking_published import METHODS, Reported
+from cotrail.evaluation.experiments.rethinking_runs import (
+    Answered,
+    Method,
+    RethinkingRun,
+    faithfulness_of,
+    growth,
+    method_of,
+)
+from cotrail.evaluation.experiments.rethinking_tables import ALONE, MISPRINTED, build_tables, chains_plot
+from cotrail.evaluation.experiments.table import Table
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing

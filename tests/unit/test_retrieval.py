@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotrail.datasets import load_questions
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.retriever import Retriever
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.datasets import load_questions
+from cotrail.engines.retrieval import tantivy as adapter
+from cotrail.engines.retrieval.analysis import english, plain
+from cotrail.engines.retrieval.manifest import corpora, read_manifest
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index, open_corpus
 from cotrail.errors import CorpusError, InputError, UnknownNameError
-from cotrail.metrics.support import support_recall
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval import tantivy as adapter
-from cotrail.retrieval.analysis import english, plain
-from cotrail.retrieval.corpus import read_corpus
-from cotrail.retrieval.manifest import corpora, read_manifest
-from cotrail.retrieval.retriever import Retriever
-from cotrail.retrieval.tantivy import TantivyRetriever, build_index, open_corpus
+from cotrail.evaluation.metrics.support import support_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -328,8 +328,8 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(tmp_p
     build_index([INK], directory)
     script = (
         "import os, pathlib, signal, sys\n"
-        "from cotrail.paragraphs import Paragraph\n"
-        "from cotrail.retrieval.tantivy import build_index\n"
+        "from cotrail.core.paragraphs import Paragraph\n"
+        "from cotrail.engines.retrieval.tantivy import build_index\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.datasets import load_questions
-from cotrail.datasets.sampling import sample_file, sample_questions, shuffled, suffix
+from cotrail.core.questions import Question
+from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.sampling import sample_file, sample_questions, shuffled, suffix
 from cotrail.errors import DatasetError
-from cotrail.questions import Question
 from tests.unit.test_datasets import ID, LISTS, RECORDS, TEXT, processed
 
 QUESTIONS = [Question(id=f"q{number}", text="What?") for number in range(40)]

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.actions import Generated, Sampling, Until
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Generator, Interrupted
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.results import Generated
+from cotrail.core.titles import parse_titles, title_question
+from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.errors import InputError, StepError, TransientStepError
-from cotrail.generation.cancellation import Cancellation
-from cotrail.generation.generator import Generator, Interrupted
-from cotrail.generation.scripted import ScriptedGenerator
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.prompt import Demonstrations, Prompt
-from cotrail.prompting.titles import parse_titles, title_question
 
 DIGEST = "171f9b6e28cd1671dd86e1082d8bdcc3297729677560cf54471b6034e7be88a9"
 SCRIPT = {

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from cotrail.engines.retrieval.elasticsearch import transport
+from cotrail.engines.retrieval.elasticsearch.client import Client, FaultyError
+from cotrail.engines.retrieval.stores import SearchServer
 from cotrail.errors import InputError
-from cotrail.retrieval.elasticsearch import transport
-from cotrail.retrieval.elasticsearch.client import Client, FaultyError
-from cotrail.retrieval.stores import SearchServer
 
 MOST = 2**20
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from configuration.settings import Settings
+from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.elasticsearch.documents import paragraph
+from cotrail.engines.retrieval.search_file import ExistingIndex, Fields, SearchFile, read_search_file
 from cotrail.errors import InputError, StepError
-from cotrail.paragraphs import Paragraph
-from cotrail.retrieval.elasticsearch.documents import paragraph
-from cotrail.retrieval.search_file import ExistingIndex, Fields, SearchFile, read_search_file
-from tasks.settings import Settings
 
 
 def written(folder: Path, content: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.secrecy import INSTEAD, Secrets
+from cotrail.common.redaction import INSTEAD, Secrets
 from workers.discretion import hide_in_logs
 
 HOSTILE = "s3/cr@t:#?%&<\"'é"

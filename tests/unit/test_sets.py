@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cotrail.core.prompts import Demonstration, Demonstrations
+from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.data.demonstrations.sets import demonstration_sets, listed_set
 from cotrail.errors import DemonstrationError
-from cotrail.prompting.demonstrations import read_demonstrations
-from cotrail.prompting.prompt import Demonstration, Demonstrations
-from cotrail.prompting.sets import demonstration_sets, listed_set
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
 

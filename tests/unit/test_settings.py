@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import make_url
 
-from cotrail.actions import ACTIONS
+from configuration.settings import DEADLINES, Kind, Settings, settings
+from cotrail.core.actions.registry import ACTIONS
 from cotrail.errors import InputError
-from tasks.settings import DEADLINES, Kind, Settings, settings
 
 SECRET = "hunter2"
 

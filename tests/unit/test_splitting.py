@@ -9,13 +9,15 @@ import pytest
 
 from cli.protocols import read_experiment_file
 from cli.request import RunRequest, system_settings
-from cotrail.actions import Binding, Generated, Reason
+from cotrail.core.actions.reason import Reason
+from cotrail.core.binding import Binding
+from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.results import Generated
+from cotrail.engines.language_models.result import Tokens, generated
+from cotrail.engines.language_models.splitting import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
-from cotrail.generation.result import Tokens, generated
-from cotrail.generation.splitting import open_pipeline, pinned
-from cotrail.prompting.prompt import Demonstrations, Prompt
 from cotrail.systems import find_system
-from models.ledger import Claim
+from models.execution.ledger import Claim
 from tasks.generating import generate
 from tasks.station import Station
 

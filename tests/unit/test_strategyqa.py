@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from cotrail.datasets import load_annotated, load_questions
-from cotrail.datasets.strategyqa import title_of
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.corpora.files import read_corpus
+from cotrail.data.datasets import load_annotated, load_questions
+from cotrail.data.datasets.strategyqa import title_of
+from cotrail.data.demonstrations.building import Shape, build_demonstrations
+from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import CorpusError, DatasetError
-from cotrail.paragraphs import Paragraph
-from cotrail.prompting.building import Shape, build_demonstrations
-from cotrail.prompting.demonstrations import in_form, read_demonstrations, write_demonstrations
-from cotrail.prompting.prompt import AnswerForm
-from cotrail.questions import GoldParagraph, Question
-from cotrail.retrieval.corpus import read_corpus
 from tests.unit.test_datasets import DATA, Write, needs_data, strategyqa, write
 
 __all__ = ["write"]

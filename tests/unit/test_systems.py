@@ -2,24 +2,16 @@
 
 import pytest
 
-from cotrail.actions import (
-    Action,
-    Answer,
-    Failure,
-    Generated,
-    Read,
-    Reason,
-    Result,
-    Retrieve,
-    Retrieved,
-    StepFailed,
-    System,
-    Together,
-)
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.questions import Question
+from cotrail.core.results import Failure, Generated, Result, Retrieved
+from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.paragraphs import Hit, Paragraph
-from cotrail.prompting.prompt import AnswerForm, Demonstration, Demonstrations
-from cotrail.questions import Question
 from cotrail.systems import SYSTEMS, SystemSpec, find_system, needs
 from cotrail.systems.ircot import ircot
 from cotrail.systems.no_retrieval import no_retrieval

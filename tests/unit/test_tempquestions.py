@@ -1,9 +1,9 @@
 import pytest
 
-from cotrail.datasets import load_questions
-from cotrail.datasets.tempquestions import PROMPT
+from cotrail.core.questions import Question
+from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.tempquestions import PROMPT
 from cotrail.errors import DatasetError
-from cotrail.questions import Question
 from tests.unit.test_datasets import Write, tempquestions, write
 
 __all__ = ["write"]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.prompting.demonstrations import read_demonstrations
-from cotrail.prompting.titles import parse_titles, title_question
-from cotrail.storable import storable
+from cotrail.common.storable import storable
+from cotrail.core.titles import parse_titles, title_question
+from cotrail.data.demonstrations.files import read_demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts" / "iirc"
 

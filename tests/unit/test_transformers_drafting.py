@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers", reason="transformers isn't installed")
 
-from cotrail.generation.transformers.drafting import GRAMS, lookup, packed
-from cotrail.generation.transformers.slots import common
+from cotrail.engines.language_models.transformers.drafting import GRAMS, lookup, packed
+from cotrail.engines.language_models.transformers.slots import common
 
 TOKENS = st.lists(st.sampled_from([0, 1, 256, 257, 65793]), max_size=30)  # bytes of some occur across others
 

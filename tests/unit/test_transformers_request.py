@@ -7,10 +7,10 @@ pytest.importorskip("transformers", reason="transformers isn't installed")
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from cotrail.actions import Sampling, Until
-from cotrail.generation.transformers.chains import rest_of
-from cotrail.generation.transformers.request import Request
-from cotrail.generation.transformers.vocabulary import Vocabulary
+from cotrail.core.generation import Sampling, Until
+from cotrail.engines.language_models.transformers.chains import rest_of
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 
 END = 0
 

@@ -9,10 +9,10 @@ pytest.importorskip("transformers", reason="transformers isn't installed")
 
 import torch
 
+from cotrail.core.ports.language_model import Interrupted
+from cotrail.engines.language_models.transformers.memory import halving
+from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.errors import StepError, TransientStepError
-from cotrail.generation.generator import Interrupted
-from cotrail.generation.transformers.memory import halving
-from cotrail.generation.transformers.scheduler import Scheduler
 
 DEADLINE = 30.0
 

@@ -7,8 +7,8 @@ pytest.importorskip("transformers", reason="transformers isn't installed")
 
 import torch
 
-from cotrail.generation.transformers.cache import RowCache, Shape
-from cotrail.generation.transformers.slots import Slot, Slots
+from cotrail.engines.language_models.transformers.cache import RowCache, Shape
+from cotrail.engines.language_models.transformers.slots import Slot, Slots
 
 SHARED = list(range(100, 110))
 """Demonstrations."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.faults.stacked import Cotrail, stacked
 from tests.upgrades.keeping import STORES, restore
 from workers.stack import Stack

@@ -4,7 +4,7 @@ import lzma
 import subprocess
 from pathlib import Path
 
-from tasks.settings import Settings
+from configuration.settings import Settings
 from workers.stack.wheels import package_folder
 
 STORES = sorted((Path(__file__).parent / "stores").iterdir())

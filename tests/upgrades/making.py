@@ -23,8 +23,8 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, text
 
-from models.database import connect
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.schema.database import connect
 from tests.conftest import wait_until
 from tests.faults.stacked import SAMPLE, Cotrail, process, stacked
 from tests.upgrades.keeping import FILE, dump

@@ -10,10 +10,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from models.database import alembic_config, connect, migrate
-from models.ledger import Ledger
-from models.replaying import replay_run
-from tasks.settings import Settings
+from configuration.settings import Settings
+from models.execution.ledger import Ledger
+from models.queries.replaying import replay_run
+from models.schema.database import alembic_config, connect, migrate
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 
 FORMER = "0006"

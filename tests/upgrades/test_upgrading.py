@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from cotrail.audit.verifying import verify
-from models.replaying import replay_run
-from models.trail import read_trail
+from models.queries.replaying import replay_run
+from models.records.trail import read_trail
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.upgrades.making import RUNS, submit

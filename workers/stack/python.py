@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tasks.settings import Settings
+from configuration.settings import Settings
 from workers.allocator import TUNED
 from workers.logs import OTHERS, OWN, log_path
 from workers.ready import VARIABLE

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
+from configuration.settings import Settings
 from cotrail.errors import UnavailableError
-from tasks.settings import Settings
 from workers.health import problem_of
 from workers.stack import python
 from workers.stack.flower import Access, new_access, read_access
@@ -80,7 +80,7 @@ class Stack:
 
         Returns how to get to Flower if it runs. Raises `UnavailableError` if a service doesn't become ready.
         """
-        from models.database import migrate
+        from models.schema.database import migrate
 
         with self._lock():
             self._processes.start(*self._servers())

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.actions import Result
-from models.advancing import Dispatch
-from models.ledger import Claim
+from cotrail.core.results import Result
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim
 from tasks import step
 from tasks.station import Station
 

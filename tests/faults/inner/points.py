@@ -21,12 +21,14 @@ from msgspec import Struct
 from redis.connection import AbstractConnection
 from sqlalchemy import Connection, Engine, event
 
-from cotrail.actions import Result
-from cotrail.generation.openai import stream
-from cotrail.retrieval import tantivy
-from models import admission, control, submission, upkeep
-from models.advancing import Dispatch
-from models.ledger import Claim, Completion, Ledger
+from cotrail.core.results import Result
+from cotrail.engines.language_models.openai import stream
+from cotrail.engines.retrieval import tantivy
+from models.commands import control, submission
+from models.execution import admission
+from models.execution import recovery as upkeep
+from models.execution.advancing import Dispatch
+from models.execution.ledger import Claim, Completion, Ledger
 from tasks import routing, station, step
 from tasks.held import Held
 from tasks.station import Station

@@ -1,0 +1,8 @@
+"""Canonical JSON: equal values give equal bytes."""
+
+import msgspec
+
+
+def canonical(value: object) -> bytes:
+    """One sequence of bytes for equal values: JSON with sorted keys, no spaces, UTF-8."""
+    return msgspec.json.encode(value, order="sorted")

@@ -1,0 +1,100 @@
+"""Reading files of JSON records so that every error says where it is."""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import ijson
+import msgspec
+
+from cotrail.common.json_elements import OversizeError, elements
+from cotrail.common.limits import CORRECT, MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered_lines, shown, too_deep, whole
+from cotrail.errors import InputError
+
+T = TypeVar("T")
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
+    """The lines of a JSON Lines file that aren't blank, each with its place, e.g. `dev.jsonl, line 3`.
+
+    total: how many bytes they may have together; None for those that aren't kept.
+    """
+    with opened(path, error) as file:
+        for number, line in numbered_lines(file, str(path), error, total):
+            if line.strip():
+                yield f"{path}, line {number}", line
+
+
+def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
+    """The elements of a JSON list, each with its place, e.g. `dev.json, entry 3`. The file is held in memory."""
+    with opened(path, error) as file:
+        raw = whole(file, str(path), error)
+    if not raw.strip():
+        return
+    try:
+        found = msgspec.json.decode(raw, type=list[msgspec.Raw])
+    except msgspec.ValidationError as cause:
+        raise error(f"{path}: {cause}; the file must be one JSON list") from cause
+    except RecursionError as cause:
+        raise error(too_deep(f"{path}, entry {_whole_entries(raw) + 1}")) from cause
+    except msgspec.DecodeError as cause:
+        place = f"{path}, entry {_whole_entries(raw) + 1}"
+        raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
+    for number, entry in enumerate(found, start=1):
+        place = f"{path}, entry {number}"
+        if len(bytes(entry)) > MAX_RECORD_BYTES:
+            raise error(f"{place}: it is larger than {shown(MAX_RECORD_BYTES)}; {CORRECT}")
+        yield place, entry
+
+
+def _whole_entries(raw: bytes) -> int:
+    """How many entries of a list come before the place where it is broken."""
+    count = 0
+    try:
+        for _ in elements(io.BytesIO(raw)):
+            count += 1
+    except (OversizeError, ijson.JSONError, UnicodeDecodeError):
+        return count
+    return count
+
+
+def is_list(path: Path, error: type[InputError]) -> bool:
+    """Whether the file is one JSON list, going by how it begins."""
+    with opened(path, error) as file:
+        pieces = iter(partial(file.read, 65_536), b"")
+        return next((piece for piece in pieces if piece.strip()), b"").lstrip().startswith(b"[")
+
+
+@contextmanager
+def opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
+    """The file, open for reading; an error says why it can't be."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as cause:
+        raise error(f"{path} can't be read ({cause.strerror}); check the path") from cause
+
+
+def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[InputError]) -> T:
+    """The record as its type; the error names the place.
+
+    NUL characters and lone surrogates are refused: PostgreSQL can't store them.
+    """
+    try:
+        record = msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as cause:
+        raise error(f"{place}: {cause}; correct the record or take it out") from cause
+    except RecursionError as cause:
+        raise error(too_deep(place)) from cause
+    except (msgspec.DecodeError, UnicodeDecodeError) as cause:
+        raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
+    content = bytes(raw)
+    if b"\\u0000" in content and _NUL.search(content):
+        raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
+    return record

@@ -1,0 +1,56 @@
+"""TOML files that people write: settings, lists of models, experiments."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cotrail.common.limits import MAX_DEPTH, whole
+from cotrail.errors import InputError
+
+MAX_TOML_BYTES = 256 * 1024
+"""Hundreds of models fill a tenth of it."""
+
+MAX_TOML_LINE = 10_000
+"""Bytes; tomllib takes time by the square of how many parts a dotted key has."""
+
+
+def read_toml(path: Path, what: str = "") -> dict[str, Any]:
+    """What a TOML file holds; InputError says where it isn't TOML or what in it can't be used.
+
+    what: what the file is called in errors, e.g. `the list of models`. OSError where it can't be read.
+    """
+    name = f"{what} {path}".strip()
+    with path.open("rb") as file:
+        raw = whole(file, name, InputError, MAX_TOML_BYTES)
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if len(line) > MAX_TOML_LINE:
+            raise InputError(f"{name}, line {number}: the line is longer than {MAX_TOML_LINE:,} bytes; divide it")
+    try:
+        found = tomllib.loads(raw.decode())
+    except RecursionError as error:
+        raise InputError(_nested(name)) from error
+    except ValueError as error:  # which numbers of too many digits raise too
+        raise InputError(f"{name} isn't TOML in UTF-8: {error}") from error
+    for depth, value in _values(found):
+        if depth > MAX_DEPTH:
+            raise InputError(_nested(name))
+        if isinstance(value, str) and "\0" in value:
+            raise InputError(f"{name} holds a NUL character (\\u0000), which can't be stored; take it out")
+    return found
+
+
+def _nested(name: str) -> str:
+    return f"{name} isn't usable: lists or tables stand more than {MAX_DEPTH} deep within one another; flatten them"
+
+
+def _values(tree: Any) -> Iterator[tuple[int, Any]]:
+    """Everything in the tree, keys too, with its depth; without recursion."""
+    waiting = [(0, tree)]
+    while waiting:
+        depth, value = waiting.pop()
+        yield depth, value
+        if isinstance(value, dict):
+            waiting += ((depth + 1, part) for pair in value.items() for part in pair)
+        elif isinstance(value, list):
+            waiting += ((depth + 1, part) for part in value)

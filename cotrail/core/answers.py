@@ -1,0 +1,70 @@
+"""Where a chain of thought states its answer (IRCoT, section 3.1; the rule is that of its released code)."""
+
+import json
+import re
+from typing import Any
+
+from cotrail.common.storable import storable
+
+_STATED = re.compile(r".* answer is:? (.*)")
+
+
+def stated_answer(sentence: str, *, empty: bool = False) -> str | None:
+    r"""The answer that a sentence or a whole chain states, or None where it states none.
+
+    The rule is the authors' regular expression `.* answer is:? (.*)\.?` as their code applies it, from the start of
+    the text and within its first line: the answer is what follows the last " answer is: " or " answer is ", and one
+    full stop at its end is taken off. So the letters are lower case, something stands before "answer" and a space
+    before the answer itself: "The answer is: X." states X, while "Answer is: yes." and "the answer is:Germany." state
+    nothing.
+
+    empty: whether an empty answer ("So the answer is: .") is one, as for the authors' code; else it states none.
+    """
+    match = _STATED.match(sentence)
+    answer = match[1].strip().removesuffix(".").rstrip() if match else None
+    return answer if answer or empty else None
+
+
+def released_answer(text: str, *, chain: bool) -> str:
+    r"""What the released code of IRCoT makes of what a reader wrote.
+
+    A text that is JSON is decoded: of what stands in quotation marks that is the inside, of a list of one span that
+    span; a list of several stays a list, and numbers are written as JSON has them. chain: whether the answer is what
+    the text states, or all of it, in either case without a full stop at its end. It is looked for in the text's JSON,
+    where quotation marks and letters beyond ASCII are escaped, and what isn't JSON itself stays so: `Jos\u00e9`.
+    Their `llm_qa_model.py`, `participant_qa.py`, `ircot.py` (AnswerExtractor) and `model_search.py`, one after another.
+    """
+    decoded = _decoded(text)
+    written = json.dumps(text if decoded is None else decoded)
+    if chain:
+        written = _extracted(written)
+    match _decoded(written):
+        case str() as answer:
+            written = answer
+        case [span]:
+            written = str(span)
+        case list() as spans:
+            written = json.dumps([str(span) for span in spans], ensure_ascii=False)
+    return storable(written)
+
+
+def _extracted(written: str) -> str:
+    """The answer that a text's JSON states, or all of it."""
+    if written.startswith('"') and written.endswith('"'):
+        written = written[1:-1]
+    match = _STATED.match(written)
+    answer = (match[1] if match else written).removesuffix(".")
+    if _decoded(answer) is not None:
+        return answer
+    try:
+        return json.dumps(json.loads(answer.encode().decode("unicode_escape")))
+    except (ValueError, RecursionError):
+        return answer
+
+
+def _decoded(text: str) -> Any:
+    """What the text is as JSON; None where it is none, or null."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,75 @@
+"""What a model is asked beside a dataset's own questions (Rethinking with Retrieval, section 4 and appendix A.4)."""
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Demonstration, Demonstrations
+
+YES_OR_NO = "Yes or no: "
+"""What stands before a question that is to be answered so, as in the prompt of Wei et al. (2022)."""
+
+OPENING = "So the answer is"
+"""The beginning of a sentence that states an answer."""
+
+UNKNOWN = "unknown"
+"""What is to be written where a paragraph doesn't hold the answer."""
+
+
+def entity_question(fact: str, entity: str) -> str:
+    """What asks for a question about a part of a sentence."""
+    return f"Which question about this sentence has the answer '{entity}'? {fact}"
+
+
+def untitled(text: str) -> Paragraph:
+    """A text of a system's own as a paragraph."""
+    paragraph = Paragraph(id="", title="", text=text)
+    return Paragraph(id=paragraph.digest, title="", text=text)
+
+
+def _asking(fact: str, entity: str, question: str) -> Demonstration:
+    return Demonstration(id=question, paragraphs=(), question=entity_question(fact, entity), answer=question)
+
+
+def _reading(paragraph: Paragraph, question: str, answer: str) -> Demonstration:
+    return Demonstration(id=question, paragraphs=(paragraph,), question=question, answer=answer)
+
+
+ENTITY_QUESTIONS = Demonstrations(
+    items=(
+        _asking("Reykjavik is the capital of Iceland.", "Reykjavik", "Which city is the capital of Iceland?"),
+        _asking("Lake Geneva is 310 metres deep.", "310", "How many metres deep is Lake Geneva?"),
+        _asking("Lake Geneva is 310 metres deep.", "Lake Geneva", "Which lake is 310 metres deep?"),
+        _asking("Carmen was composed by Georges Bizet.", "Georges Bizet", "Who composed Carmen?"),
+        _asking("Carmen was composed by Georges Bizet.", "Carmen", "Which opera was composed by Georges Bizet?"),
+        _asking("The Danube flows into the Black Sea.", "Black Sea", "Which sea does the Danube flow into?"),
+        _asking("Mária Telkes was born in Budapest in 1900.", "Budapest", "Where was Mária Telkes born?"),
+        _asking("Mária Telkes was born in Budapest in 1900.", "1900", "When was Mária Telkes born?"),
+    )
+)
+"""Sentences of which one part or another is asked for."""
+
+SPANS = Demonstrations(
+    items=(
+        _reading(
+            Paragraph(
+                id="lake-geneva",
+                title="Lake Geneva",
+                text="Lake Geneva lies north of the Alps and is shared between Switzerland and France. It is 310 "
+                "metres deep, and Lausanne and Geneva are on its shores.",
+            ),
+            "How many metres deep is Lake Geneva?",
+            "310",
+        ),
+        _reading(untitled("Mária Telkes was born in Budapest in 1900."), "When was Mária Telkes born?", "1900"),
+        _reading(
+            Paragraph(
+                id="carmen",
+                title="Carmen",
+                text="Carmen is an opera in four acts by the French composer Georges Bizet. It was first performed in "
+                "Paris in 1875.",
+            ),
+            "Who composed Carmen?",
+            "Georges Bizet",
+        ),
+        _reading(untitled("Reykjavik is the capital of Iceland."), "In which year was Reykjavik founded?", UNKNOWN),
+    )
+)
+"""Paragraphs with the words in them that answer a question."""

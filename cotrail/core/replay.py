@@ -1,0 +1,224 @@
+"""The driver: runs a system over the recorded results and says what comes next.
+
+It hands the generator the recorded results in order, and holds each action that it yields against the record. The
+comparison is made out here, where no `except` of a system can hide it. A replay may be dropped at any time: another one
+comes to where it stood from the beginning of the record.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from cotrail.common.short_digest import shortened
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.binding import Binding
+from cotrail.core.results import Failure, Result
+from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.errors import BlockedError, ReplayMismatchError
+
+Outcome = Result | Failure
+"""How a step ended."""
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A step that was recorded; `outcome` is None while nobody has finished it.
+
+    A step whose stored result can't be read any more is recorded with `unreadable` saying why.
+    given: whether it was taken over from another run whatever the code would have asked for: only its kind must agree.
+    """
+
+    kind: str
+    fingerprint: str
+    outcome: Outcome | None = None
+    unreadable: str | None = None
+    given: bool = False
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """A step that is to be recorded: its place in the question, from 0, and what it asks for."""
+
+    sequence: int
+    action: Action
+    fingerprint: str
+
+
+class Next(Struct, frozen=True):
+    """The system goes on with these steps; none while it waits for some already recorded."""
+
+    steps: tuple[Step, ...]
+
+
+class Finished(Struct, frozen=True):
+    """The system returned its answer."""
+
+    answer: Answer
+
+
+class Failed(Struct, frozen=True):
+    """A step failed and the system didn't catch it."""
+
+    failure: Failure
+
+
+class SystemBrokenError(BlockedError):
+    """The system's own code raised an error, or yielded what isn't an action."""
+
+
+class Replay:
+    """A system as far as the record has brought it.
+
+    It may be kept and go on when the record has grown: what came before isn't run again.
+    """
+
+    def __init__(self, system: Callable[[], System], binding: Binding) -> None:
+        self._running = system()
+        self._binding = binding
+        self._position = 0
+        self._yielded: Action | Together | Finished | Failed | None = None
+        self._steps: tuple[Step, ...] = ()
+
+    def advance(self, history: Sequence[Recorded]) -> Next | Finished | Failed:
+        """Hands the system what was recorded and returns what follows it.
+
+        history: the question's steps in sequence, without gaps; what was handed in before is its beginning, the same.
+        Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault;
+        the replay is of no further use then.
+        """
+        yielded = self._yielded or self._resume(None)
+        while not isinstance(yielded, Finished | Failed):
+            following = self._position + len(self._steps)
+            recorded = history[self._position : following]
+            for step, record in zip(self._steps, recorded, strict=False):
+                _compare(step, record)
+            if len(recorded) < len(self._steps):
+                return Next(self._steps[len(recorded) :])
+            outcomes = [record.outcome for record in recorded if record.outcome is not None]
+            if len(outcomes) < len(recorded):
+                _no_further(history, following, "it waits for earlier ones")
+                return Next(())
+            self._position = following
+            yielded = self._resume(_reply(yielded, outcomes))
+        _no_further(history, self._position, f"it is {_verb(yielded)}")
+        return yielded
+
+    def close(self) -> None:
+        """Ends a system that isn't to go on; raises SystemBrokenError where its code is at fault."""
+        try:
+            self._running.close()
+        except Exception as error:
+            raise _broken(error) from error
+
+    def _resume(self, reply: Result | tuple[Result, ...] | StepFailed | None) -> Action | Together | Finished | Failed:
+        yielded = _resume(self._running, reply)
+        if not isinstance(yielded, Finished | Failed):
+            self._steps = _number(_actions(yielded, self._position), self._position, self._binding)
+        self._yielded = yielded
+        return yielded
+
+
+def advance(system: Callable[[], System], history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
+    """Replays `history` from its beginning and returns what follows it.
+
+    history: the question's steps in sequence, without gaps.
+    Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault.
+    """
+    replay = Replay(system, binding)
+    try:
+        following = replay.advance(history)
+    except BaseException:
+        with suppress(Exception):  # what was found first is what counts
+            replay.close()
+        raise
+    replay.close()
+    return following
+
+
+def agreement(system: Callable[[], System], history: Sequence[Recorded], binding: Binding) -> int:
+    """How many of these steps, from the first one on, the code still asks for as they are recorded."""
+    try:
+        advance(system, history, binding)
+    except ReplayMismatchError as error:
+        return error.sequence
+    return len(history)
+
+
+def _resume(
+    running: System, reply: Result | tuple[Result, ...] | StepFailed | None
+) -> Action | Together | Finished | Failed:
+    """Runs the system up to its next yield; `reply` None starts it."""
+    try:
+        if reply is None:
+            return next(running)
+        if isinstance(reply, StepFailed):
+            return running.throw(reply)
+        return running.send(reply)
+    except StopIteration as stop:
+        if not isinstance(stop.value, Answer):
+            raise SystemBrokenError(f"the system returned {stop.value!r} where an Answer is due; mend it") from None
+        return Finished(stop.value)
+    except StepFailed as uncaught:
+        return Failed(uncaught.failure)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _broken(error) from error
+
+
+def _no_further(history: Sequence[Recorded], position: int, reason: str) -> None:
+    if position < len(history):
+        raise ReplayMismatchError(position, _describe(history[position]), f"no step: {reason}")
+
+
+def _actions(yielded: object, position: int) -> tuple[Action, ...]:
+    actions = yielded.actions if isinstance(yielded, Together) else (yielded,)
+    if not actions or not all(isinstance(action, Action) for action in actions):
+        raise SystemBrokenError(f"the system yielded {yielded!r} at step {position}, which isn't an action; mend it")
+    return actions  # type: ignore[return-value]  # checked above
+
+
+def _number(actions: tuple[Action, ...], position: int, binding: Binding) -> tuple[Step, ...]:
+    try:
+        return tuple(
+            Step(sequence=sequence, action=action, fingerprint=fingerprint(action, binding))
+            for sequence, action in enumerate(actions, start=position)
+        )
+    except (TypeError, ValueError) as error:
+        raise SystemBrokenError(
+            f"the system yielded an action at step {position} that can't be written down ({error}); mend it"
+        ) from error
+
+
+def _compare(step: Step, record: Recorded) -> None:
+    yielded = f"{kind(step.action)} {shortened(step.fingerprint)}"
+    if kind(step.action) != record.kind:
+        raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {yielded}")
+    if step.fingerprint != record.fingerprint and not record.given:
+        raise ReplayMismatchError(step.sequence, _describe(record), f"the same kind with another input, {yielded}")
+    if record.unreadable is not None:
+        raise ReplayMismatchError(step.sequence, f"a result that can't be read ({record.unreadable})", yielded)
+
+
+def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tuple[Result, ...] | StepFailed:
+    """What the system is sent: the results as yielded, or the first failure among them."""
+    results: list[Result] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            return StepFailed(outcome, tuple(outcomes))
+        results.append(outcome)
+    return tuple(results) if isinstance(yielded, Together) else results[0]
+
+
+def _broken(error: BaseException) -> SystemBrokenError:
+    return SystemBrokenError(
+        f"the system's code raised {type(error).__name__}: {error}; mend it, then `cotrail resume RUN` goes on"
+    )
+
+
+def _describe(record: Recorded) -> str:
+    return f"{record.kind} {shortened(record.fingerprint)}"
+
+
+def _verb(ended: Finished | Failed) -> str:
+    return "finished" if isinstance(ended, Finished) else f"failed ({ended.failure.type})"

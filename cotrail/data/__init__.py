@@ -1,0 +1,1 @@
+"""Data as published: datasets, the corpora made from them, and demonstrations."""

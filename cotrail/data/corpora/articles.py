@@ -1,0 +1,42 @@
+"""IIRC's corpus: the pages of `context_articles.json`, whose paragraphs lose their order.
+
+Most gold paragraphs are the first ones of their pages, so the order would give them away (IRCoT, footnote 19).
+"""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+from cotrail.common.json_files import decode
+from cotrail.data.datasets.sampling import shuffled
+from cotrail.errors import CorpusError
+
+LONGER_THAN = 10
+"""Words; what has no more is a heading or the like."""
+
+
+class _Text(HTMLParser):
+    """Gathers the text between the tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        """Takes a piece of text."""
+        self.pieces.append(data)
+
+
+def paragraphs(place: str, raw: bytes, seed: int) -> Iterator[tuple[str, str]]:
+    """The paragraphs of a page, given as its title and its HTML: the lines of more than ten words, shuffled."""
+    title, html = decode(raw, tuple[str, str], place, CorpusError)
+    lines = [line.strip() for line in text_of(html).split("\n")]
+    numbered = [(number, line) for number, line in enumerate(lines) if len(line.split()) > LONGER_THAN]
+    return ((title, line) for _, line in shuffled(numbered, lambda item: f"{title}\0{item[0]}", seed))
+
+
+def text_of(html: str) -> str:
+    """What is left of HTML without its tags, its entities resolved."""
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    return "".join(parser.pieces)

@@ -1,0 +1,70 @@
+"""How each dataset's corpus is made from its published files (IRCoT, appendix A)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from cotrail.data.corpora import abstracts, articles, contexts, streams
+from cotrail.errors import UnknownNameError
+
+
+class Recipe(Struct, frozen=True, kw_only=True):
+    """How one corpus is made.
+
+    needs: the files that it is made of, in words; seems: what such a file seems, as `forms.seems` says it.
+    files: all files among what a person named.
+    records: the pieces of a file with their places, a piece being what is read at once.
+    paragraphs: the titles and texts of a piece, given its place, itself and the seed.
+    shuffles: whether the seed matters; paper_paragraphs: how many the paper counts (footnote 18).
+    """
+
+    needs: str
+    seems: str | None
+    files: Callable[[Sequence[Path]], tuple[Path, ...]] = tuple
+    records: Callable[[BinaryIO, str], Iterator[tuple[str, bytes]]]
+    paragraphs: Callable[[str, bytes, int], Iterable[tuple[str, str]]]
+    shuffles: bool = False
+    paper_paragraphs: int
+
+
+RECIPES = {
+    "hotpotqa": Recipe(
+        needs="the unpacked dump of Wikipedia's abstracts, a folder of wiki_*.bz2",
+        seems="to be a bz2 archive",
+        files=abstracts.files,
+        records=abstracts.records,
+        paragraphs=abstracts.paragraphs,
+        paper_paragraphs=5_233_329,
+    ),
+    "2wikimultihopqa": Recipe(
+        needs="2WikiMultihopQA's train.json, dev.json and test.json",
+        seems="to hold 2WikiMultihopQA's questions",
+        records=streams.items,
+        paragraphs=contexts.of_entry,
+        paper_paragraphs=430_225,
+    ),
+    "musique": Recipe(
+        needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
+        seems="to hold MuSiQue's questions",
+        records=contexts.lines,
+        paragraphs=contexts.of_line,
+        paper_paragraphs=139_416,
+    ),
+    "iirc": Recipe(
+        needs="IIRC's context_articles.json",
+        seems="to hold IIRC's articles",
+        records=streams.members,
+        paragraphs=articles.paragraphs,
+        shuffles=True,
+        paper_paragraphs=1_882_415,
+    ),
+}
+
+
+def find_recipe(dataset: str) -> Recipe:
+    """The recipe for a dataset's corpus; UnknownNameError lists those there are."""
+    if dataset not in RECIPES:
+        raise UnknownNameError(f"there is no corpus to build for {dataset!r}; there are: {', '.join(RECIPES)}")
+    return RECIPES[dataset]

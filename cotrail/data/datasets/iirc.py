@@ -1,0 +1,104 @@
+"""IIRC's files (`train.json`, `dev.json`, `iirc_test.json`): a list of passages, each with its questions.
+
+A question's context is snippets of the passage itself ("main") and of pages that it links to. The passage is pinned;
+the other snippets are gold as they stand, since the file has no paragraphs: `cotrail.data.corpora.locating` finds the
+paragraphs of a corpus that they are from.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.json_files import decode, entries
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
+from cotrail.errors import DatasetError
+
+MAIN = "main"
+"""What a snippet of the passage itself has for a title."""
+
+
+class _Snippet(Struct, frozen=True):
+    text: str
+    passage: str = MAIN
+
+
+class _Answer(Struct, frozen=True):
+    """`none`: the question can't be answered; `bad`: its annotators called it unusable. Units are left out."""
+
+    type: Literal["span", "value", "binary", "none", "bad"]
+    answer_spans: tuple[_Snippet, ...] = ()
+    answer_value: str = ""
+
+    def spans(self) -> tuple[str, ...]:
+        """The parts of the answer, as the released code of IRCoT takes them (`processing_scripts/process_iirc.py`)."""
+        match self.type:
+            case "span":
+                found = [span.text.strip() for span in self.answer_spans]
+            case "value" | "binary":
+                found = [self.answer_value.strip()]
+            case _:
+                found = []
+        return tuple(filter(None, found))
+
+
+class _Asked(Struct, frozen=True):
+    question: str
+    answer: _Answer
+    context: tuple[_Snippet, ...] = ()
+    qid: str | None = None
+
+
+class _Passage(Struct, frozen=True):
+    title: str
+    text: str
+    questions: tuple[_Asked, ...]
+
+
+def read(path: Path) -> Iterator[Record]:
+    """The answerable questions of the file; the raw record of each is its passage with no other question."""
+    for place, raw in entries(path, DatasetError):
+        passage = decode(raw, _Passage, place, DatasetError)
+        for number, asked in enumerate(passage.questions):
+            if spans := asked.answer.spans():
+                yield Record(
+                    place=f"{place}, question {number + 1}",
+                    raw=_alone(raw, number),
+                    annotated=AnnotatedQuestion(question=_question(passage, asked, spans)),
+                )
+
+
+def answer_of(spans: Sequence[str]) -> str:
+    """An answer of one or several spans, as questions hold it."""
+    return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()
+
+
+def _alone(raw: msgspec.Raw, number: int) -> bytes:
+    """The passage with one of its questions; what stays is byte for byte as published."""
+    fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    questions = msgspec.json.decode(fields["questions"], type=list[msgspec.Raw])
+    return msgspec.json.encode(fields | {"questions": [questions[number]]})
+
+
+def _question(passage: _Passage, asked: _Asked, spans: tuple[str, ...]) -> Question:
+    pinned = GoldParagraph(title=passage.title.strip(), text=passage.text.strip())
+    linked = (snippet for snippet in asked.context if snippet.passage.strip() not in (MAIN, pinned.title))
+    gold = (GoldParagraph(title=snippet.passage.strip(), text=snippet.text.strip()) for snippet in linked)
+    return Question(
+        id=_own_id(passage, asked) if asked.qid is None else asked.qid,
+        text=asked.question,
+        answers=(answer_of(spans),),
+        gold=tuple(dict.fromkeys(gold)),
+        pinned=pinned,
+        kind=asked.answer.type,
+    )
+
+
+def _own_id(passage: _Passage, asked: _Asked) -> str:
+    """An id for a question that was published without one: the same wherever it stands."""
+    content = "\0".join((passage.title, passage.text, asked.question))
+    return hashlib.sha256(content.encode()).hexdigest()

@@ -1,0 +1,129 @@
+"""INFOTABS' files (`maindata/infotabs_*.tsv`): hypotheses about tables, which are in `tables/json` (Gupta et al. 2020).
+
+Read as Rethinking with Retrieval takes it (section 4.4, table 8): the entailed and the contradictory hypotheses, each
+as a question, `... True or False?`, which pins its table as sentences.
+"""
+
+import csv
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from cotrail.common.json_files import decode, lines, opened
+from cotrail.common.limits import MAX_RECORD_BYTES, whole
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.tables import table_sentences
+from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
+from cotrail.errors import DatasetError
+
+COLUMNS = ("table_id", "hypothesis", "label")
+"""What the header must name; the official files have `annotater_id` too."""
+
+CATEGORIES = "table_categories.tsv"
+"""The file in the folder `tables` that says what sort of thing each table is about."""
+
+ANSWERS = {"E": "true", "C": "false"}
+NEUTRAL = "N"
+
+TITLE = "title"
+"""The key of a table's title, which stands among those of its rows."""
+
+_CLOSING = "\"')]\u201d\u2019"
+"""What may stand behind the mark that ends a sentence."""
+
+
+def read(path: Path) -> Iterator[Record]:
+    """The hypotheses of the file that aren't neutral, equal lines once; kind: the table's category, where it is given.
+
+    The folder `tables` is looked for beside the file and beside the file's folder. An id is made of the table's id and
+    of the line, so that it is the same wherever the line stands.
+    """
+    tables = _tables(path)
+    categories = _categories(tables / CATEGORIES)
+    passages: dict[str, GoldParagraph] = {}
+    seen = set()
+    for place, raw, (table_id, hypothesis, label) in _rows(path, COLUMNS):
+        id_ = f"{table_id}-{hashlib.sha256(raw.strip()).hexdigest()}"
+        if label == NEUTRAL or id_ in seen:
+            continue
+        seen.add(id_)
+        if table_id not in passages:
+            passages[table_id] = _passage(tables / "json" / f"{table_id}.json", place)
+        question = Question(
+            id=id_,
+            text=as_question(hypothesis),
+            answers=(_answer(label, place),),
+            pinned=passages[table_id],
+            kind=categories.get(table_id, ""),
+        )
+        yield Record(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+
+
+def header(path: Path) -> bytes:
+    """The line that names the columns; empty where the file is."""
+    return next((line.strip() for _, line in lines(path, DatasetError)), b"")
+
+
+def as_question(hypothesis: str) -> str:
+    """The hypothesis, with a full stop where nothing ends it, and whether it is true asked behind it."""
+    stripped = hypothesis.strip()
+    if not stripped:
+        return ""
+    end = "" if stripped.rstrip(_CLOSING).endswith((".", "!", "?")) else "."
+    return f"{stripped}{end} True or False?"
+
+
+def _answer(label: str, place: str) -> str:
+    if label not in ANSWERS:
+        raise DatasetError(f"{place}: the label is {label!r}; correct it to E, N or C, or take the line out")
+    return ANSWERS[label]
+
+
+def _tables(path: Path) -> Path:
+    beside = path.parent / "tables"
+    return beside if beside.is_dir() else path.parent.parent / "tables"
+
+
+def _passage(path: Path, place: str) -> GoldParagraph:
+    """The table as sentences, in one paragraph."""
+    if not path.is_file():
+        raise DatasetError(f"{place}: its table {path} isn't there; keep the folders as they are published")
+    with opened(path, DatasetError) as file:
+        raw = whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
+    rows = decode(raw, dict[str, tuple[str, ...]], str(path), DatasetError)
+    title = " ".join(" ".join(rows.pop(TITLE, ())).split())
+    return GoldParagraph(title=title, text=" ".join(table_sentences(title, rows)))
+
+
+def _categories(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    return {table_id: category for _, _, (table_id, category) in _rows(path, ("table_id", "category"))}
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
+    """The lines behind the header, each with its place, its bytes and its cells in these columns."""
+    names: list[str] | None = None
+    for place, raw in lines(path, DatasetError):
+        cells = _cells(raw, place)
+        if names is None:
+            names = cells
+            if missing := " and no ".join(column for column in columns if column not in names):
+                raise DatasetError(f"{place}: the header names no {missing}; give one of INFOTABS' files")
+        elif len(cells) != len(names):
+            raise DatasetError(f"{place}: {len(cells)} cells, and the header names {len(names)}; correct the line")
+        else:
+            yield place, raw, tuple(cells[names.index(column)] for column in columns)
+
+
+def _cells(raw: bytes, place: str) -> list[str]:
+    try:
+        text = raw.decode().rstrip("\r\n")
+    except UnicodeDecodeError as cause:
+        raise DatasetError(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
+    if "\0" in text:
+        raise DatasetError(f"{place}: the text holds a NUL character, which can't be stored; take it out")
+    try:
+        return next(csv.reader([text], dialect="excel-tab"))
+    except csv.Error as cause:
+        raise DatasetError(f"{place}: {cause}; correct the line") from cause

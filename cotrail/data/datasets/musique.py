@@ -1,0 +1,55 @@
+"""MuSiQue's files (`musique_*_v1.0_*.jsonl`): a question a line, with its twenty paragraphs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.common.json_files import decode, lines
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets.contexts import AnnotatedQuestion, Record, parted
+from cotrail.errors import DatasetError
+
+
+class ContextParagraph(Struct, frozen=True):
+    """A paragraph as published."""
+
+    title: str
+    paragraph_text: str
+    is_supporting: bool = False
+
+    def flagged(self) -> tuple[GoldParagraph, bool]:
+        """The paragraph, and whether it supports the answer."""
+        return GoldParagraph(title=self.title, text=self.paragraph_text), self.is_supporting
+
+
+class Line(Struct, frozen=True):
+    """A question as published; test files have no answers."""
+
+    id: str
+    question: str
+    paragraphs: tuple[ContextParagraph, ...]
+    answer: str | None = None
+    answer_aliases: tuple[str, ...] = ()
+    answerable: bool = True
+
+
+def read(path: Path) -> Iterator[Record]:
+    """The answerable questions of the file."""
+    for place, raw in lines(path, DatasetError):
+        line = decode(raw, Line, place, DatasetError)
+        if line.answerable:
+            yield Record(place=place, raw=raw, annotated=_annotated(line))
+
+
+def _annotated(line: Line) -> AnnotatedQuestion:
+    gold, distractors = parted(paragraph.flagged() for paragraph in line.paragraphs)
+    hops, mark, _ = line.id.partition("__")
+    question = Question(
+        id=line.id,
+        text=line.question,
+        answers=() if line.answer is None else tuple(dict.fromkeys((line.answer, *line.answer_aliases))),
+        gold=gold,
+        kind=hops if mark else "",
+    )
+    return AnnotatedQuestion(question=question, distractors=distractors)

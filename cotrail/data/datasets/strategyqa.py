@@ -1,0 +1,92 @@
+"""StrategyQA's files (`strategyqa_train.json`, `dev.json`, `strategyqa_test.json`): a list of yes/no questions.
+
+Evidence is named by the ids of paragraphs, e.g. `Albany, Georgia-1`, which `strategyqa_train_paragraphs.json` holds
+(eladsegal/strategyqa). Up to three annotators named it independently; what any of them names counts.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.common.json_files import decode, entries
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
+from cotrail.data.datasets.plain import Lookup
+from cotrail.errors import DatasetError
+
+ANSWERS = {True: "yes", False: "no"}
+
+NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
+"""What stands in place of paragraphs for a step that needs none, or for which none was found."""
+
+Step = tuple[str | tuple[str, ...], ...]
+"""What one annotator found for one step of the decomposition: paragraph ids, and the words of `NO_PARAGRAPHS`."""
+
+
+class Entry(Struct, frozen=True):
+    """A question as published; test files have the question alone."""
+
+    qid: str
+    question: str
+    term: str = ""
+    answer: bool | None = None
+    facts: tuple[str, ...] = ()
+    evidence: tuple[tuple[Step, ...], ...] = ()
+
+
+def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[Record]:
+    """The questions of the file; gold is those of the evidence paragraphs that the corpus has under their ids.
+
+    facts: whether a question pins the facts that the annotators wrote for it, as a passage without a title (the gold
+        facts of table 7 of Rethinking with Retrieval).
+    """
+    for place, raw in entries(path, DatasetError):
+        entry = decode(raw, Entry, place, DatasetError)
+        yield Record(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
+
+
+def _annotated(entry: Entry, lookup: Lookup | None, *, facts: bool) -> AnnotatedQuestion:
+    ids = evidence_ids(entry)
+    found = lookup(ids) if lookup else {}
+    evidence = tuple(
+        dict.fromkeys(
+            GoldParagraph(title=found[id_].title, text=found[id_].text) if id_ in found else title_of(id_)
+            for id_ in ids
+        )
+    )
+    told = " ".join(map(_sentence, entry.facts))
+    question = Question(
+        id=entry.qid,
+        text=entry.question,
+        answers=() if entry.answer is None else (ANSWERS[entry.answer],),
+        gold=tuple(each for each in evidence if isinstance(each, GoldParagraph)),
+        pinned=GoldParagraph(title="", text=told) if facts and told else None,
+        evidence=evidence,
+    )
+    return AnnotatedQuestion(question=question, chain=_chain(entry))
+
+
+def evidence_ids(entry: Entry) -> tuple[str, ...]:
+    """The ids of the evidence paragraphs, each once, in the order of annotators and steps."""
+    items = (item for steps in entry.evidence for step in steps for item in step)
+    ids = (id_ for item in items for id_ in ((item,) if isinstance(item, str) else item))
+    return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPHS))
+
+
+def title_of(id_: str) -> str:
+    """The page of a paragraph: its id without the number behind the last hyphen."""
+    title, _, number = id_.rpartition("-")
+    return title if number.isdecimal() else id_
+
+
+def _chain(entry: Entry) -> tuple[str, ...]:
+    """The facts as sentences, and the answer; empty where there are none, as in test files."""
+    if entry.answer is None or not entry.facts:
+        return ()
+    return (*map(_sentence, entry.facts), f"So the answer is {ANSWERS[entry.answer]}.")
+
+
+def _sentence(fact: str) -> str:
+    stripped = fact.strip()
+    return stripped if stripped.endswith((".", "!", "?")) else f"{stripped}."

@@ -1,0 +1,166 @@
+"""Builds demonstrations from annotated questions (IRCoT, section 4.1 and the released `prompt_generator`)."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+from sentencex import segment
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.titles import title_question
+from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.demonstrations.chains import answer_of
+from cotrail.errors import DemonstrationError
+
+Style = Literal["codex", "flan_t5"]
+"""For models that complete text (`codex`), or that follow the instruction before each question (`flan_t5`)."""
+
+Form = Literal["cot", "direct", "titles"]
+"""The answer forms that demonstrations are built in."""
+
+DISTRACTORS = (0, 1, 2, 3)
+"""How many distractors there can be beside the gold paragraphs; with 0 there is no context, no gold either."""
+
+DISTRACTOR_WORDS = 250
+"""A distractor has fewer words."""
+
+_STEPWISE = "Answer the following question by reasoning step-by-step."
+_PLAIN = "Answer the following question."
+
+INSTRUCTIONS: dict[Style, dict[AnswerForm, str]] = {
+    "codex": dict.fromkeys(AnswerForm, ""),
+    "flan_t5": {AnswerForm.COT: _STEPWISE, AnswerForm.DIRECT: _PLAIN, AnswerForm.TITLES: _PLAIN},
+}
+"""What stands on a line before each question, as in the released files."""
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """What demonstrations look like. Those of titles show the pinned passage alone, however many distractors."""
+
+    form: AnswerForm
+    style: Style
+    distractors: int
+
+    @property
+    def filename(self) -> str:
+        """What the authors named such a file."""
+        if self.form is AnswerForm.TITLES:
+            return f"no_context_open_llm_retrieval_{self.style}.txt"
+        context = f"gold_with_{self.distractors}_distractors" if self.distractors else "no"
+        return f"{context}_context_{self.form}_qa_{self.style}.txt"
+
+
+def shapes(questions: Iterable[AnnotatedQuestion]) -> Iterator[Shape]:
+    """Every shape that the authors released; that of titles only where every question pins a passage."""
+    pinned = all(each.question.pinned for each in questions)
+    for style in get_args(Style):
+        for form in (AnswerForm.COT, AnswerForm.DIRECT):
+            yield from (Shape(form=form, style=style, distractors=number) for number in DISTRACTORS)
+        if pinned:
+            yield Shape(form=AnswerForm.TITLES, style=style, distractors=0)
+
+
+def build_demonstrations(questions: Sequence[AnnotatedQuestion], shape: Shape, seed: int) -> Demonstrations:
+    """A demonstration of each question, in their order.
+
+    What a demonstration shows depends on its question and the seed alone: all forms and styles show the same
+    paragraphs in the same order, and more distractors come to those of before. The pinned passage (IIRC) stands first
+    for `codex` and last for `flan_t5`, as in the released files.
+    Raises DemonstrationError where a question lacks what the shape needs.
+    """
+    return Demonstrations(items=tuple(_demonstration(each, shape, seed) for each in questions))
+
+
+def choose_distractors(annotated: AnnotatedQuestion, number: int, seed: int) -> tuple[GoldParagraph, ...]:
+    """So many of the question's distractors, or all where there are fewer, cut at a sentence's end to under 250 words.
+
+    Those without a title or a text, and those whose first sentence is too long already, can't be used.
+    """
+    others = (each for each in annotated.distractors if each not in annotated.question.gold)
+    cut = (GoldParagraph(title=_line(each.title), text=cut_text(each.text)) for each in others)
+    usable = dict.fromkeys(each for each in cut if each.title and each.text)
+    return tuple(_shuffled(usable, f"distractors\0{seed}\0{annotated.question.id}")[:number])
+
+
+def cut_text(text: str) -> str:
+    """As many sentences of the text from its beginning as have fewer than 250 words together, on one line."""
+    kept, words = "", 0
+    for sentence in segment("en", _line(text)):
+        words += len(sentence.split())
+        if words >= DISTRACTOR_WORDS:
+            break
+        kept += sentence
+    return kept.strip()
+
+
+def _demonstration(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> Demonstration:
+    question = annotated.question
+    asked, answer = _line(question.text), answer_of(annotated.chain, f"question {question.id}")
+    match shape.form:
+        case AnswerForm.COT:
+            answer = " ".join(" ".join(annotated.chain).split())
+        case AnswerForm.TITLES:
+            titles = _gold_titles(question)
+            asked = title_question(asked, len(titles))
+            answer = ", ".join(titles) if shape.style == "flan_t5" else json.dumps(titles, ensure_ascii=False)
+    instruction = INSTRUCTIONS[shape.style][shape.form]
+    return Demonstration(
+        id=question.id,
+        paragraphs=tuple(
+            Paragraph(id=f"{question.id}/{number}", title=each.title, text=each.text)
+            for number, each in enumerate(_shown(annotated, shape, seed), start=1)
+        ),
+        question=f"{instruction}\n{asked}" if instruction else asked,
+        answer=answer,
+    )
+
+
+def _shown(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> list[GoldParagraph]:
+    question = annotated.question
+    pinned = [_whole(question.pinned, question)] if question.pinned else []
+    if not shape.distractors or shape.form is AnswerForm.TITLES:
+        return pinned
+    gold = [_whole(paragraph, question) for paragraph in question.gold]
+    distractors = choose_distractors(annotated, shape.distractors, seed)
+    shuffled = _shuffled(dict.fromkeys([*gold, *distractors]), f"order\0{seed}\0{question.id}")
+    return [*pinned, *shuffled] if shape.style == "codex" else [*shuffled, *pinned]
+
+
+def _whole(paragraph: GoldParagraph, question: Question) -> GoldParagraph:
+    whole = GoldParagraph(title=_line(paragraph.title), text=_line(paragraph.text))
+    if not whole.title or not whole.text:
+        raise DemonstrationError(
+            f"question {question.id}: a gold or pinned paragraph has no title or no text; annotate another question"
+        )
+    return whole
+
+
+def _gold_titles(question: Question) -> list[str]:
+    """The pages that the question needs beside the one that it pins."""
+    pinned = question.pinned.title if question.pinned else None
+    titles = list(dict.fromkeys(_line(paragraph.title) for paragraph in question.gold if paragraph.title != pinned))
+    if pinned is None or not titles:
+        lacks = "pins no passage" if pinned is None else "needs no other page"
+        raise DemonstrationError(
+            f"question {question.id} {lacks}: demonstrations of titles are for questions that pin a passage and need "
+            "other pages (IIRC)"
+        )
+    return titles
+
+
+def _shuffled(paragraphs: Iterable[GoldParagraph], salt: str) -> list[GoldParagraph]:
+    """In an order that depends on the salt and on each paragraph by itself."""
+
+    def key(paragraph: GoldParagraph) -> bytes:
+        return hashlib.sha256(f"{salt}\0{paragraph.title}\0{paragraph.text}".encode()).digest()
+
+    return sorted(paragraphs, key=key)
+
+
+def _line(text: str) -> str:
+    """The text on one line, as a demonstration file needs it."""
+    return " ".join(filter(None, (line.strip() for line in text.splitlines())))

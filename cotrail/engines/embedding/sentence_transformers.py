@@ -1,0 +1,90 @@
+"""Embedders that sentence-transformers loads."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from cotrail.core.actions.embed import Embed
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.results import Embedded
+from cotrail.engines.embedding.vectors import Vector, embedded, texts
+from cotrail.engines.length_batches import in_batches
+from cotrail.engines.pretrained import loading
+from cotrail.errors import NotInstalledError, StepError
+
+try:
+    import numpy as np
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+except ModuleNotFoundError as error:
+    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[evidence]'`") from error
+
+CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
+"""How much text the profile `fast` has read in one pass, padding included."""
+
+REMEMBERED = 16_384
+"""How many texts' vectors are kept: 50 MB of all-mpnet-base-v2's. Paragraphs are found again and again."""
+
+
+class SentenceTransformerEmbedder:
+    """A model in a folder that sentence-transformers saved, on a CUDA device or else the CPU, in float32.
+
+    path, identity: the folder, and what it is called.
+    profile: `fast` reads texts of like lengths together; `deterministic` reads one at a time, so that its vector has
+        the same bits whatever else is compared. Either may keep it, therefore.
+    Raises InputError, NotInstalledError.
+    """
+
+    def __init__(self, path: Path, identity: str, profile: Profile) -> None:
+        self._identity = identity
+        self._model = _load(path)
+        self._most = CHARACTERS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
+        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._turn = Lock()
+
+    @property
+    def identity(self) -> str:
+        """See `Embedder`."""
+        return self._identity
+
+    def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
+        """See `Embedder`."""
+        wanted = dict.fromkeys(text for action in actions for side in texts(action) for text in side)
+        with self._turn:
+            vectors = self._vectors(list(wanted))
+        return [embedded(action, vectors) for action in actions]
+
+    def _vectors(self, wanted: list[str]) -> dict[str, Vector]:
+        vectors = {text: self._recent[text] for text in wanted if text in self._recent}
+        vectors |= self._made([text for text in wanted if text not in vectors])
+        for text in wanted:
+            self._recent[text] = vectors[text]
+            self._recent.move_to_end(text)
+        while len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+        return vectors
+
+    def _made(self, wanted: list[str]) -> dict[str, Vector]:
+        made: dict[str, Vector] = {}
+        in_batches(lambda batch: made.update(self._encode(batch)), wanted, len, self._most)
+        return made
+
+    def _encode(self, batch: list[str]) -> dict[str, Vector]:
+        vectors = self._model.encode(
+            batch, batch_size=len(batch), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+        )
+        if not np.isfinite(vectors).all():
+            raise StepError(f"{self._identity} makes something else than numbers of a text: its weights are broken")
+        return dict(zip(batch, vectors, strict=True))
+
+
+def _load(path: Path) -> Any:
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with loading("sentence-transformers", path):
+        return SentenceTransformer(
+            str(path), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
+        ).eval()

@@ -1,0 +1,165 @@
+"""The entailers that a name can mean: the built-in ones and those that a person added.
+
+A person adds one as a table `[entailers.NAME]` of the file that lists models (`cotrail.engines.catalogue`), with the
+fields of the classes below.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from cotrail.common.canonical_json import canonical
+from cotrail.core.ports.entailer import Entailer
+from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.engines.catalogue import choose
+from cotrail.engines.entailment.labels import Label
+from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
+from cotrail.engines.entailment.scripted import ScriptedEntailer, scripted_identity
+from cotrail.engines.identity import model_identity
+from cotrail.engines.pretrained import cached, folder_digest
+
+OpenGenerator = Callable[[], Generator]
+"""Opens the run's own language model; called only where the entailer asks it."""
+
+
+class Engine(Protocol):
+    """What runs an entailer."""
+
+    def check(self) -> None:
+        """Raises NotInstalledError, which says how to get it, where it isn't at hand."""
+
+    def identity(self, name: str, model: str) -> str:
+        """What `open(name, ...).identity` will be, without loading anything; model: the language model's identity."""
+
+    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:
+        """The loaded model."""
+
+
+class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
+    path: Path
+
+    def check(self) -> None:
+        """See `Engine`; whether the path leads anywhere shows as soon as its identity is asked for."""
+
+
+class Transformers(_Entry, frozen=True, tag="transformers"):
+    """A classifier in transformers, in this process, on its GPU if it has one.
+
+    path: a folder that transformers saved; labels: what its outputs mean, where its configuration doesn't say.
+    """
+
+    labels: tuple[Label, Label, Label] | None = None
+
+    def __post_init__(self) -> None:
+        if self.labels and len(set(self.labels)) < len(self.labels):
+            raise ValueError("the labels are entailment, neutral and contradiction, each once")
+
+    def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
+        """See `Engine`."""
+        decides = canonical([folder_digest(self.path), self.labels])
+        return model_identity(name, hashlib.sha256(decides).hexdigest())
+
+    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - as above
+        """See `Engine`."""
+        from cotrail.engines.entailment.transformers import TransformersEntailer
+
+        return TransformersEntailer(self.path, self.identity(name, ""), profile, self.labels)
+
+
+class Scripted(_Entry, frozen=True, tag="scripted"):
+    """What a script says; path: its file."""
+
+    def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
+        """See `Engine`."""
+        return scripted_identity(self.path, name)
+
+    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - as above
+        """See `Engine`."""
+        return ScriptedEntailer(self.path, name)
+
+
+class Published(Struct, frozen=True):
+    """A classifier by Nie et al. (2020), whose description says what its outputs mean, as its configuration should.
+
+    repository: its name on Hugging Face.
+    """
+
+    repository: str
+
+    def check(self) -> None:
+        """See `Engine`."""
+        cached(self.repository)
+
+    def identity(self, name: str, model: str) -> str:
+        """See `Engine`."""
+        return self._engine.identity(name, model)
+
+    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:
+        """See `Engine`."""
+        return self._engine.open(name, profile, generator)
+
+    @property
+    def _engine(self) -> Transformers:
+        return Transformers(path=cached(self.repository), labels=("entailment", "neutral", "contradiction"))
+
+
+class Prompted(Struct, frozen=True):
+    """The run's own language model, which the run's profile and all else is known of anyway."""
+
+    def check(self) -> None:
+        """See `Engine`: a run has one."""
+
+    def identity(self, name: str, model: str) -> str:
+        """See `Engine`."""
+        return prompted_identity(name, model)
+
+    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - the model's own
+        """See `Engine`."""
+        return PromptedEntailer(generator(), name)
+
+
+class EntailerSpec(Struct, frozen=True, kw_only=True):
+    """An entailer's name and the engine that runs it.
+
+    instead: which one it stands in for and why, as a sentence; empty where it is the one that was asked for.
+    """
+
+    name: str
+    engine: Engine
+    instead: str = ""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it is the run's own language model that judges."""
+        return isinstance(self.engine, Prompted)
+
+    def identity(self, model: str) -> str:
+        """What the identity of the opened one will be, without loading it; InputError, NotInstalledError.
+
+        model: the identity of the run's language model.
+        """
+        return self.engine.identity(self.name, model)
+
+    def open(self, profile: Profile, generator: OpenGenerator) -> Entailer:
+        """The loaded model; InputError, NotInstalledError, and what `generator` raises."""
+        return self.engine.open(self.name, profile, generator)
+
+
+BUILT_IN: dict[str, Engine] = {
+    "albert-xxlarge-anli": Published("ynie/albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
+    "roberta-large-anli": Published("ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
+    "prompted": Prompted(),
+}
+"""Those that nobody needs to add; the first one that is at hand is the default. The paper takes the very first."""
+
+
+def find_entailer(path: Path, name: str | None) -> EntailerSpec:
+    """The entailer of that name, or the default one where None; path: the file that lists a person's own.
+
+    Raises UnknownNameError, InputError, and NotInstalledError where it isn't at hand.
+    """
+    chosen, engine, instead = choose(path, "entailer", name, Transformers | Scripted, BUILT_IN)
+    return EntailerSpec(name=chosen, engine=engine, instead=instead)

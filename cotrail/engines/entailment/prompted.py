@@ -1,0 +1,92 @@
+"""Entailment as a language model's own probabilities tell it, where no model made for it is at hand.
+
+The prompt asks what GPT-3's does (Brown et al. 2020, natural language inference), after six examples, two of each
+answer. A language model likes some answers whatever it is asked, so each answer's probability is divided by the one
+that it has without a premise (Zhao et al. 2021, contextual calibration).
+
+In trials with SmolLM2-135M and made-up pairs that ranked contradictions better, whatever the order of the examples, and
+changed little else; models as small as this one hardly judge entailment at all.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from cotrail.common.canonical_json import canonical
+from cotrail.core.actions.entail import Entail
+from cotrail.core.ports.entailer import entailed
+from cotrail.core.ports.language_model import Generator
+from cotrail.core.results import Entailed
+from cotrail.engines.identity import model_identity
+from cotrail.engines.language_models.choices import shares
+from cotrail.errors import PromptTooLongError
+
+CHOICES = (" True", " Neither", " False")
+"""What stands for entailment, for neither, and for contradiction."""
+
+_OSLO = "Oslo\nOslo is the capital of Norway. It lies at the head of the Oslofjord."
+_CORVIN = "Corvin\nA corvin is a small boat with one sail, used by the fishermen of the Amber Sea."
+_TRAIN = "The Night Train\nThe Night Train is a novel of 1931 by the Danish writer Else Krag."
+
+EXAMPLES = (
+    (_TRAIN, "The Night Train is a film.", " False"),
+    (_CORVIN, "A corvin has one sail.", " True"),
+    (_OSLO, "Oslo was founded by a king.", " Neither"),
+    (_OSLO, "Oslo is the capital of Sweden.", " False"),
+    (_CORVIN, "Corvins are painted blue.", " Neither"),
+    (_OSLO, "Oslo is in Norway.", " True"),
+)
+
+FLOOR = 1e-6
+"""The least probability without a premise: an answer that is less likely then gains no more by a premise."""
+
+AT_ONCE = 8
+"""How many pairs a model is asked about at once; those that work on fewer let the others wait."""
+
+
+def prompted_identity(name: str, model: str) -> str:
+    """What such an entailer is called: by its prompt, and by the identity of the language model."""
+    digest = hashlib.sha256(canonical([_prompt("premise", "hypothesis"), CHOICES])).hexdigest()
+    return f"{model_identity(name, digest)}+{model}"
+
+
+class PromptedEntailer:
+    """Asks a language model, twice for each pair; a premise that is too long is cut at its end."""
+
+    def __init__(self, generator: Generator, name: str = "prompted") -> None:
+        self._generator = generator
+        self._identity = prompted_identity(name, generator.identity)
+
+    @property
+    def identity(self) -> str:
+        """See `Entailer`."""
+        return self._identity
+
+    def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
+        """See `Entailer`; raises Interrupted as well."""
+        pairs = [(action.premise.statement, action.hypothesis) for action in actions]
+        distinct = list(dict.fromkeys(pairs))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            judged = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
+        return [judged[pair] for pair in pairs]
+
+    def _judge(self, premise: str, hypothesis: str) -> Entailed:
+        likely = zip(self._probabilities(premise, hypothesis), self._probabilities("", hypothesis), strict=True)
+        return entailed(*shares([with_it / max(without, FLOOR) for with_it, without in likely]))
+
+    def _probabilities(self, premise: str, hypothesis: str) -> tuple[float, ...]:
+        try:
+            return self._generator.probabilities(_prompt(premise, hypothesis), CHOICES)
+        except PromptTooLongError:
+            if not premise:
+                raise
+            return self._probabilities(premise[: len(premise) // 2], hypothesis)
+
+
+def _prompt(premise: str, hypothesis: str) -> str:
+    examples = [f"{_question(text, claim)}{answer}\n\n" for text, claim, answer in EXAMPLES]
+    return "".join(examples) + _question(premise, hypothesis)
+
+
+def _question(premise: str, hypothesis: str) -> str:
+    return f"{premise}\nQuestion: {hypothesis} True, False, or Neither?\nAnswer:"

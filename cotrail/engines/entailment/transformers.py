@@ -1,0 +1,120 @@
+"""Entailers that transformers loads: classifiers of pairs of texts (natural language inference)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from cotrail.core.actions.entail import Entail
+from cotrail.core.ports.entailer import entailed
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.results import Entailed
+from cotrail.engines.entailment.labels import Order, label_order
+from cotrail.engines.length_batches import in_batches
+from cotrail.engines.pretrained import loading
+from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, StepError
+
+try:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.utils import logging
+except ModuleNotFoundError as error:
+    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[evidence]'`") from error
+
+TOKENS_AT_ONCE = {"cuda": 32_768, "cpu": 2048}
+"""Tokens that the profile `fast` has read in one pass, padding included."""
+
+LONGEST = 4096
+"""The most tokens that a pair may have where neither model nor tokenizer names fewer."""
+
+Encoded = dict[str, list[int]]
+"""A premise and a hypothesis as the model takes them: tokens, and what belongs to each."""
+
+Pair = tuple[str, str]
+
+
+class TransformersEntailer:
+    """A classifier in a folder that transformers saved, on a CUDA device or else the CPU, in float32.
+
+    path, identity: the folder, and what it is called.
+    profile: `fast` reads pairs of like lengths together; `deterministic` reads one at a time, so that its probabilities
+        have the same bits whatever else is judged.
+    labels: what its outputs mean, where its configuration doesn't say.
+    A premise that is too long is cut at its end. Raises InputError, NotInstalledError.
+    """
+
+    def __init__(self, path: Path, identity: str, profile: Profile, labels: Order | None = None) -> None:
+        self._identity = identity
+        self._model, self._tokenizer = _load(path)
+        config = self._model.config
+        self._order = label_order(config.id2label, config.label2id, labels)
+        # Some tokenizers, ALBERT's among them, leave this out though the model was trained with it.
+        self._tells_parts = getattr(config, "type_vocab_size", 0) > 1
+        self._limit = _most_tokens(self._model, self._tokenizer)
+        self._most = TOKENS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
+        self._turn = Lock()
+
+    @property
+    def identity(self) -> str:
+        """See `Entailer`."""
+        return self._identity
+
+    def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
+        """See `Entailer`; PromptTooLongError where a hypothesis leaves no room for its premise."""
+        pairs = [(action.premise.statement, action.hypothesis) for action in actions]
+        with self._turn:
+            judged = self._judged(list(dict.fromkeys(pairs)))
+        return [judged[pair] for pair in pairs]
+
+    def _judged(self, pairs: list[Pair]) -> dict[Pair, Entailed]:
+        encoded = {pair: self._encode(*pair) for pair in pairs}
+        judged: dict[Pair, Entailed] = {}
+
+        def work(batch: list[Pair]) -> None:
+            judged.update(zip(batch, self._read([encoded[pair] for pair in batch]), strict=True))
+
+        in_batches(work, pairs, lambda pair: len(encoded[pair]["input_ids"]), self._most)
+        return judged
+
+    def _encode(self, premise: str, hypothesis: str) -> Encoded:
+        if len(self._tokenizer("", hypothesis)["input_ids"]) >= self._limit:
+            raise PromptTooLongError(f"{self._identity} takes {self._limit} tokens, which leaves none for a premise")
+        return dict(
+            self._tokenizer(
+                premise,
+                hypothesis,
+                truncation="only_first",
+                max_length=self._limit,
+                return_token_type_ids=self._tells_parts,
+            )
+        )
+
+    def _read(self, batch: list[Encoded]) -> list[Entailed]:
+        inputs = self._tokenizer.pad(batch, return_tensors="pt").to(self._model.device)
+        with torch.inference_mode():
+            logits = self._model(**inputs).logits
+        likely = torch.softmax(logits.double(), dim=-1)
+        if not likely.isfinite().all():
+            raise StepError(f"{self._identity} makes something else than numbers of a text: its weights are broken")
+        return [entailed(**dict(zip(self._order, row, strict=True))) for row in likely.tolist()]
+
+
+def _load(path: Path) -> tuple[Any, Any]:
+    """The classifier and its tokenizer."""
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    kind: Any = AutoModelForSequenceClassification
+    with loading("transformers", path):
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        model, found = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
+    if missing := found["missing_keys"]:
+        raise InputError(f"{path} holds no classifier: its weights lack {', '.join(sorted(missing)[:3])}")
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
+
+
+def _most_tokens(model: Any, tokenizer: Any) -> int:
+    """How many tokens a pair may have."""
+    limits = [LONGEST, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", LONGEST)]
+    for name, layer in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
+            limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's places begin behind padding's
+    return int(min(limits))

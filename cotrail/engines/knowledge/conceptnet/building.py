@@ -1,0 +1,81 @@
+"""Making the database of the assertions file, `conceptnet-assertions-5.7.0.csv.gz`.
+
+A line has five columns with tabs between them: the URI, the relation, where it starts, where it ends, and as JSON its
+weight and where it comes from.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.engines.knowledge.conceptnet.relations import FORM_OF, TEMPLATES
+from cotrail.engines.knowledge.database import About, Digest, drafted, finish
+from cotrail.engines.knowledge.files import Tell, lines, quietly
+from cotrail.errors import InputError
+
+COLUMNS = 5
+
+_ENGLISH = b"/c/en/"
+_RELATION = b"/r/"
+
+# The same words may be related in several senses, and then the heaviest counts.
+_SCHEMA = """
+CREATE TABLE edges (
+    start TEXT, end TEXT, relation TEXT, weight REAL, PRIMARY KEY (start, end, relation)
+) WITHOUT ROWID;
+CREATE TABLE forms (form TEXT, base TEXT, PRIMARY KEY (form, base)) WITHOUT ROWID;
+"""
+_EDGE = """
+INSERT INTO edges VALUES (?, ?, ?, ?)
+ON CONFLICT (start, end, relation) DO UPDATE SET weight = max(weight, excluded.weight)
+"""
+_FORMS = f"INSERT OR IGNORE INTO forms SELECT start, end FROM edges WHERE relation = '{FORM_OF}'"  # noqa: S608
+
+Edge = tuple[str, str, str, float]
+"""Where it starts, where it ends, the relation, and the weight."""
+
+
+class _Details(Struct, frozen=True):
+    weight: float
+
+
+def build_conceptnet(paths: Sequence[Path], folder: Path, tell: Tell = quietly) -> About:
+    """Makes the folder's database of what the files assert of English words.
+
+    Other languages and relations without a template are skipped and counted. InputError names a line that is broken.
+    """
+    counts = Counter(assertions=0, skipped_in_other_languages=0, skipped_of_other_relations=0)
+    digest = Digest()
+    with drafted(folder, _SCHEMA) as draft:
+        draft.executemany(_EDGE, digest.passing(_edges(paths, counts, tell)))
+        draft.execute(_FORMS)
+        if not counts["assertions"]:
+            raise InputError(
+                f"no English assertions in {', '.join(map(str, paths))}; name ConceptNet's assertions file"
+            )
+        return finish(draft, str(digest), counts)
+
+
+def _edges(paths: Sequence[Path], counts: Counter[str], tell: Tell) -> Iterator[Edge]:
+    for path, number, line in lines(paths, tell):
+        columns = line.rstrip(b"\r\n").split(b"\t")
+        if len(columns) != COLUMNS or not columns[1].startswith(_RELATION):
+            raise InputError(f"{path}, line {number}: no assertion of ConceptNet's; get the file again")
+        if not (columns[2].startswith(_ENGLISH) and columns[3].startswith(_ENGLISH)):
+            counts["skipped_in_other_languages"] += 1
+        elif (relation := columns[1][len(_RELATION) :].decode(errors="replace")) not in TEMPLATES:
+            counts["skipped_of_other_relations"] += 1
+        else:
+            counts["assertions"] += 1
+            yield _edge(relation, columns, f"{path}, line {number}")
+
+
+def _edge(relation: str, columns: Sequence[bytes], place: str) -> Edge:
+    try:
+        start, end = (column.decode().split("/")[3].replace("_", " ") for column in columns[2:4])
+        return start, end, relation, msgspec.json.decode(columns[4], type=_Details).weight
+    except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(f"{place}: no assertion of ConceptNet's ({error}); get the file again") from error

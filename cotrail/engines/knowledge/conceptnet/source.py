@@ -1,0 +1,57 @@
+"""How the words of two texts are related."""
+
+from pathlib import Path
+
+from cotrail.core.paragraphs import Hit
+from cotrail.core.ports.knowledge import Sentence, ranked
+from cotrail.engines.knowledge.conceptnet.relations import TEMPLATES
+from cotrail.engines.knowledge.database import Database
+from cotrail.engines.knowledge.words import Bases, begun, differ, terms
+
+VERSION = 1
+"""Of what is done here; another one finds other sentences."""
+
+_FORMS = "SELECT form, base FROM forms WHERE form IN (SELECT value FROM json_each(?))"
+
+# In this order each pair is one look-up by the primary key, however many relations a word has.
+_BETWEEN = """
+SELECT start, end, relation, weight FROM json_each(?) AS starts CROSS JOIN json_each(?) AS ends
+CROSS JOIN edges ON start = starts.value AND end = ends.value
+"""
+
+
+class ConceptNet:
+    """Says how a word of the premise (`text`) and one of the hypothesis (`other`) are related, in either direction."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = Database(folder)
+
+    @property
+    def revision(self) -> str:
+        """The version of what is done here, and the digest of the database."""
+        return f"conceptnet-{VERSION}:{self._database.about.digest}"
+
+    def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
+        """A sentence for each assertion of a word of each text, the weightier the better."""
+        here, there = self._bases(text), self._bases(other)
+        found = {*self._between(here, there), *self._between(there, here)}
+        return ranked(
+            Sentence(
+                id=f"conceptnet:{relation}/{start}/{end}".replace(" ", "_"),
+                text=begun(TEMPLATES[relation].format(start, end)),
+                score=weight,
+            )
+            for start, end, relation, weight in found
+        )
+
+    def _between(self, here: Bases, there: Bases) -> list[tuple[str, str, str, float]]:
+        different = differ(here, there)
+        starts, ends = (sorted(frozenset().union(*bases.values())) for bases in (here, there))
+        return [row for row in self._database.rows(_BETWEEN, starts, ends) if different(row[0], row[1])]
+
+    def _bases(self, text: str) -> Bases:
+        """Each term with the forms that ConceptNet derives it from."""
+        found = {term: {term} for term in terms(text)}
+        for form, base in self._database.rows(_FORMS, list(found)):
+            found[form].add(base)
+        return {term: frozenset(bases) for term, bases in found.items()}

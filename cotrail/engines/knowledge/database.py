@@ -1,0 +1,157 @@
+"""SQLite files that are built aside, take their place in one move, and from then on are only read."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.folder_lock import only_builder
+from cotrail.errors import InputError
+
+Row = TypeVar("Row")
+
+FILE_NAME = "knowledge.sqlite"
+DRAFT_NAME = "draft.sqlite"
+
+CACHE_KIB = 256 * 1024
+"""How much memory a build's pages may take."""
+
+_ABOUT = "CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY, content BLOB NOT NULL);"
+
+MAPPED_BYTES = 1 << 31
+"""How much of a file is mapped, which all processes that read it share."""
+
+
+class About(Struct, frozen=True, kw_only=True):
+    """What a built source says about itself: the digest of what is in it, and how much that is."""
+
+    digest: str
+    counts: dict[str, int]
+
+
+class Digest:
+    """Takes in everything that goes into a source, in order."""
+
+    def __init__(self, former: str = "") -> None:
+        self._sha = hashlib.sha256(former.encode())
+
+    def add(self, row: object) -> None:
+        """Takes in the next row."""
+        self._sha.update(msgspec.msgpack.encode(row))
+
+    def passing(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Takes in the rows as they pass by."""
+        for row in rows:
+            self.add(row)
+            yield row
+
+    def __str__(self) -> str:
+        """The digest of all so far."""
+        return self._sha.hexdigest()
+
+
+@contextmanager
+def drafted(folder: Path, schema: str, *, extends: bool = False) -> Iterator[sqlite3.Connection]:
+    """A database to fill, which becomes the folder's when the block ends well.
+
+    Until then, and after an error or a `kill -9` for good, the former one stays as it is and goes on being read.
+    extends: begin with what the former one holds, if there is one. InputError where the folder can't be written, or
+    where another process is building in it.
+    """
+    draft = folder / DRAFT_NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        busy = InputError(f"another process is building in {folder}; wait until it is done")
+        with only_builder(folder, busy):
+            draft.unlink(missing_ok=True)
+            try:
+                with closing(_begun(folder, schema, extends=extends)) as connection:
+                    yield connection
+                    connection.commit()
+                _place(draft, folder)
+            finally:
+                draft.unlink(missing_ok=True)
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(f"nothing can be built in {folder} ({error}); check the folder and its disk") from error
+
+
+def finish(connection: sqlite3.Connection, digest: str, counts: Mapping[str, int]) -> About:
+    """Says in a draft what it holds."""
+    about = About(digest=digest, counts=dict(counts))
+    connection.execute("INSERT OR REPLACE INTO about VALUES (1, ?)", (msgspec.json.encode(about),))
+    return about
+
+
+def about(connection: sqlite3.Connection) -> About | None:
+    """What a database says about itself; None where it is still empty."""
+    row = connection.execute("SELECT content FROM about").fetchone()
+    return msgspec.json.decode(row[0], type=About) if row else None
+
+
+class Database:
+    """Reads a folder's database as it was when this was made, whatever is built meanwhile. Safe for many threads."""
+
+    def __init__(self, folder: Path) -> None:
+        file = folder / FILE_NAME
+        try:
+            # Files are never changed in place, so SQLite need not look for changes or take locks.
+            self._connection = sqlite3.connect(
+                f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
+            weakref.finalize(self, self._connection.close)
+            self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
+            found = about(self._connection)
+        except (sqlite3.Error, msgspec.MsgspecError) as error:
+            raise unusable(folder, error) from error
+        if found is None:
+            raise unusable(folder, "it is empty")
+        self.about = found
+        self._reading = threading.Lock()
+
+    def rows(self, query: str, *parameters: object) -> list[Any]:
+        """What a query finds. Parameters that are lists are to be taken apart by `json_each`."""
+        bound = [msgspec.json.encode(value).decode() if isinstance(value, list) else value for value in parameters]
+        with self._reading:
+            return self._connection.execute(query, bound).fetchall()
+
+
+def unusable(folder: Path, reason: object) -> InputError:
+    """The error for a database that is there and can't be read."""
+    file = folder / FILE_NAME
+    return InputError(f"{file} can't be used ({reason}); build it again with `cotrail knowledge build {folder.name}`")
+
+
+def is_built(folder: Path) -> bool:
+    """Whether there is a database in this folder."""
+    return (folder / FILE_NAME).is_file()
+
+
+def _begun(folder: Path, schema: str, *, extends: bool) -> sqlite3.Connection:
+    if extends and is_built(folder):
+        shutil.copyfile(folder / FILE_NAME, folder / DRAFT_NAME)
+    connection = sqlite3.connect(folder / DRAFT_NAME)
+    # A draft that breaks off is thrown away: it needs no journal.
+    for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{CACHE_KIB}"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.executescript(_ABOUT + schema)
+    return connection
+
+
+def _place(draft: Path, folder: Path) -> None:
+    for path, move in ((draft, True), (folder, False)):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if move:
+            draft.replace(folder / FILE_NAME)

@@ -1,0 +1,105 @@
+"""The knowledge sources of a folder, each built once and from then on only read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from cotrail.core.ports.knowledge import Knowledge, Source
+from cotrail.core.tables import Table
+from cotrail.engines.knowledge.database import About, Database, is_built
+from cotrail.engines.knowledge.files import Tell, quietly
+from cotrail.errors import InputError, UnknownNameError
+
+SOURCES: tuple[Source, ...] = get_args(Source)
+
+TABLE: Source = "table"
+"""The source that needs no building: a table is all that it knows."""
+
+NEEDS = {
+    "wikidata": "its dump (`wikidata-*-all.json.gz`) or extracts of it",
+    "wordnet": "the folder of its database files, or nothing where the package that ships them is installed",
+    "conceptnet": "its assertions (`conceptnet-assertions-5.7.0.csv.gz`)",
+}
+"""What each source is built from."""
+
+
+class KnowledgeStore:
+    """Keeps knowledge sources by name, each in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def names(self) -> tuple[Source, ...]:
+        """The sources that can be asked, sorted."""
+        return tuple(sorted(name for name in SOURCES if name == TABLE or is_built(self._folder / name)))
+
+    def revision(self, source: Source) -> str:
+        """What a run pins: everything that decides what is found; UnknownNameError where it isn't built."""
+        return self.open(source).revision
+
+    def open(self, source: Source) -> Knowledge:
+        """The source, safe for many threads; it stays as it is when it is built anew meanwhile.
+
+        UnknownNameError where it isn't built, InputError where it can't be read.
+        """
+        folder = self._built(source)
+        match source:
+            case "table":
+                return Table()
+            case "wikidata":
+                from cotrail.engines.knowledge.wikidata.source import Wikidata
+
+                return Wikidata(folder)
+            case "wordnet":
+                from cotrail.engines.knowledge.wordnet.source import WordNet
+
+                return WordNet(folder)
+            case "conceptnet":
+                from cotrail.engines.knowledge.conceptnet.source import ConceptNet
+
+                return ConceptNet(folder)
+
+    def about(self, source: Source) -> About | None:
+        """What a source says of itself; None for `table`."""
+        return None if source == TABLE else Database(self._built(source)).about
+
+    def build(self, source: Source, files: Sequence[Path], tell: Tell = quietly) -> About:
+        """Builds a source from its publisher's files.
+
+        The former one is asked as before until the new one is whole; an error or an interruption leaves it as it is.
+        InputError: the files aren't what the source is built from, or one of them is broken.
+        """
+        folder = self._folder / source
+        match source:
+            case "wikidata" if files:
+                from cotrail.engines.knowledge.wikidata.building import build_wikidata
+
+                return build_wikidata(files, folder, tell)
+            case "conceptnet" if files:
+                from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
+
+                return build_conceptnet(files, folder, tell)
+            case "wordnet" if len(files) <= 1:
+                from cotrail.engines.knowledge.wordnet.building import build_wordnet
+                from cotrail.engines.knowledge.wordnet.files import shipped
+
+                return build_wordnet(files[0] if files else shipped(), folder)
+        if source == TABLE:
+            raise InputError("a table needs no building: a question brings its own along")
+        raise InputError(f"{source} is built from {NEEDS[source]}; name that")
+
+    def _built(self, source: Source) -> Path:
+        folder = self._folder / source
+        if source == TABLE or is_built(folder):
+            return folder
+        raise UnknownNameError(
+            f"{source} isn't built yet: `cotrail knowledge build {source} FILE...` makes it from {NEEDS[source]}"
+        )
+
+
+def find_source(name: str) -> Source:
+    """The source of that name; UnknownNameError lists those there are."""
+    for source in SOURCES:
+        if source == name:
+            return source
+    raise UnknownNameError(f"there is no knowledge source {name!r} (there are: {', '.join(SOURCES)})")

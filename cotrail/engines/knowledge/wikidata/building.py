@@ -1,0 +1,120 @@
+"""Making the database of the entities, or adding some to it."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from cotrail.engines.knowledge.database import About, Digest, about, drafted, finish
+from cotrail.engines.knowledge.files import Tell, quietly
+from cotrail.engines.knowledge.wikidata.entities import Entity, EntityJson, Statement, entity
+from cotrail.engines.knowledge.wikidata.reading import entities
+from cotrail.engines.knowledge.words import words
+from cotrail.errors import InputError
+
+# Of an item without `links` only the label is known, as others refer to it.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, label TEXT, links INTEGER, statements INTEGER);
+CREATE TABLE IF NOT EXISTS properties (id INTEGER PRIMARY KEY, label TEXT);
+CREATE TABLE IF NOT EXISTS names (key TEXT, name TEXT, item INTEGER);
+CREATE TABLE IF NOT EXISTS statements (
+    item INTEGER, property INTEGER, number INTEGER, kind TEXT, value INTEGER, text TEXT,
+    point TEXT, start TEXT, end TEXT
+);
+"""
+# Made last, as sorting everything once is quicker than keeping it in order.
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS names_by_key ON names (key);
+CREATE INDEX IF NOT EXISTS statements_by_item ON statements (item);
+"""
+_PROPERTY = "INSERT OR IGNORE INTO properties VALUES (?, ?)"
+_LABELLED = "INSERT OR IGNORE INTO items VALUES (?, ?, NULL, NULL)"
+_ITEM = """
+INSERT INTO items VALUES (?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET label = excluded.label, links = excluded.links, statements = excluded.statements
+WHERE links IS NULL
+"""
+_NAME = "INSERT INTO names VALUES (?, ?, ?)"
+_STATEMENT = "INSERT INTO statements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def build_wikidata(paths: Sequence[Path], folder: Path, tell: Tell = quietly) -> About:
+    """Makes the folder's database of the entities in dumps and extracts; of several of one id the first counts.
+
+    InputError names a line that isn't JSON or no entity.
+    """
+    with drafted(folder, _SCHEMA) as draft:
+        builder = _Builder(draft)
+        for place, json in entities(paths, tell):
+            builder.add(json, place)
+        if not builder.counts["items"]:
+            raise InputError(
+                f"no items in {', '.join(map(str, paths))}; name a dump or an extract of Wikidata's entities"
+            )
+        return builder.finish()
+
+
+def extend_wikidata(found: Iterable[EntityJson], referred: Iterable[EntityJson], folder: Path, place: str) -> About:
+    """Adds entities to the folder's database, or begins it with them; what is there already stays as it is.
+
+    referred: entities of which only the labels count. place: where all of them are from, for errors.
+    """
+    with drafted(folder, _SCHEMA, extends=True) as draft:
+        builder = _Builder(draft, about(draft))
+        for json in found:
+            builder.add(json, place)
+        for json in referred:
+            builder.refer(json, place)
+        return builder.finish()
+
+
+def named(name: str) -> tuple[str, str]:
+    """A name as it is looked up, in lower case and without marks, and the same as it is written."""
+    written = " ".join(words(name))
+    return written.casefold(), written
+
+
+class _Builder:
+    """Puts entities into a draft and counts them; former: what the draft says of what is in it already."""
+
+    def __init__(self, draft: sqlite3.Connection, former: About | None = None) -> None:
+        self.counts = Counter({"items": 0, "properties": 0, "statements": 0} | (former.counts if former else {}))
+        self._draft = draft
+        self._digest = Digest(former.digest if former else "")
+
+    def add(self, json: EntityJson, place: str) -> None:
+        """Adds an item with its names and statements, or a property."""
+        match entity(json, place):
+            case Entity(is_property=True) as found:
+                self._put(found, "properties", _PROPERTY, (found.id, found.label))
+            case Entity() as found:
+                row = (found.id, found.label, found.links, len(found.statements))
+                if self._put(found, "items", _ITEM, row):
+                    self._draft.executemany(_NAME, ((*named(name), found.id) for name in found.names))
+                    self._draft.executemany(_STATEMENT, (_row(found, each) for each in found.statements))
+                    self.counts["statements"] += len(found.statements)
+
+    def refer(self, json: EntityJson, place: str) -> None:
+        """Adds an entity's label only."""
+        match entity(json, place):
+            case Entity(is_property=True) as found:
+                self._put(found, "properties", _PROPERTY, (found.id, found.label))
+            case Entity() as found:
+                self._put(found, "labels", _LABELLED, (found.id, found.label))
+
+    def finish(self) -> About:
+        """Sorts everything; what the draft holds now."""
+        self._draft.executescript(_INDEXES)
+        return finish(self._draft, str(self._digest), self.counts)
+
+    def _put(self, found: Entity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
+        """Whether this is new."""
+        is_new = self._draft.execute(statement, row).rowcount == 1
+        if is_new:
+            self._digest.add((noun, found))
+            self.counts[noun] += 1
+        return is_new
+
+
+def _row(found: Entity, each: Statement) -> tuple[object, ...]:
+    return found.id, each.property, each.number, each.kind, each.item, each.text, each.point, each.start, each.end

@@ -1,0 +1,233 @@
+"""Entities in Wikidata's JSON, as dumps, Special:EntityData and the API have them."""
+
+from collections.abc import Iterator
+from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.engines.knowledge.wikidata.times import Time, in_words
+from cotrail.errors import InputError
+
+T = TypeVar("T")
+
+LANGUAGES = ("en", "mul")
+"""Where labels and aliases are taken from; `mul` has what is the same in most languages, such as people's names."""
+
+MAX_NUMBER = 2**63 - 1
+"""What a database can hold of an entity's number."""
+
+POINT, START, END = "P585", "P580", "P582"
+"""The qualifiers that date a statement: point in time, start time, end time."""
+
+INSTANCE_OF = "P31"
+
+NOT_ENTITIES = frozenset({"Q4167410", "Q4167836", "Q11266439", "Q13406463", "Q22808320", "Q17362920"})
+"""Pages of Wikipedias and nothing in the world: disambiguations, categories, templates, lists, duplicates."""
+
+Kind = Literal["item", "time", "text", "quantity"]
+"""What a statement's value is. The other data types, such as identifiers and coordinates, say nothing in a sentence."""
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """A dated statement of an item.
+
+    number: its place among the item's statements of that property, from 0.
+    item: the value's number, or a quantity's unit's; text: the value otherwise.
+    point, start, end: when it holds, in words.
+    """
+
+    property: int
+    number: int
+    kind: Kind
+    item: int | None = None
+    text: str = ""
+    point: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+class Entity(Struct, frozen=True, kw_only=True):
+    """An item or a property. Properties have labels only.
+
+    names: label and aliases, where the item may be named in a sentence. links: how many wikis have a page about it.
+    """
+
+    id: int
+    is_property: bool
+    label: str | None
+    names: tuple[str, ...] = ()
+    links: int = 0
+    statements: tuple[Statement, ...] = ()
+
+
+class _Text(Struct, frozen=True):
+    value: str
+
+
+class _DataValue(Struct, frozen=True):
+    type: str
+    value: msgspec.Raw
+
+
+class _Snak(Struct, frozen=True):
+    snaktype: str
+    datavalue: _DataValue | None = None
+    datatype: str = ""
+
+
+class _Claim(Struct, frozen=True):
+    mainsnak: _Snak
+    rank: str = "normal"
+    qualifiers: dict[str, list[_Snak]] | list[None] = []
+
+
+class _Id(Struct, frozen=True):
+    id: str
+
+
+class _Amount(Struct, frozen=True):
+    amount: str
+    unit: str
+
+
+class _Monolingual(Struct, frozen=True):
+    text: str
+    language: str
+
+
+class EntityJson(Struct, frozen=True):
+    """An entity as published, as far as it is needed. Empty objects may be written as empty lists."""
+
+    id: str = ""
+    type: str = ""
+    labels: dict[str, _Text] | list[None] = {}
+    aliases: dict[str, list[_Text]] | list[None] = {}
+    claims: dict[str, list[_Claim]] | list[None] = {}
+    sitelinks: dict[str, msgspec.Raw] | list[None] = {}
+    title: str = ""
+    redirect: str | None = None
+    missing: str | None = None
+
+
+def entity(json: EntityJson, place: str) -> Entity | None:
+    """The entity; None for redirects, missing ones and what is neither an item nor a property.
+
+    InputError: a value isn't of Wikidata's form; the error names the place.
+    """
+    try:
+        return _entity(json)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise InputError(f"{place}: {json.id} isn't of Wikidata's form ({error}); correct it or take it out") from error
+
+
+def _entity(json: EntityJson) -> Entity | None:
+    if json.redirect is not None or json.missing is not None or json.type not in {"item", "property"}:
+        return None
+    label = next(iter(_labels(json)), None)
+    if json.type == "property":
+        return Entity(id=_number(json.id), is_property=True, label=label)
+    return Entity(
+        id=_number(json.id),
+        is_property=False,
+        label=label,
+        names=() if _is_page(json) else tuple(dict.fromkeys([*_labels(json), *_aliases(json)])),
+        links=len(json.sitelinks),
+        statements=tuple(_statements(json)),
+    )
+
+
+def _labels(json: EntityJson) -> Iterator[str]:
+    labels = _mapping(json.labels)
+    return (labels[language].value for language in LANGUAGES if language in labels)
+
+
+def _aliases(json: EntityJson) -> Iterator[str]:
+    aliases = _mapping(json.aliases)
+    return (alias.value for language in LANGUAGES for alias in aliases.get(language, ()))
+
+
+def _is_page(json: EntityJson) -> bool:
+    values = (_item(claim.mainsnak) for claim in _mapping(json.claims).get(INSTANCE_OF, ()))
+    return any(f"Q{number}" in NOT_ENTITIES for number in values)
+
+
+def _statements(json: EntityJson) -> Iterator[Statement]:
+    for property_, claims in _mapping(json.claims).items():
+        for number, claim in enumerate(claims):
+            if claim.rank != "deprecated" and (statement := _statement(property_, number, claim)):
+                yield statement
+
+
+def _statement(property_: str, number: int, claim: _Claim) -> Statement | None:
+    """The claim as a statement, where a sentence can hold its value and it is dated."""
+    point, start, end = map(_time_among, map(_mapping(claim.qualifiers).get, (POINT, START, END)))
+    if not (point or start or end or _is_time(claim.mainsnak)):  # as most are
+        return None
+    value = _value(claim.mainsnak)
+    if value is None:
+        return None
+    kind, item, text = value
+    return Statement(
+        property=_number(property_),
+        number=number,
+        kind=kind,
+        item=item,
+        text=text,
+        point=point,
+        start=start,
+        end=end,
+    )
+
+
+def _value(snak: _Snak) -> tuple[Kind, int | None, str] | None:
+    match snak.datavalue:
+        case _DataValue("wikibase-entityid"):
+            item = _item(snak)
+            return None if item is None else ("item", item, "")
+        case _DataValue("time"):
+            time = _time(snak)
+            return None if time is None else ("time", None, time)
+        case _DataValue("quantity", raw):
+            amount = msgspec.json.decode(raw, type=_Amount)
+            unit = amount.unit.rpartition("/Q")[2]
+            return "quantity", _number(f"Q{unit}") if "/Q" in amount.unit else None, amount.amount.removeprefix("+")
+        case _DataValue("monolingualtext", raw):
+            text = msgspec.json.decode(raw, type=_Monolingual)
+            return ("text", None, text.text) if text.language in LANGUAGES else None
+        case _DataValue("string", raw) if snak.datatype == "string":
+            return "text", None, msgspec.json.decode(raw, type=str)
+    return None
+
+
+def _time_among(qualifiers: list[_Snak] | None) -> str | None:
+    """The first of the qualifiers that says when."""
+    return next(filter(None, map(_time, qualifiers)), None) if qualifiers else None
+
+
+def _time(snak: _Snak) -> str | None:
+    if snak.datavalue is None or not _is_time(snak):
+        return None
+    return in_words(msgspec.json.decode(snak.datavalue.value, type=Time))
+
+
+def _is_time(snak: _Snak) -> bool:
+    return snak.datavalue is not None and snak.datavalue.type == "time"
+
+
+def _item(snak: _Snak) -> int | None:
+    if snak.datavalue is None or snak.datavalue.type != "wikibase-entityid":
+        return None
+    named = msgspec.json.decode(snak.datavalue.value, type=_Id).id
+    return _number(named) if named.startswith("Q") else None
+
+
+def _number(named: str) -> int:
+    number = int(named[1:])
+    if not 0 <= number <= MAX_NUMBER:
+        raise ValueError(f"there is no {named[0]}{number}")
+    return number
+
+
+def _mapping(value: dict[str, T] | list[None]) -> dict[str, T]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,99 @@
+"""Asking a server of Wikidata's API for single entities. Only a person's command does this, never a run."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import httpx2
+from msgspec import Struct
+
+from cotrail.common.addresses import read_address
+from cotrail.common.json_files import decode
+from cotrail.engines.knowledge.database import About
+from cotrail.engines.knowledge.wikidata.building import extend_wikidata
+from cotrail.engines.knowledge.wikidata.entities import LANGUAGES, EntityJson, entity
+from cotrail.errors import InputError, UnavailableError
+
+AT_ONCE = 50
+"""How many entities the API gives in one answer."""
+
+TIMEOUT_SECONDS = 60.0
+
+SITE = "enwiki"
+"""The Wikipedia whose pages' titles name entities."""
+
+_WHOLE = "labels|aliases|claims|sitelinks"
+_ALWAYS = {"action": "wbgetentities", "format": "json", "languages": "|".join(LANGUAGES)}
+_ID = re.compile(r"[QP]\d+")
+
+
+def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
+    """Adds entities to the folder's database, with the labels of all that their dated statements speak of.
+
+    names: ids (`Q868`) or titles of English Wikipedia's pages (`Aristotle`). url: an API's, such as
+    `https://www.wikidata.org/w/api.php`. InputError lists names that aren't there, UnavailableError says why the server
+    gave nothing; either leaves the database as it is.
+    """
+    _check(url)
+    ids = [name for name in names if _ID.fullmatch(name)]
+    titles = [name for name in names if not _ID.fullmatch(name)]
+    with httpx2.Client(timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True) as client:
+        server = _Server(client, url)
+        found = [*server.entities("ids", ids, _WHOLE), *server.entities("titles", titles, _WHOLE)]
+        referred = list(server.entities("ids", _referred(found, url), "labels"))
+    return extend_wikidata(found, referred, folder, url)
+
+
+def _check(url: str) -> None:
+    """What stands on a command line is there for everybody on the machine to read, and so holds no password."""
+    try:
+        address = read_address(url, ("http", "https"))
+    except ValueError as error:
+        raise InputError(f"--url can't be used: {error}") from None
+    if address.user is not None or address.query:
+        raise InputError("--url holds more than an address; it reads like https://www.wikidata.org/w/api.php")
+
+
+class _Error(Struct, frozen=True):
+    code: str
+    info: str
+
+
+class _Answer(Struct, frozen=True):
+    entities: dict[str, EntityJson] = {}
+    error: _Error | None = None
+
+
+class _Server:
+    def __init__(self, client: httpx2.Client, url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def entities(self, key: str, values: Sequence[str], props: str) -> Iterator[EntityJson]:
+        """The entities of those ids or titles."""
+        for start in range(0, len(values), AT_ONCE):
+            asked = {key: "|".join(values[start : start + AT_ONCE]), "props": props} | _ALWAYS
+            found = self._answer(asked | ({"sites": SITE} if key == "titles" else {}))
+            if missing := [json.id or json.title for json in found if json.missing is not None]:
+                raise InputError(f"{self._url} has no {', '.join(missing)}; check the names")
+            yield from found
+
+    def _answer(self, asked: dict[str, str]) -> list[EntityJson]:
+        try:
+            response = self._client.get(self._url, params=asked).raise_for_status()
+            answer = decode(response.content, _Answer, self._url, InputError)
+        except (httpx2.HTTPError, httpx2.InvalidURL, InputError) as error:
+            raise UnavailableError(f"{self._url} gives no entities ({error}); check that an API is there") from error
+        if answer.error is not None:
+            raise InputError(f"{self._url} refuses: {answer.error.info} ({answer.error.code}); check the names")
+        if not answer.entities:
+            raise UnavailableError(f"{self._url} gives no entities; check that an API of Wikidata's is there")
+        return list(answer.entities.values())
+
+
+def _referred(found: Sequence[EntityJson], url: str) -> list[str]:
+    """The ids of all that the entities' dated statements speak of."""
+    items = filter(None, (entity(json, url) for json in found))
+    statements = [statement for item in items for statement in item.statements]
+    properties = {f"P{statement.property}" for statement in statements}
+    return sorted(properties | {f"Q{statement.item}" for statement in statements if statement.item is not None})

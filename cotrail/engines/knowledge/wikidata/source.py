@@ -1,0 +1,61 @@
+"""What is dated about the entities that a sentence names."""
+
+import math
+from pathlib import Path
+
+from cotrail.core.paragraphs import Hit
+from cotrail.core.ports.knowledge import Sentence, ranked
+from cotrail.engines.knowledge.database import Database
+from cotrail.engines.knowledge.wikidata.linking import link
+from cotrail.engines.knowledge.wikidata.statements import Dated, sentence
+from cotrail.engines.knowledge.words import content
+
+VERSION = 1
+"""Of what is done here; another one finds other sentences."""
+
+# Without labels nothing can be said.
+_DATED = """
+SELECT item, property, number, subject.label, properties.label, kind = 'time',
+    CASE kind
+        WHEN 'item' THEN object.label
+        WHEN 'quantity' THEN text || coalesce(' ' || object.label, '')
+        ELSE text
+    END AS said,
+    point, start, end
+FROM statements JOIN items AS subject ON subject.id = item JOIN properties ON properties.id = property
+LEFT JOIN items AS object ON object.id = statements.value
+WHERE item IN (SELECT value FROM json_each(?))
+    AND subject.label NOTNULL AND properties.label NOTNULL AND said NOTNULL
+"""
+
+
+class Wikidata:
+    """Says what is dated about the entities that a sentence names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = Database(folder)
+
+    @property
+    def revision(self) -> str:
+        """The version of what is done here, and the digest of the database."""
+        return f"wikidata-{VERSION}:{self._database.about.digest}"
+
+    def lookup(self, text: str, other: str) -> tuple[Hit, ...]:  # noqa: ARG002 - a source of one text
+        """A sentence for each dated statement, those first that share most words with the text (cosine)."""
+        asked = content(text)
+        found = (Dated(*row) for row in self._database.rows(_DATED, list(link(self._database, text))))
+        return ranked(_sentence(asked, statement) for statement in found)
+
+
+def _sentence(asked: frozenset[str], statement: Dated) -> Sentence:
+    text = sentence(statement)
+    return Sentence(
+        id=f"wikidata:Q{statement.item}#P{statement.property}/{statement.number}",
+        text=text,
+        score=_likeness(asked, content(text)),
+    )
+
+
+def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """The cosine of two sets of words."""
+    return len(one & other) / math.sqrt(len(one) * len(other)) if one and other else 0.0

@@ -1,0 +1,149 @@
+"""How the words of two texts are related."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.core.paragraphs import Hit
+from cotrail.core.ports.knowledge import Sentence, ranked
+from cotrail.engines.knowledge.database import Database
+from cotrail.engines.knowledge.wordnet.forms import senses
+from cotrail.engines.knowledge.words import Bases, begun, differ, terms
+
+VERSION = 1
+"""Of what is done here; another one finds other sentences."""
+
+LEVELS = 4
+"""How far up one word may stand above another; further up are words like "object", of which everything is a kind."""
+
+STEPS = 8
+"""Words that are n steps apart score 1 - n / 8, as in KIM (Chen et al. 2018)."""
+
+TEMPLATES = {
+    "synonym": "{} is a synonym of {}.",
+    "antonym": "{} is an antonym of {}.",
+    "hyponym": "{} is a hyponym of {}.",
+    "hypernym": "{} is a hypernym of {}.",
+    "part": "{} is a part of {}.",
+    "whole": "{} has {} as a part.",
+    "distinct": "{} is distinct from {}.",
+}
+"""What is said of a word of the premise and one of the hypothesis, two kinds of one thing are distinct."""
+
+_ABOVE = """
+WITH RECURSIVE above (start, synset, steps) AS (
+    SELECT value, value, 0 FROM json_each(?)
+    UNION
+    SELECT start, target, steps + 1 FROM above JOIN links ON source = synset AND kind = 'above' WHERE steps < ?
+) SELECT start, synset, min(steps) FROM above GROUP BY start, synset
+"""
+_WHOLES = "SELECT source, target, 1 FROM links WHERE kind = 'whole' AND source IN (SELECT value FROM json_each(?))"
+_WRITTEN = "SELECT lemma, max(written) FROM senses WHERE lemma IN (SELECT value FROM json_each(?)) GROUP BY lemma"
+_ANTONYMS = """
+SELECT lemma, other FROM antonyms
+WHERE lemma IN (SELECT value FROM json_each(?)) AND other IN (SELECT value FROM json_each(?))
+"""
+
+Reach = dict[str, dict[int, int]]
+"""The synsets that each word leads to, and in how many steps."""
+
+
+class _Side(Struct, frozen=True):
+    """What WordNet has of a text: its words' base forms, what stands above these, what they are parts of."""
+
+    bases: Bases
+    above: Reach
+    wholes: Reach
+
+
+class _Related(Struct, frozen=True):
+    """Two words, and how far apart they are by a relation."""
+
+    relation: str
+    one: str
+    other: str
+    steps: int
+
+
+class WordNet:
+    """Says how a word of the premise (`text`) is related to one of the hypothesis (`other`), in whatever senses."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = Database(folder)
+
+    @property
+    def revision(self) -> str:
+        """The version of what is done here, and the digest of the database."""
+        return f"wordnet-{VERSION}:{self._database.about.digest}"
+
+    def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
+        """A sentence for each relation of two words, the closer first; distinct are those with no other relation."""
+        here, there = self._side(text), self._side(other)
+        different = differ(here.bases, there.bases)
+        found = [each for each in self._related(here, there) if different(each.one, each.other)]
+        near = {(each.one, each.other) for each in found if each.relation != "distinct"}
+        return self._told([each for each in found if each.relation != "distinct" or (each.one, each.other) not in near])
+
+    def _side(self, text: str) -> _Side:
+        found = senses(self._database, terms(text))
+        synsets: dict[str, set[int]] = defaultdict(set)
+        for base, meant in chain.from_iterable(each.items() for each in found.values()):
+            synsets[base] |= meant
+        return _Side(
+            {term: frozenset(bases) for term, bases in found.items()},
+            self._reached(synsets, _ABOVE, LEVELS),
+            self._reached(synsets, _WHOLES),
+        )
+
+    def _reached(self, synsets: dict[str, set[int]], query: str, *limits: int) -> Reach:
+        led: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for start, synset, steps in self._database.rows(query, sorted(set().union(*synsets.values())), *limits):
+            led[start].append((synset, steps))
+        reach: Reach = {}
+        for word, starts in synsets.items():
+            found = sorted(chain.from_iterable(led[start] for start in starts), key=lambda each: -each[1])
+            reach[word] = dict(found)  # of several ways to a synset the shortest, which comes last
+        return reach
+
+    def _related(self, here: _Side, there: _Side) -> Iterator[_Related]:
+        for one, other, steps in _reaching(here.above, there.above):
+            yield _Related("hyponym" if steps else "synonym", one, other, steps)
+        for other, one, steps in _reaching(there.above, here.above):
+            if steps:
+                yield _Related("hypernym", one, other, steps)
+        for one, other, steps in _reaching(here.above, there.above, 1):
+            if steps == 1:
+                yield _Related("distinct", one, other, 2)
+        for one, other, steps in _reaching(here.wholes, there.above):
+            yield _Related("part", one, other, steps)
+        for other, one, steps in _reaching(there.wholes, here.above):
+            yield _Related("whole", one, other, steps)
+        for one, other in self._database.rows(_ANTONYMS, list(here.above), list(there.above)):
+            yield _Related("antonym", one, other, 0)
+
+    def _told(self, related: Sequence[_Related]) -> tuple[Hit, ...]:
+        words = sorted({word for each in related for word in (each.one, each.other)})
+        written = dict(self._database.rows(_WRITTEN, words))
+        return ranked(
+            Sentence(
+                id=f"wordnet:{each.relation}/{each.one}/{each.other}".replace(" ", "_"),
+                text=begun(TEMPLATES[each.relation].format(written[each.one], written[each.other])),
+                score=1 - each.steps / STEPS,
+            )
+            for each in related
+        )
+
+
+def _reaching(here: Reach, there: Reach, level: int = 0) -> Iterator[tuple[str, str, int]]:
+    """Two words and some steps, for each synset that the one leads to by these and the other by `level` steps."""
+    ends: dict[int, list[str]] = defaultdict(list)
+    for other, reached in there.items():
+        for synset, steps in reached.items():
+            if steps == level:
+                ends[synset].append(other)
+    for one, reached in here.items():
+        for synset, steps in reached.items():
+            yield from ((one, other, steps) for other in ends.get(synset, ()))

@@ -1,0 +1,44 @@
+"""How likely llama.cpp takes some tokens to be next, however unlikely they all are."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cotrail.engines.language_models.choices import shares
+from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.errors import StepError
+
+BIAS = 100.0
+"""What is added to the logits of the tokens in question, in nats: the same for each, so that it changes nothing of what
+they are to one another, and so much that they come before all others. llama.cpp tells the likeliest tokens only; to
+have it tell all of them takes far longer than reading a short prompt."""
+
+
+class Choices(Stream):
+    """Takes the probabilities of tokens; which one is written plays no part.
+
+    tokens: those in question, all different.
+    """
+
+    def __init__(self, tokens: Sequence[int], interrupted: Callable[[], bool]) -> None:
+        super().__init__("line", interrupted)
+        self._tokens = tokens
+        self._found: dict[int, float] = {}
+
+    @property
+    def asks(self) -> dict[str, Any]:
+        """See `Stream`."""
+        bias = [[token, BIAS] for token in self._tokens]
+        return {"n_probs": len(self._tokens), "post_sampling_probs": True, "logit_bias": bias}
+
+    def take(self, chunk: Mapping[str, Any]) -> bool:
+        """See `Stream`."""
+        for choice in chunk.get("choices", ()):
+            for position in (choice.get("logprobs") or {}).get("content", ()):
+                self._found |= {each["id"]: each["prob"] for each in position["top_probs"]}
+        return super().take(chunk)
+
+    def shares(self) -> tuple[float, ...]:
+        """The probabilities of the tokens among them alone."""
+        if not self._found.keys() >= set(self._tokens):
+            raise StepError(f"llama.cpp takes one of the choices for less likely than e^-{BIAS:.0f}")
+        return shares([self._found[token] for token in self._tokens])

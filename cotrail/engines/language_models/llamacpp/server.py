@@ -1,0 +1,112 @@
+"""llama.cpp's server, which runs in this process."""
+
+import http.client
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import Interrupted
+from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.errors import InputError, NotInstalledError, TransientStepError
+
+Tokens = list[int]
+
+DESCRIPTORS = "/proc/self/fd/"
+"""Where the kernel shows this process's open files; through it the server writes into files that have no name."""
+
+
+class Server:
+    """A loaded model and its slots; each slot works on one prompt at a time and keeps what it read.
+
+    context: tokens a slot; options: further fields of llama.cpp's `common_params`.
+    """
+
+    def __init__(self, path: Path, slots: int, context: int, options: dict[str, Any]) -> None:
+        self._api_key = secrets.token_hex(16)
+        self._server = _load(
+            path,
+            options
+            | {
+                "n_parallel": slots,
+                "n_ctx": context * slots,  # llama.cpp divides it among the slots
+                "slot_save_path": DESCRIPTORS,
+                "api_keys": [self._api_key],  # it listens on the loopback address, where the machine's other users are
+                "verbosity": -1,
+            },
+        )
+        self._address = urlsplit(self._server.listening_address).netloc
+
+    def complete(self, prompt: str | Tokens, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+        """Continues a prompt in any slot, which goes on from what it read before as far as the prompt is the same.
+
+        Raises Interrupted, StepError, TransientStepError.
+        """
+        if stream.interrupted():
+            raise Interrupted
+        request = {
+            "prompt": prompt,
+            "n_predict": max_tokens,
+            "temperature": sampling.temperature,
+            "seed": sampling.seed,
+            "samplers": ["temperature"],
+            "stream": True,
+            "return_progress": True,
+            "timings_per_token": True,
+            **stream.asks,
+        }
+        self._server.handle_completions(request, stream.take)
+        stream.check()
+
+    def tokens(self, text: str) -> Tokens:
+        """The tokens of a prompt; over HTTP, because xllamacpp offers nothing else."""
+        try:
+            tokens: Tokens = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+        except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+            raise TransientStepError(f"llama.cpp didn't count the tokens of a prompt: {error!r}") from error
+        return tokens
+
+    def save(self, descriptor: int) -> int:
+        """Writes what the first slot holds into an open file; how many tokens that are, 0 where it couldn't."""
+        return self._move("save", descriptor, "n_saved")
+
+    def restore(self, descriptor: int) -> int:
+        """Has the first slot hold what a file holds, bit for bit; how many tokens that are, 0 where it couldn't."""
+        return self._move("restore", descriptor, "n_restored")
+
+    def _move(self, action: str, descriptor: int, count: str) -> int:
+        try:
+            return int(self._post(f"/slots/0?action={action}", {"filename": str(descriptor)}).get(count, 0))
+        except (OSError, http.client.HTTPException, ValueError):
+            return 0
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        connection = http.client.HTTPConnection(self._address, timeout=60)
+        try:
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._api_key}"}
+            connection.request("POST", path, json.dumps(body), headers)
+            answer: dict[str, Any] = json.load(connection.getresponse())
+            return answer
+        finally:
+            connection.close()
+
+
+def _load(path: Path, options: dict[str, Any]) -> Any:
+    # By default llama.cpp's threads wait for each other by spinning for about a millisecond. Where another process
+    # wants the same cores, a token then takes twenty times as long. Most of their waits are shorter than these turns.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise NotInstalledError("llama.cpp isn't installed: `pip install 'cotrail[local]'`") from error
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    for name, value in options.items():
+        setattr(params, name, value)
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError as error:
+        raise InputError(f"llama.cpp can't load {path}: {error}") from error

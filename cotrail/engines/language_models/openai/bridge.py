@@ -1,0 +1,85 @@
+"""The thread that all requests to a server are under way in."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from contextlib import aclosing
+from threading import Event, Thread
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Interrupted
+from cotrail.errors import TransientStepError
+
+Done = TypeVar("Done")
+
+
+class Closable(Protocol):
+    """What has to be closed in the thread that it was used in."""
+
+    async def aclose(self) -> None:
+        """Closes it."""
+
+
+class _Loop(Struct, frozen=True):
+    loop: asyncio.AbstractEventLoop
+    ended: asyncio.Event
+
+
+class Bridge:
+    """Carries out coroutines for callers in any thread; unlike threads they can be cut off, wherever they wait.
+
+    resource: what the coroutines use, closed behind the last of them.
+    """
+
+    def __init__(self, resource: Closable) -> None:
+        started: Future[_Loop] = Future()
+        Thread(target=asyncio.run, args=(_serve(resource, started),), name="openai", daemon=True).start()
+        self._serving = started.result()
+        self._interrupted = Event()
+        self._running: set[Future[Any]] = set()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Done]], cancellation: Cancellation | None = None) -> Done:
+        """What the coroutine returns or raises; Interrupted where it was cut off, alone or with all others."""
+        if self._interrupted.is_set():
+            raise Interrupted
+        future = asyncio.run_coroutine_threadsafe(_contained(work()), self._serving.loop)
+        self._running.add(future)
+        if self._interrupted.is_set():  # perhaps since the others were cut off
+            future.cancel()
+        try:
+            with (cancellation or Cancellation()).calling(future.cancel):
+                return future.result()
+        except CancelledError:
+            raise Interrupted from None
+        finally:
+            self._running.discard(future)
+            del future  # else it and its error would keep each other, and so whatever the error's frames know
+
+    def interrupt(self) -> None:
+        """Cuts off every coroutine, under way or to come."""
+        self._interrupted.set()
+        for future in self._running.copy():
+            future.cancel()
+
+    def close(self) -> None:
+        """Ends the thread, without waiting for it."""
+        self.interrupt()
+        self._serving.loop.call_soon_threadsafe(self._serving.ended.set)
+
+
+async def _contained(work: Coroutine[Any, Any, Done]) -> Done:
+    """The same, without what would end the loop, and so all that is under way in it."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise TransientStepError(f"a request gave up: {error!r}; the step is tried again") from error
+
+
+async def _serve(resource: Closable, started: Future[_Loop]) -> None:
+    ended = asyncio.Event()
+    async with aclosing(resource):
+        started.set_result(_Loop(asyncio.get_running_loop(), ended))
+        await ended.wait()

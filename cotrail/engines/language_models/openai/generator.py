@@ -1,0 +1,79 @@
+"""The adapter: packs prompts, and has a server continue them."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from weakref import finalize
+
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.prompts import Prompt
+from cotrail.core.results import Generated
+from cotrail.engines.identity import model_identity
+from cotrail.engines.language_models.choices import check_fits
+from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.openai.bridge import Bridge
+from cotrail.engines.language_models.openai.choices import choice_shares, probabilities_request
+from cotrail.engines.language_models.openai.client import Client
+from cotrail.engines.language_models.openai.counting import Counter, Tokenized
+from cotrail.engines.language_models.openai.request import PATHS, completion_request, reserved_tokens, tokenizer_request
+from cotrail.engines.language_models.openai.stream import Stream
+from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.result import Tokens, generated
+
+
+class OpenAIGenerator:
+    """A model that a server runs; nothing is asked of the server before the first prompt.
+
+    endpoint, name: where it is, and what the identity calls it. BlockedError says that its key isn't set.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: str) -> None:
+        self._endpoint = endpoint
+        self._identity = model_identity(name, endpoint.digest)
+        self._client = Client(endpoint)
+        self._bridge = Bridge(self._client)
+        self._counter = Counter(partial(_tokenized, endpoint, self._client, self._bridge))
+        finalize(self, self._bridge.close)
+
+    @property
+    def identity(self) -> str:
+        """See `Generator`."""
+        return self._identity
+
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
+        """See `Generator`; BlockedError says that a person has to see to the server's key or address."""
+        endpoint = self._endpoint
+        packed = pack(prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), max_tokens)
+        text, stream = packed.render(), Stream(until, endpoint.api)
+        body = completion_request(endpoint, self._counter.dialect, text, until, max_tokens, sampling)
+        self._complete(body, stream, cancellation)
+        tokens = stream.counts or Tokens(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
+        return generated(packed, stream.kept(), stream.text, tokens)
+
+    def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
+        """See `Generator`; StepError where the server doesn't tell enough of them, BlockedError as above."""
+        endpoint, stream = self._endpoint, Stream("sentence")
+        check_fits(self._counter.count(text) + 1, endpoint.context - reserved_tokens(endpoint.api))
+        dialect = self._counter.dialect
+        body = completion_request(endpoint, dialect, text, "sentence", 1, Sampling(temperature=1.0))
+        self._complete(body | probabilities_request(endpoint.api, dialect), stream)
+        return choice_shares(endpoint, stream.logprobs, choices)
+
+    def interrupt(self) -> None:
+        """See `Generator`."""
+        self._bridge.interrupt()
+
+    def _complete(self, body: dict[str, Any], stream: Stream, cancellation: Cancellation | None = None) -> None:
+        self._bridge.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
+
+
+def _tokenized(endpoint: Endpoint, client: Client, bridge: Bridge, text: str) -> Tokenized | None:
+    return bridge.run(partial(client.tokenize, tokenizer_request(endpoint, text)))

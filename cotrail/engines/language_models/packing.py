@@ -1,0 +1,130 @@
+"""Fits a prompt into a model's context by leaving out whole parts."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.core.prompts import Prompt
+from cotrail.errors import PromptTooLongError
+
+LOADING_RESERVE = 300
+"""Tokens that the authors' code sets aside for what is generated as it loads demonstrations (`read_prompt`)."""
+
+
+class _Room(Struct, frozen=True):
+    """A context of so many tokens, of which `reserved` are for what is generated."""
+
+    count_tokens: Callable[[str], int]
+    context: int
+    reserved: int
+
+    @property
+    def limit(self) -> int:
+        """What a prompt may take."""
+        return self.context - self.reserved
+
+    def tokens(self, prompt: Prompt) -> int:
+        return self.count_tokens(prompt.render())
+
+    def fits(self, prompt: Prompt) -> bool:
+        return self.tokens(prompt) <= self.limit
+
+    def demonstration_sizes(self, prompt: Prompt) -> list[int]:
+        return [self.count_tokens(demonstration.render(prompt.layout)) for demonstration in prompt.demonstrations.items]
+
+
+def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_tokens: int) -> Prompt:
+    """The prompt with as many of its parts as fit the context beside `max_tokens`; nothing is cut within a part.
+
+    Demonstrations go first, in the order of the prompt's `drop`: by `last` the last ones, so that all prompts of a run
+    begin alike, which is what a prefix cache needs, and down to an even number or one, since all that follows them is
+    read again whenever their number changes; by `first` the first one, as in the authors' code at each call. By
+    `released` as in their code for models with a fixed context: the last ones go until the demonstrations, once more
+    the longest of them, and 300 tokens fit the context together, and then the first ones until the prompt fits. Their
+    code leaves at least one token of the context unused, and so do `first` and `released`.
+
+    Only when none is left do paragraphs go, the latest first: the earliest were found with the question itself, and
+    the prompts of one question begin alike too.
+
+    `count_tokens` is asked about each part by itself, so that it can remember the answers, which gives an estimate,
+    and then about the whole text until the estimate is settled, as a rule once or twice.
+    Raises PromptTooLongError where the question and its chain alone don't fit, or not even the shortest demonstration
+    fits beside the question alone.
+    """
+    room = _Room(count_tokens, context, max_tokens if prompt.drop == "last" else max_tokens + 1)
+    whole = room.fits(prompt.keep(0, len(prompt.paragraphs)))
+    packed = _with_demonstrations(prompt, room) if whole else _with_paragraphs(prompt, room)
+    if prompt.demonstrations.items and not packed.demonstrations.items:
+        _check_one_fits(prompt, room)
+    return packed
+
+
+def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
+    """With all paragraphs, and with as many demonstrations as fit beside them."""
+    sizes = room.demonstration_sizes(prompt)
+    if prompt.drop == "released":
+        sizes = sizes[: _loaded(sizes, room.context)]
+    loaded = len(sizes)
+
+    def kept(number: int) -> Prompt:
+        return prompt.keep(number, len(prompt.paragraphs), 0 if prompt.drop == "last" else loaded - number)
+
+    if prompt.drop != "last":
+        sizes.reverse()
+    number = _most(sizes, room.limit - room.tokens(kept(0)), lambda number: room.fits(kept(number)))
+    return kept(_even(number) if prompt.drop == "last" and number < loaded else number)
+
+
+def _even(number: int) -> int:
+    """The number of demonstrations that are kept where so many fit."""
+    return number if number <= 1 else number - number % 2
+
+
+def _with_paragraphs(prompt: Prompt, room: _Room) -> Prompt:
+    """Without demonstrations, and with as many paragraphs as fit."""
+    bare = prompt.keep(0, 0)
+    if not room.fits(bare):
+        raise PromptTooLongError(
+            f"the question and its {len(prompt.sentences)} sentences take {room.tokens(bare)} tokens, "
+            f"and the context has room for {room.limit}: take a model with a longer context, or fewer tokens a "
+            "generation"
+        )
+    sizes = [room.count_tokens(f"{p.title}\n{p.text}") for p in prompt.paragraphs]
+    left = room.limit - room.tokens(bare)
+    return prompt.keep(0, _most(sizes, left, lambda number: room.fits(prompt.keep(0, number))))
+
+
+def _loaded(sizes: Sequence[int], context: int) -> int:
+    """How many demonstrations the authors' code loads, from the front; it takes a single one as it is."""
+    number = len(sizes)
+    if number == 1:
+        return number
+    while number and sum(sizes[:number]) + max(sizes[:number]) + LOADING_RESERVE > context:
+        number -= 1
+    return number
+
+
+def _check_one_fits(prompt: Prompt, room: _Room) -> None:
+    sizes = room.demonstration_sizes(prompt)
+    shortest = sizes.index(min(sizes))
+    alone = replace(prompt, sentences=()).keep(1, 0, shortest)
+    if not room.fits(alone):
+        raise PromptTooLongError(
+            f"the shortest of {len(sizes)} demonstrations and the question take {room.tokens(alone)} tokens without "
+            f"any paragraph, and the context has room for {room.limit}: take a model with a longer context, shorter "
+            "demonstrations, or none"
+        )
+
+
+def _most(sizes: Sequence[int], room: int, fits: Callable[[int], bool]) -> int:
+    """How many parts fit, from the front; `sizes` is near the truth, `fits` is the truth, and none do fit."""
+    number = sum(total <= room for total in accumulate(sizes))
+    if fits(number):
+        while number < len(sizes) and fits(number + 1):
+            number += 1
+        return number
+    while not fits(number):
+        number -= 1
+    return number

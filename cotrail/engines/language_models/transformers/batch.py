@@ -1,0 +1,85 @@
+"""What one pass shows the model, as tensors."""
+
+from collections.abc import Sequence
+
+import torch
+from msgspec import Struct
+
+from cotrail.engines.language_models.transformers.cache import ALIGNED, View
+from cotrail.engines.language_models.transformers.slots import Slot
+
+WASTE = 1.25
+"""How many times the rows that are needed a pass may have, so that they lie side by side and needn't be copied."""
+
+
+class Feed(Struct, frozen=True):
+    """What a pass shows the model of one prompt: tokens that are to be read, and a guess of what follows them.
+
+    whole: whether the next token follows from them; else there is more to be read.
+    """
+
+    slot: Slot
+    tokens: list[int]
+    draft: list[int]
+    whole: bool
+
+    @property
+    def shown(self) -> list[int]:
+        """All tokens of the pass."""
+        return [*self.tokens, *self.draft]
+
+
+class Batch:
+    """The feeds of a pass, a row each, aligned at their last tokens.
+
+    Between them may be idle rows, which keep nothing.
+    """
+
+    def __init__(self, feeds: Sequence[Feed], device: torch.device) -> None:
+        self._feeds = feeds
+        self._device = device
+        self._width = max(len(feed.shown) for feed in feeds)
+        rows = [feed.slot.row for feed in feeds]
+        first, count = min(rows), max(rows) - min(rows) + 1
+        self._rows: slice | torch.Tensor
+        if count <= len(rows) * WASTE:
+            self._rows, self._lines = slice(first, first + count), [row - first for row in rows]
+        else:
+            self._rows, self._lines = self._tensor(rows), list(range(len(rows)))
+
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """The tokens, their positions, and which positions each of them sees: its own and all before it."""
+        lines = max(self._lines) + 1
+        tokens, positions = ([[0] * self._width for _ in range(lines)] for _ in range(2))
+        for line, feed in zip(self._lines, self._feeds, strict=True):
+            tokens[line][self._width - len(feed.shown) :] = feed.shown
+            positions[line][self._width - len(feed.shown) :] = _positions(feed)
+        ids, places = self._tensor([tokens, positions])
+        sees = torch.arange(self._length, device=self._device) <= places[:, None, :, None]
+        return {"input_ids": ids, "position_ids": places, "attention_mask": sees}
+
+    def view(self) -> View:
+        """Where in the cache the pass keeps its tokens."""
+        kept = [
+            (line, self._width - len(feed.shown) + n, feed.slot.row, position)
+            for line, feed in zip(self._lines, self._feeds, strict=True)
+            for n, position in enumerate(_positions(feed))
+        ]
+        batch, query, row, position = self._tensor(kept).T
+        return View(self._rows, self._length, batch, query, row, position)
+
+    def of_feeds(self, results: torch.Tensor) -> torch.Tensor:
+        """What a pass came to for each feed."""
+        return results[self._tensor(self._lines)]
+
+    @property
+    def _length(self) -> int:
+        # Kernels want masks of even lengths, and fewer lengths mean fewer kinds of blocks in a GPU's memory.
+        return -(-max(_positions(feed).stop for feed in self._feeds) // ALIGNED) * ALIGNED
+
+    def _tensor(self, numbers: Sequence[object]) -> torch.Tensor:
+        return torch.tensor(numbers, device=self._device)
+
+
+def _positions(feed: Feed) -> range:
+    return range(len(feed.slot.held), len(feed.slot.held) + len(feed.shown))

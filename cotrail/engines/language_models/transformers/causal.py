@@ -1,0 +1,181 @@
+"""The engine for decoder-only models: continuous batching over the rows of one cache.
+
+transformers has a manager of its own for this, which takes neither a stop condition nor a seed with a request: each
+generation would run to its last token, and a row's text would depend on its neighbours' draws.
+"""
+
+from itertools import zip_longest
+from typing import Any
+
+import torch
+
+from cotrail.core.ports.language_model import Profile
+from cotrail.engines.language_models.transformers import attention, exact
+from cotrail.engines.language_models.transformers.batch import Batch, Feed
+from cotrail.engines.language_models.transformers.cache import RowCache, layer_shapes
+from cotrail.engines.language_models.transformers.chains import Chains, rest_of
+from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.slots import Slot, Slots
+from cotrail.errors import InputError
+
+SPARE_ROWS = 2
+"""Rows of `fast` beyond those at work: they keep what was read of questions that wait for their paragraphs."""
+
+CHUNK = 512
+"""How much of a prompt is read between two tokens of those that are being written."""
+
+READ_AT_ONCE = {"cuda": 8, "cpu": 1}
+"""How many prompts are read in one pass; on a CPU, one fills it."""
+
+GOES_ON = {"cuda": True, "cpu": False}
+"""Whether chains are written on beyond what was asked for: a GPU has idle rows; on a CPU it costs what it saves."""
+
+MEMORY_SHARE = 0.8
+"""The share of a GPU's free memory that the cache may take; passes need the rest."""
+
+
+class CausalEngine:
+    """See `Engine`.
+
+    slots: how many prompts it works on at once, fewer where a GPU's memory doesn't hold them; context: tokens a prompt.
+    """
+
+    patience = 0.0
+
+    def __init__(self, model: Any, profile: Profile, slots: int, context: int) -> None:
+        if not model._supports_sdpa:
+            raise InputError("PyTorch's attention doesn't suit this model: use a GGUF of it with llama.cpp")
+        model.set_attn_implementation(attention.NAME)
+        fast = profile == "fast"
+        self._model = model
+        self._context = context
+        self._drafts = fast
+        self._goes_on = fast and GOES_ON[model.device.type]
+        self._chains = Chains()
+        self._chunk = CHUNK if fast else exact.CHUNK
+        self._reads = READ_AT_ONCE[model.device.type]
+        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + exact.SPARE, context)
+        self._slots = Slots(self._cache, rows, 1 if fast else exact.CHUNK)
+        self._most = max(1, min(slots, rows - SPARE_ROWS)) if fast else 1
+
+    @property
+    def busy(self) -> bool:
+        """See `Engine`."""
+        return bool(self._slots.busy)
+
+    def room(self) -> int:
+        """See `Engine`."""
+        return self._most - sum(slot.taken.rest_of is None for slot in self._slots.busy)
+
+    def admit(self, requests: list[Request]) -> None:
+        """See `Engine`."""
+        with torch.inference_mode():
+            for request in requests:
+                self._make_way(request)
+                self._slots.take(request)
+
+    def _make_way(self, request: Request) -> None:
+        """Gives up the rest of the request's own chain, which it goes on from, and another one if no slot is free."""
+        rests = [(slot, slot.taken.rest_of) for slot in self._slots.busy if slot.taken.rest_of]
+        for slot, begun in rests:
+            if begun.next_chain == request.chain:
+                self._end(slot)
+        if self._slots.full:
+            self._end(rests[0][0])
+        request.foretold = self._chains.recall(request)
+
+    def drop(self, request: Request) -> None:
+        """See `Engine`."""
+        for slot in self._slots.busy:
+            if slot.request is request:
+                self._slots.free(slot)
+
+    def cancel(self) -> None:
+        """See `Engine`."""
+        for slot in self._slots.busy:
+            self._slots.free(slot)
+
+    def step(self) -> None:
+        """See `Engine`."""
+        with torch.inference_mode():
+            feeds = [self._feed(slot) for slot in self._slots.busy if self._slots.follow(slot)]
+            self._advance([feed for feed in feeds if len(feed.tokens) == 1])
+            self._advance([feed for feed in feeds if len(feed.tokens) > 1][: self._reads])
+
+    def _feed(self, slot: Slot) -> Feed:
+        pending = slot.pending
+        tokens = pending[: self._chunk]
+        whole = len(tokens) == len(pending)
+        return Feed(slot, tokens, slot.taken.draft() if whole and self._drafts else [], whole)
+
+    def _advance(self, feeds: list[Feed]) -> None:
+        if feeds:
+            for feed in halving(self._pass, feeds):
+                self._end(feed.slot, no_room())
+
+    def _pass(self, feeds: list[Feed]) -> None:
+        for feed, tokens in zip(feeds, self._continuations(feeds), strict=True):
+            feed.slot.held += feed.tokens
+            if feed.whole:
+                self._take(feed, tokens)
+
+    def _continuations(self, feeds: list[Feed]) -> list[list[int]]:
+        """What follows each whole feed: a token behind its own tokens, and one behind each token of its draft."""
+        kept = 1 + max(len(feed.draft) for feed in feeds)
+        logits = self._forward(feeds, kept)
+        if not any(feed.whole for feed in feeds):
+            return [[] for _ in feeds]
+        likeliest = logits.argmax(dim=-1).tolist()
+        return [_chosen(*each) if each[0].whole else [] for each in zip(feeds, likeliest, logits, strict=True)]
+
+    def _forward(self, feeds: list[Feed], kept: int) -> torch.Tensor:
+        """The logits behind the last `kept` tokens of each feed."""
+        batch = Batch(feeds, self._model.device)
+        self._cache.show(batch.view())
+        shown = self._model(**batch.inputs(), past_key_values=self._cache, use_cache=True, logits_to_keep=kept)
+        return batch.of_feeds(shown.logits)
+
+    def _take(self, feed: Feed, tokens: list[int]) -> None:
+        """Takes what the model wrote: one token, and more as far as the draft foretold them."""
+        slot, request = feed.slot, feed.slot.taken
+        request.drafted += len(feed.draft)
+        for token, guess in zip_longest(tokens, feed.draft):
+            request.accepted += token == guess
+            if request.take(token):
+                self._end(slot)
+                return
+            if token != guess:
+                return
+            slot.held.append(token)
+
+    def _end(self, slot: Slot, error: Exception | None = None) -> None:
+        request = slot.taken
+        rest = rest_of(request, self._context) if self._goes_on and error is None else None
+        if rest:
+            slot.request = rest
+        else:
+            self._slots.free(slot)
+            self._chains.remember(request)
+        if error is None:
+            request.finish()
+        else:
+            request.fail(error)
+
+
+def _chosen(feed: Feed, likeliest: list[int], logits: torch.Tensor) -> list[int]:
+    draw = feed.slot.taken.draw
+    return likeliest[-1 - len(feed.draft) :] if draw.greedy else [draw(logits[-1])]
+
+
+def _cache(model: Any, rows: int, context: int) -> tuple[RowCache, int]:
+    """A cache of so many rows, or of as many as a GPU's memory has room for; and how many these are."""
+    shapes = layer_shapes(model, context)
+    like: torch.Tensor = next(model.parameters())
+    if like.is_cuda:
+        free, _ = torch.cuda.mem_get_info(like.device)
+        row = sum(shape.numbers for shape in shapes) * context * like.element_size()
+        rows = min(rows, int(free * MEMORY_SHARE) // row)
+    if rows < 1:
+        raise InputError(f"the GPU has no room for {context} tokens beside the model: set a shorter context")
+    return RowCache(shapes, rows, context, like), rows

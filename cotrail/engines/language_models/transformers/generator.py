@@ -1,0 +1,107 @@
+"""The adapter: packs prompts, and has an engine continue them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.prompts import Prompt
+from cotrail.core.results import Generated
+from cotrail.engines.identity import model_identity, weights_digest
+from cotrail.engines.language_models.choices import check_fits, first_tokens
+from cotrail.engines.language_models.counting import remembering
+from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.result import Tokens, generated
+from cotrail.engines.language_models.transformers.loading import Loaded, load
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.sampling import Choice
+from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
+
+
+class TransformersGenerator:
+    """A model that transformers loads.
+
+    path, name: the folder that it was saved to, or a GGUF file; and what the identity calls it.
+    profile: `fast` works on up to `slots` prompts at once and reuses what it read before; `deterministic` works on one
+        prompt at a time, and reuses only what changes no bit of the result (`exact`).
+    context: how many tokens a prompt and its continuation may take together, or the prompt alone where the model has
+        an encoder.
+    """
+
+    def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:
+        self._identity = model_identity(name, weights_digest(path, context, "transformers"))
+        loaded = load(path)
+        self._vocabulary = loaded.vocabulary
+        self._encoder_decoder = loaded.encoder_decoder
+        self._context = context
+        self._scheduler = Scheduler(_engine(loaded, profile, slots, context))
+        self.count_tokens = remembering(self._count)
+
+    @property
+    def identity(self) -> str:
+        """See `Generator`."""
+        return self._identity
+
+    def generate(
+        self,
+        prompt: Prompt,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        cancellation: Cancellation | None = None,
+    ) -> Generated:
+        """See `Generator`."""
+        # What such a model writes takes nothing of its context, but IRCoT's released code sets it aside all the same.
+        reserved = 0 if self._encoder_decoder and prompt.drop == "last" else max_tokens
+        packed = pack(prompt, self.count_tokens, self._context, reserved)
+        request = self._request(packed, until, max_tokens, sampling)
+        request.cancellation = cancellation
+        self._scheduler.submit(request)
+        request.future.result()
+        tokens = Tokens(
+            prompt=len(request.tokens),
+            cached=request.cached,
+            generated=len(request.written),
+            drafted=request.drafted,
+            accepted=request.accepted,
+        )
+        return generated(packed, request.kept, request.text, tokens)
+
+    def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
+        """See `Generator`; they are found in the pass that reads the text."""
+        tokens = self._vocabulary.encode(text)
+        check_fits(len(tokens) + (not self._encoder_decoder), self._context)
+        request = Request(tokens, self._vocabulary, "line", 1, Sampling())
+        request.draw = choice = Choice(self._first_tokens(text, choices))
+        self._scheduler.submit(request)
+        request.future.result()
+        return choice.shares
+
+    def interrupt(self) -> None:
+        """See `Generator`."""
+        self._scheduler.interrupt()
+
+    def _count(self, text: str) -> int:
+        return len(self._vocabulary.encode(text))
+
+    def _first_tokens(self, text: str, choices: Sequence[str]) -> list[int]:
+        if self._encoder_decoder:  # whose continuation is a text of its own
+            return first_tokens(lambda choice: self._vocabulary.encode(choice, special=False), "", choices)
+        return first_tokens(self._vocabulary.encode, text, choices)
+
+    def _request(self, packed: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Request:
+        shared = self.count_tokens(packed.shared) if packed.demonstrations.items else 0
+        tokens = self._vocabulary.encode(packed.render())
+        chain = "\n".join([packed.question, *packed.sentences]) if until == "sentence" else ""
+        return Request(tokens, self._vocabulary, until, max_tokens, sampling, shared, chain)
+
+
+def _engine(loaded: Loaded, profile: Profile, slots: int, context: int) -> Engine:
+    if loaded.encoder_decoder:
+        from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
+
+        return Seq2SeqEngine(loaded.model, profile, slots, context)
+    from cotrail.engines.language_models.transformers.causal import CausalEngine
+
+    return CausalEngine(loaded.model, profile, slots, context)

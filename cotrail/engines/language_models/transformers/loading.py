@@ -1,0 +1,55 @@
+"""Models from files: a folder that transformers saved, or a GGUF file."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from msgspec import Struct
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers.utils import logging
+
+from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+from cotrail.engines.pretrained import loading
+from cotrail.errors import InputError
+
+
+class Loaded(Struct, frozen=True):
+    """A model, ready to be asked, and its tokens."""
+
+    model: Any
+    vocabulary: Vocabulary
+
+    @property
+    def encoder_decoder(self) -> bool:
+        """Whether a part of its own reads the prompt, as in T5; the context then counts the prompt alone."""
+        return bool(self.model.config.is_encoder_decoder)
+
+
+def load(path: Path) -> Loaded:
+    """Loads a model onto a CUDA device in bfloat16, or where there is none onto the CPU in float32.
+
+    Raises InputError, NotInstalledError.
+    """
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
+    if path.is_file():
+        where |= {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    with loading("transformers", path):
+        tokenizer = AutoTokenizer.from_pretrained(**where)
+        model = _model(where)
+    if not tokenizer.is_fast:
+        raise InputError(f"{path} has no tokenizer.json: load and save its tokenizer once with transformers 5")
+    return Loaded(model, Vocabulary(tokenizer, _ends(model, tokenizer)))
+
+
+def _model(where: dict[str, Any]) -> Any:
+    device, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
+    config = AutoConfig.from_pretrained(**where)
+    kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    return kind.from_pretrained(**where, dtype=dtype).to(device).eval()
+
+
+def _ends(model: Any, tokenizer: Any) -> set[int]:
+    named = model.generation_config.eos_token_id
+    ids = named if isinstance(named, list) else [named]
+    return {token for token in [*ids, tokenizer.eos_token_id] if token is not None}

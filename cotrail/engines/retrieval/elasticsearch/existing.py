@@ -1,0 +1,83 @@
+"""An index that somebody else fills, searched as a corpus: never written to, and searched on only while nobody does."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.engines.retrieval.elasticsearch.client import Client, MissingError
+from cotrail.engines.retrieval.elasticsearch.index import Located
+from cotrail.engines.retrieval.elasticsearch.written import written
+from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.search_file import ExistingIndex
+from cotrail.errors import CorpusError
+
+
+class _Index(Struct, frozen=True):
+    mappings: dict[str, Any] = {}
+    settings: dict[str, dict[str, Any]] = {}
+
+
+class _Field(Struct, frozen=True):
+    mapping: dict[str, dict[str, Any]] = {}
+
+
+class _Fields(Struct, frozen=True):
+    mappings: dict[str, _Field] = {}
+
+
+class _Counted(Struct, frozen=True):
+    count: int
+
+
+def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
+    """The index or the alias's indexes, None where there are none; CorpusError for fields that can't be searched."""
+    name = existing.index
+    try:
+        indexes = client.ask(lambda api: api.indices.get(index=name), dict[str, _Index])
+        _check_fields(client, existing)
+        shards = sum(int(index.settings["index"]["number_of_shards"]) for index in indexes.values())
+        numbers = written(client, name, shards)
+        count = client.ask(lambda api: api.count(index=name), _Counted).count
+    except MissingError:
+        return None
+    manifest = IndexManifest(
+        revision=_revision(existing, indexes, numbers),
+        paragraphs=count,
+        analyzer=f"that of the index {name}",
+        k1=None,
+        b=None,
+        created_by={},
+    )
+    return Located(name=name, manifest=manifest, shards=shards, fields=existing, written=numbers)
+
+
+def _check_fields(client: Client, existing: ExistingIndex) -> None:
+    """By the fields' mappings: `_field_caps` takes its fields in the body or in the address, by the server's age."""
+    keywords = [name for name in (existing.id, existing.whole_title) if name and name != "_id"]
+    wanted = [(existing.title, "text"), (existing.text, "text"), *((name, "keyword") for name in keywords)]
+    for index, there in client.ask(
+        lambda api: api.indices.get_field_mapping(index=existing.index, fields=[name for name, _ in wanted]),
+        dict[str, _Fields],
+    ).items():
+        for name, type_ in wanted:
+            field = there.mappings.get(name, _Field())
+            found = {str(each.get("type")) for each in field.mapping.values()}
+            if found != {type_}:
+                raise CorpusError(
+                    f"the index {index} has no field {name!r} of the type {type_} "
+                    f"({', '.join(found) or 'nothing'} is there); correct search.toml"
+                )
+
+
+def _revision(existing: ExistingIndex, indexes: dict[str, _Index], numbers: object) -> str:
+    """The digest of what decides a search's result: fields, analysis, ranking, and all that was written."""
+    told = {
+        index.settings["index"]["uuid"]: [
+            index.mappings.get("properties"),
+            {each: index.settings["index"].get(each) for each in ("analysis", "similarity")},
+        ]
+        for index in indexes.values()
+    }
+    return hashlib.sha256(msgspec.json.encode([existing, told, numbers], order="sorted")).hexdigest()

@@ -1,0 +1,260 @@
+"""Searching a corpus of a search server."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct, field
+
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.retriever import Field, Scope, best, picked
+from cotrail.engines.retrieval.elasticsearch.client import (
+    BUSY,
+    BusyError,
+    Client,
+    Fault,
+    FaultyError,
+    MissingError,
+    RefusedError,
+)
+from cotrail.engines.retrieval.elasticsearch.combining import Combiner
+from cotrail.engines.retrieval.elasticsearch.documents import paragraph
+from cotrail.engines.retrieval.elasticsearch.factor import Explanation, missing_factor
+from cotrail.engines.retrieval.elasticsearch.index import Located
+from cotrail.engines.retrieval.elasticsearch.written import written
+from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.errors import CorpusChangedError, StepError, TransientStepError
+
+MOST = 10_000
+"""How many paragraphs a search returns at most, as the servers have it by default; more than any page has."""
+
+Body = dict[str, Any]
+
+Scored = tuple[float, Paragraph]
+
+
+class _Document(Struct, frozen=True):
+    id: str = field(name="_id")
+    source: dict[str, Any] = field(name="_source", default={})
+    score: float | None = field(name="_score", default=None)
+    sort: list[Any] = []
+    explanation: Explanation | None = field(name="_explanation", default=None)
+
+
+class _Hits(Struct, frozen=True):
+    hits: list[_Document]
+
+
+class _Shards(Struct, frozen=True):
+    failed: int = 0
+
+
+class _Found(Struct, frozen=True):
+    """The answer to a search, or what was wrong."""
+
+    hits: _Hits = _Hits([])
+    shards: _Shards = field(name="_shards", default=_Shards())
+    timed_out: bool = False
+    status: int = 200
+    error: Fault | None = None
+
+
+class _FoundAll(Struct, frozen=True):
+    responses: list[_Found]
+
+
+class ElasticsearchRetriever:
+    """Searches one corpus of a server. Safe for many threads, whose searches become one request.
+
+    A paragraph's score is BM25 of its title plus BM25 of its text, each word of the query a clause of its own.
+    """
+
+    def __init__(self, client: Client, locate: Callable[[], Located | None], located: Located) -> None:
+        self._client = client
+        self._locate = locate
+        self._located = located
+        self._factor: float | None = None
+        self._searches: Combiner[Body, _Found] = Combiner(self._search_all)
+
+    @classmethod
+    def opened(cls, client: Client, locate: Callable[[], Located | None]) -> "ElasticsearchRetriever | None":
+        """The retriever for what is located; None where there is nothing."""
+        located = locate()
+        return None if located is None else cls(client, locate, located)
+
+    @property
+    def manifest(self) -> IndexManifest:
+        """What the index says of itself."""
+        return self._located.manifest
+
+    @property
+    def revision(self) -> str:
+        """The digest of everything that decides a search's result."""
+        return self.manifest.revision
+
+    def search(
+        self,
+        query: str,
+        count: int,
+        titles: tuple[str, ...] = (),
+        *,
+        scope: Scope = "only",
+        field: Field = "all",
+        distinct: bool = False,
+    ) -> tuple[Hit, ...]:
+        """The best `count` paragraphs, the best first, equal scores by paragraph id.
+
+        The query is plain words. titles: where given, only paragraphs of these titles; distinct: whether those of the
+        same text count as one; both as in every retriever.
+        UnavailableError: the server doesn't answer, or has too much to do. TransientStepError: it answers with an error
+        or a part only. StepError: it refuses the query, as it does with one of more words than its
+        `indices.query.bool.max_clause_count`. CorpusChangedError: the corpus has been indexed anew meanwhile.
+        """
+        if count < 1 or not query.strip():
+            return ()
+        names, after = self._located.fields, bool(titles) and scope == "after"
+        matches = _matches(_valid(query), (names.title,) if field == "title" else (names.title, names.text))
+        if titles:
+            wanted = [_valid(title) for title in titles]
+            matches = _named(matches, names.title, wanted) if after else _titled(matches, self._whole_title(), wanted)
+        hits = best(partial(self._ranked, matches), count, distinct=distinct)
+        return picked(hits, titles) if after else hits
+
+    def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
+        """Those of the paragraphs that are there, by id."""
+        parts = [list(ids[start : start + MOST]) for start in range(0, len(ids), MOST)]
+        return {each.id: each for part in parts for each in self._looked_up(self._located.fields.id, part)}
+
+    def titled(self, title: str) -> tuple[Paragraph, ...]:
+        """The paragraphs of exactly this title, by id."""
+        return tuple(sorted(self._looked_up(self._whole_title(), [_valid(title)]), key=lambda each: each.id))
+
+    def _whole_title(self) -> str:
+        field = self._located.fields.whole_title
+        if field is None:
+            raise StepError(
+                f"the index {self._located.name} can't be searched for titles: search.toml names no field of the "
+                "type keyword as its `whole_title`"
+            )
+        return field
+
+    def _looked_up(self, field: str, values: list[str]) -> Iterator[Paragraph]:
+        query = {"constant_score": {"filter": {"terms": {field: values}}}}
+        name = self._located.name
+        found = self._client.ask(lambda api: api.search(index=name, query=query, size=MOST), _Found)
+        return (self._paragraph(document) for document in found.hits.hits)
+
+    def _paragraph(self, document: _Document) -> Paragraph:
+        return paragraph(document.id, document.source, self._located.fields)
+
+    def _ranked(self, query: Body, count: int) -> tuple[Hit, ...]:
+        factor = self._factor  # which another thread may find out meanwhile
+        best = self._best(_scaled(query, factor or 1), min(count, MOST))
+        if best and factor is None:
+            factor = self._factor = self._missing_factor(query)
+            best = self._best(_scaled(query, factor), min(count, MOST)) if factor != 1 else best
+        return tuple(Hit(paragraph=each, rank=rank, score=score) for rank, (score, each) in enumerate(best, start=1))
+
+    def _missing_factor(self, query: Body) -> float:
+        found = self._found({"query": query, "size": 1, "explain": True, "_source": False})
+        explanations = [document.explanation for document in found.hits.hits]
+        return missing_factor(explanations[0]) if explanations and explanations[0] else 1.0
+
+    def _best(self, query: Body, count: int) -> list[Scored]:
+        """The best paragraphs, equal scores by id."""
+        body = {"query": query, "track_total_hits": False}
+        if self._located.written is None:
+            hits = self._found(body | {"size": count, "sort": [{"_score": "desc"}, {"id": "asc"}]}).hits.hits
+            return [(document.sort[0], self._paragraph(document)) for document in hits]
+        return self._best_by_any_id(body, count)
+
+    def _best_by_any_id(self, body: Body, count: int) -> list[Scored]:
+        """Servers don't sort by `_id`, so all that tie with the last one are fetched."""
+        limit = min(count + 1, MOST)
+        hits = self._found(body | {"size": limit}).hits.hits
+        while len(hits) == limit < MOST and hits[-1].score == hits[count - 1].score:
+            limit = min(4 * limit, MOST)
+            hits = self._found(body | {"size": limit}).hits.hits
+        found = [(document.score or 0.0, self._paragraph(document)) for document in hits]
+        return sorted(found, key=lambda each: (-each[0], each[1].id))[:count]
+
+    def _found(self, body: Body) -> _Found:
+        try:
+            return self._found_somewhere(body)
+        except (FaultyError, MissingError) as error:
+            raise TransientStepError(str(error)) from error
+        except RefusedError as error:
+            raise StepError(str(error)) from error
+
+    def _found_somewhere(self, body: Body) -> _Found:
+        try:
+            return self._searches.do(body)
+        except MissingError:
+            self._locate_again()
+            return self._searches.do(body)
+
+    def _locate_again(self) -> None:
+        """The same paragraphs indexed again are the same corpus."""
+        located = self._locate()
+        if located is None or located.manifest.revision != self.revision:
+            raise self._changed("was built anew or removed", "index the former files again, then `cotrail resume RUN`")
+        self._located, self._factor = located, None
+
+    def _changed(self, how: str, remedy: str) -> CorpusChangedError:
+        return CorpusChangedError(f"the index {self._located.name} {how}, and had revision {self.revision}; {remedy}")
+
+    def _search_all(self, bodies: Sequence[Body]) -> list[_Found | Exception]:
+        located = self._located
+        searches = [line for body in bodies for line in ({}, body)]
+        # Each shard counts its own words and would score by them; this way all are counted first.
+        kind = "dfs_query_then_fetch" if located.shards > 1 else None
+        found = self._client.ask(
+            lambda api: api.msearch(index=located.name, searches=searches, search_type=kind), _FoundAll
+        )
+        if located.written is not None and written(self._client, located.name, located.shards) != located.written:
+            raise self._changed("was written to", "submit a new run, which takes it as it is now")
+        return [_checked(each, self._client.said(each.error)) for each in found.responses]
+
+
+def _checked(found: _Found, said: str) -> _Found | Exception:
+    """What was found, unless it isn't all there is; said: what the server says is wrong, if it does."""
+    if found.status == 404:
+        return MissingError(f"the search server no longer has the index ({said})")
+    if found.error is not None and found.status in {400, 413}:
+        return StepError(f"the search server refuses the query ({said}); shorten it")
+    if found.error is not None and found.status in BUSY:
+        return BusyError(f"the search server can't search now ({said}); its log says more")
+    if found.error is not None or found.timed_out or found.shards.failed:
+        reason = "a shard failed or was late" if found.error is None else said
+        return TransientStepError(f"the search server found only a part ({reason}); its log says more")
+    return found
+
+
+def _scaled(query: Body, factor: float) -> Body:
+    return query if factor == 1 else {"bool": query["bool"] | {"boost": factor}}
+
+
+def _matches(query: str, fields: Sequence[str]) -> Body:
+    return {"bool": {"should": [{"match": {field: {"query": query}}} for field in fields]}}
+
+
+def _titled(matches: Body, whole_title: str, titles: Sequence[str]) -> Body:
+    return {"bool": {"must": [matches], "filter": [{"terms": {whole_title: titles}}]}}
+
+
+def _named(matches: Body, field: str, titles: Sequence[str]) -> Body:
+    """Adds the titles' words to the query: one title's must be met, if it has any, several only count."""
+    query: Body = {"should": [matches, *(_title(field, title, without_words="none") for title in titles)]}
+    if len(titles) == 1:
+        query |= {"filter": [_title(field, titles[0], without_words="all")], "minimum_should_match": 1}
+    return {"bool": query}
+
+
+def _title(field: str, title: str, *, without_words: str) -> Body:
+    """without_words: which paragraphs a title of stop words alone matches."""
+    return {"match": {field: {"query": title, "zero_terms_query": without_words}}}
+
+
+def _valid(text: str) -> str:
+    """The text as valid UTF-8."""
+    return text.encode(errors="replace").decode()

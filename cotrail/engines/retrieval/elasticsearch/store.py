@@ -1,0 +1,57 @@
+"""The corpora of a search server: an alias each, which leads to the index that is searched, or an index of others."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
+from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
+from cotrail.engines.retrieval.elasticsearch.index import Located, indexes, locate
+from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
+from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
+from cotrail.engines.retrieval.stores import Progress, SearchServer
+from cotrail.errors import InputError
+
+
+class ElasticsearchStore:
+    """The corpora of a server whose aliases begin with its prefix, and those that `search.toml` names."""
+
+    def __init__(self, server: SearchServer) -> None:
+        self._client = Client(server)
+        self._prefix = server.prefix
+        self._settings = server.index
+        self._existing = server.corpora
+
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+        """Indexes the paragraphs as the corpus of that name; CorpusError for one that the server doesn't take.
+
+        Of two builds of one corpus the one begun later goes on.
+        """
+        if name in self._existing:
+            raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
+        alias = self._prefix + checked_name(name)
+        return build_index(self._client, alias, self._settings, paragraphs, progress or (lambda _count: None))
+
+    def open(self, name: str) -> ElasticsearchRetriever:
+        """The corpus of that name; UnknownNameError lists those there are."""
+        retriever = ElasticsearchRetriever.opened(self._client, partial(self._located, checked_name(name)))
+        if retriever is None:
+            raise unknown(name, self.manifests())
+        return retriever
+
+    def manifests(self) -> dict[str, IndexManifest]:
+        """The corpora by name, sorted."""
+        found = {
+            alias.removeprefix(self._prefix): index.manifest
+            for index in indexes(self._client, f"{self._prefix}*").values()
+            for alias in index.aliases
+            if index.manifest and alias.startswith(self._prefix) and not alias.endswith(DRAFT)
+        }
+        located = ((name, self._located(name)) for name in self._existing)
+        found |= {name: each.manifest for name, each in located if each}
+        return dict(sorted(found.items()))
+
+    def _located(self, name: str) -> Located | None:
+        existing = self._existing.get(name)
+        return locate_existing(self._client, existing) if existing else locate(self._client, self._prefix + name)

@@ -1,0 +1,71 @@
+"""`search.toml`: how indexes are made in the search server, and which indexes of others are corpora."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.toml_files import read_toml
+from cotrail.engines.retrieval.manifest import checked_name
+from cotrail.errors import InputError
+
+OURS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
+"""Settings of an index that decide results, or that building needs for itself."""
+
+
+class Fields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a document has the parts of its paragraph.
+
+    title, text: fields of words. id: a field of type keyword, or `_id`. whole_title: a keyword field of whole titles,
+    without which no titles can be looked up. Dots lead into objects and to multi-fields.
+    """
+
+    title: str
+    text: str
+    id: str = "_id"
+    whole_title: str | None = None
+
+
+class ExistingIndex(Fields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An index, or an alias, that somebody else fills and that is searched as a corpus."""
+
+    index: str
+
+
+class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the file says.
+
+    index: settings of the indexes that cotrail makes, by their dotted names without `index.`.
+    corpora: indexes of others by the names of their corpora.
+    """
+
+    index: dict[str, Any] = {}
+    corpora: dict[str, ExistingIndex] = {}
+
+
+def read_search_file(path: Path) -> SearchFile:
+    """The file; a missing one says nothing. InputError says what is wrong with it."""
+    what = "the search settings"
+    try:
+        read = msgspec.convert(read_toml(path, what), SearchFile)
+    except FileNotFoundError:
+        return SearchFile()
+    except OSError as error:
+        raise InputError(f"{what} {path} can't be read: {error.strerror}") from error
+    except msgspec.ValidationError as error:
+        raise InputError(f"{what} {path} are malformed: {error}") from error
+    settings = {name.removeprefix("index."): value for name, value in _flat(read.index)}
+    for name in settings:
+        if name.startswith(OURS):
+            raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
+    return SearchFile(settings, {checked_name(name): index for name, index in read.corpora.items()})
+
+
+def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value

@@ -1,0 +1,1 @@
+"""Evaluation: the publishers' metrics, and experiments that follow a paper's protocol."""

@@ -1,0 +1,49 @@
+"""Accuracy of answers that are one of two words: yes or no (StrategyQA), true or false (INFOTABS)."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from cotrail.common.normalization import normalized
+from cotrail.evaluation.metrics.words import NOTHING, AnswerScores
+from cotrail.faithfulness.tasks import VERDICTS
+
+_RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
+
+
+class Accuracy(Struct, frozen=True, kw_only=True):
+    """How many of so many answers are right, and how many are unclear: neither of the two words.
+
+    Unclear answers are wrong; the adjusted accuracy of the released code of Rethinking with Retrieval counts them half.
+    """
+
+    right: int
+    unclear: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """The accuracy, from 0 to 1."""
+        return self.right / self.of
+
+    @property
+    def adjusted(self) -> float:
+        """The adjusted accuracy, from 0 to 1."""
+        return (self.right + self.unclear / 2) / self.of
+
+
+def verdict_scores(prediction: str, answer: str) -> AnswerScores:
+    """All or nothing: whether the prediction is that word, whatever its case and punctuation."""
+    return _RIGHT if normalized(prediction) == normalized(answer) else NOTHING
+
+
+def is_unclear(prediction: str, answer: str) -> bool:
+    """Whether the prediction is none of the words that the answer is one of; never where the answer is a text."""
+    words = next((words for words in VERDICTS.values() if normalized(answer) in words), None)
+    return words is not None and normalized(prediction) not in words
+
+
+def accuracy(judged: Iterable[tuple[bool, bool]]) -> Accuracy:
+    """The accuracy over answers, of each of which is given whether it is right and whether it is unclear."""
+    pairs = tuple(judged)
+    return Accuracy(right=sum(right for right, _ in pairs), unclear=sum(unclear for _, unclear in pairs), of=len(pairs))

@@ -1,0 +1,167 @@
+"""What a person may do to a run under way: pause, resume, prioritize, cancel. Each is rows, not a message.
+
+A run's own row is changed first, and with that the verb counts; its questions follow by chunks
+(`models.commands.chunks`).
+A verb that was broken off is gone on with by doing it again, and a cancelling by the maintenance process too.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Engine,
+    bindparam,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from cotrail.errors import InputError
+from models.commands.chunks import TRIES, Told, by_chunks, lock_run, nobody, through, wake
+from models.execution.advancing import advance_questions, lock_questions
+from models.execution.statements import QUESTION_OPEN
+from models.records.runs import Runs
+from models.schema.seals import EARLIER, question_digest, question_head, step_digest
+from models.schema.tables import (
+    UNENDED_QUESTIONS,
+    UNENDED_STEPS,
+    AttemptOutcome,
+    QuestionStatus,
+    RunState,
+    StepState,
+    attempts,
+    questions,
+    runs,
+    steps,
+)
+
+_run: ColumnElement[str] = bindparam("run")
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
+
+_ended_step: dict[str, Any] = {
+    "state": literal(StepState.CANCELLED),
+    "finished_at": func.now(),
+    "lease_until": null(),
+}
+_cancelled = (
+    update(steps)
+    .where(steps.c.question_id == func.any(_ids), steps.c.state.in_(UNENDED_STEPS))
+    .values(_ended_step | {"digest": step_digest(_ended_step, or_(EARLIER, attempts.c.outcome.is_not(None)))})
+    .returning(steps.c.id, steps.c.epoch)
+    .cte("cancelled")
+)
+_CANCEL_STEPS = (
+    update(attempts)
+    .where(attempts.c.step_id == _cancelled.c.id, attempts.c.epoch == _cancelled.c.epoch, attempts.c.outcome.is_(None))
+    .values(outcome=AttemptOutcome.CANCELLED, ended_at=func.now())
+)
+_ended_question: dict[str, Any] = {"status": literal(QuestionStatus.CANCELLED), "finished_at": func.now()}
+_CANCEL_QUESTIONS = (
+    update(questions)
+    .where(questions.c.id == func.any(_ids))
+    .values(_ended_question | {"digest": question_digest(question_head(), _ended_question)})
+)
+_unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
+_BEING_CANCELLED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.state == RunState.CANCELLED, _unended)
+
+_UNBLOCK = (
+    update(questions)
+    .where(questions.c.id == func.any(_ids))
+    .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
+)
+_UNBLOCK_STEPS = (
+    update(steps)
+    .where(steps.c.question_id == func.any(_ids), steps.c.state == StepState.BLOCKED, QUESTION_OPEN)
+    .values(state=StepState.WAITING)
+)
+_SEND_ANEW = (
+    update(steps)
+    .where(steps.c.run_id == _run, steps.c.state == StepState.READY, steps.c.sent_at.is_not(None))
+    .values(sent_at=None)
+)
+"""No more than were admitted: workers have met their messages and left them."""
+
+
+def pause(engine: Engine, run_id: str) -> None:
+    """No further step of the run is begun; those under way are recorded."""
+    with engine.begin() as connection:
+        _change(connection, run_id, state=RunState.PAUSED)
+
+
+def resume(engine: Engine, run_id: str, told: Told = nobody) -> None:
+    """Goes on with a paused run, and tries the blocked questions of any run again."""
+    with engine.begin() as connection:
+        _change(connection, run_id, state=RunState.ACTIVE)
+        connection.execute(_SEND_ANEW, {"run": run_id})
+        wake(connection, run_id)
+    unblock(engine, run_id, told)
+
+
+def prioritize(engine: Engine, run_id: str, priority: int) -> None:
+    """Has the run's questions admitted before those of runs with a lower priority."""
+    with engine.begin() as connection:
+        _change(connection, run_id, priority=priority)
+        wake(connection, run_id)
+
+
+def cancel(engine: Engine, run_id: str, told: Told = nobody) -> None:
+    """Ends a run for ever; what is recorded stays, and its open questions and their steps are cancelled."""
+    with engine.begin() as connection:
+        if run_id not in being_cancelled(connection):
+            _change(connection, run_id, state=RunState.CANCELLED)
+    through(cancelling(engine, run_id), told)
+
+
+def being_cancelled(connection: Connection) -> list[str]:
+    """The runs that are cancelled, and questions of theirs aren't yet."""
+    return list(connection.execute(_BEING_CANCELLED).scalars())
+
+
+def cancelling(engine: Engine, run_id: str, tries: int = TRIES) -> Iterator[int]:
+    """Cancels the questions of a cancelled run, a chunk each time it is asked for the next; yields how many those were.
+
+    Open ones first: of these some may be blocked meanwhile, and no blocked one is opened any more.
+    """
+    for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
+        yield from by_chunks(engine, run_id, status, _cancel, final=(RunState.PRUNED,), tries=tries)
+    with engine.begin() as connection:
+        wake(connection, run_id)
+
+
+def unblock(engine: Engine, run_id: str, told: Told = nobody) -> int:
+    """Opens the blocked questions of a run again, so that they are admitted anew; returns how many."""
+    done = through(by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs())), told)
+    if done:
+        with engine.begin() as connection:
+            wake(connection, run_id)
+    return done
+
+
+def _cancel(connection: Connection, ids: Sequence[int]) -> int:
+    connection.execute(_CANCEL_STEPS, {"ids": ids})
+    return connection.execute(_CANCEL_QUESTIONS, {"ids": ids}).rowcount
+
+
+def _unblock(known: Runs, connection: Connection, ids: Sequence[int]) -> int:
+    connection.execute(_UNBLOCK, {"ids": ids})
+    locked = lock_questions(connection, ids)
+    advance_questions(connection, known, locked, send=False, state=StepState.WAITING)
+    connection.execute(_UNBLOCK_STEPS, {"ids": ids})
+    return len(ids)
+
+
+def _change(connection: Connection, run_id: str, **values: Any) -> None:
+    lock_run(connection, run_id)
+    standing = questions.c.run_id == run_id, questions.c.status.in_(UNENDED_QUESTIONS)
+    if connection.execute(select(questions.c.id).where(*standing).limit(1)).first() is None:
+        raise InputError(f"all questions of run {run_id} have ended; `cotrail retry` tries failed ones again")
+    connection.execute(update(runs).where(runs.c.id == run_id).values(values))

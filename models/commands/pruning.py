@@ -1,0 +1,202 @@
+"""Removing runs for good: all their rows, and the paragraphs and demonstrations that nothing refers to any more.
+
+A run is marked first, and its own row goes last, so that one whose pruning was broken off is known and gone on with.
+Each chunk is a transaction of its own and holds up nobody for longer. What is in use stays:
+
+    One is removed while its row is locked, after a look that begins under that lock. Whoever refers to it locks it
+    too, and so either comes before that look or finds it gone: `models.records.contents` and a worker that
+    remembers it from before (`models.execution.ledger`) then store it again.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import (
+    TEXT,
+    Connection,
+    Engine,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    literal_column,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from cotrail.errors import InputError
+from models.schema.seals import amending
+from models.schema.tables import (
+    QuestionStatus,
+    RunState,
+    attempts,
+    demonstrations,
+    experiments,
+    made_paragraphs,
+    paragraph_sets,
+    paragraphs,
+    questions,
+    runs,
+    sentences,
+    steps,
+)
+
+QUESTIONS = 200
+"""How many questions are removed at once, with all their steps."""
+
+PARAGRAPHS = 2000
+"""How many paragraphs are looked at at once."""
+
+_UNENDED = (QuestionStatus.OPEN, QuestionStatus.BLOCKED)
+_of_run = questions.c.run_id == runs.c.id
+_ended_at = func.coalesce(select(func.max(questions.c.finished_at)).where(_of_run).scalar_subquery(), runs.c.created_at)
+_has_ended = ~exists().where(_of_run, questions.c.status.in_(_UNENDED))
+
+
+class Pruned(Struct, frozen=True, kw_only=True):
+    """What a chunk removed."""
+
+    questions: int = 0
+    runs: int = 0
+    paragraphs: int = 0
+    demonstrations: int = 0
+
+
+class Weight(Struct, frozen=True, kw_only=True):
+    """What runs hold; bytes: of their rows, without what the indexes take and what they share with other runs."""
+
+    runs: int
+    questions: int
+    steps: int
+    bytes: int
+
+
+def begun(connection: Connection) -> list[str]:
+    """The runs whose pruning was broken off, the oldest first."""
+    query = select(runs.c.id).where(runs.c.state == RunState.PRUNED)
+    return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
+
+
+def ended_before(connection: Connection, days: float) -> list[str]:
+    """The runs, finished or cancelled, of which nothing happened in so many days, the oldest first."""
+    query = select(runs.c.id).where(_has_ended, _ended_at < func.now() - timedelta(days=days))
+    return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
+
+
+def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
+    """What would go with these runs."""
+    of_runs = steps.c.run_id.in_(run_ids)
+    asked = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
+    taken = select(func.count(), _bytes("steps")).where(of_runs)
+    belonging = [
+        select(_bytes(table.name)).join_from(table, steps, table.c.step_id == steps.c.id).where(of_runs)
+        for table in (attempts, sentences, paragraph_sets)
+    ]
+    (n_questions, of_questions), (n_steps, of_steps) = (connection.execute(query).one() for query in (asked, taken))
+    size = of_questions + of_steps + sum(connection.execute(query).scalar_one() for query in belonging)
+    return Weight(runs=len(run_ids), questions=n_questions, steps=n_steps, bytes=int(size))
+
+
+def prune(engine: Engine, run_ids: Sequence[str]) -> Iterator[Pruned]:
+    """Removes runs, a chunk each time it is asked for the next; raises InputError where one hasn't ended.
+
+    Broken off anywhere it can be begun again. Any number may be at it at once.
+    """
+    with engine.begin() as connection:
+        _mark(connection, run_ids)
+    for run_id in run_ids:
+        while removed := _remove_questions(engine, run_id):
+            yield Pruned(questions=removed)
+        yield _remove_run(engine, run_id)
+    yield from _remove_paragraphs(engine)
+
+
+def _bytes(table: str) -> Any:
+    return func.coalesce(func.sum(func.pg_column_size(literal_column(f"{table}.*"))), 0)
+
+
+def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
+    """From now on these runs are only there to be removed."""
+    amending(connection)
+    chosen = select(runs.c.id, _has_ended.label("ended"), runs.c.state).where(runs.c.id.in_(run_ids))
+    rows = connection.execute(chosen.order_by(runs.c.id).with_for_update()).all()
+    live = [row.id for row in rows if not row.ended and row.state != RunState.PRUNED]
+    if live:
+        raise InputError(f"{', '.join(live)} haven't ended; `cotrail cancel RUN` ends a run, then prune it")
+    connection.execute(update(runs).where(runs.c.id.in_(run_ids)).values(state=RunState.PRUNED))
+
+
+def _remove_questions(engine: Engine, run_id: str) -> int:
+    """Removes some of a run's questions, and by their foreign keys their steps and all that belongs to these."""
+    some = select(questions.c.id).where(questions.c.run_id == run_id).limit(QUESTIONS).with_for_update(skip_locked=True)
+    with engine.begin() as connection:
+        amending(connection)
+        return connection.execute(delete(questions).where(questions.c.id.in_(some))).rowcount
+
+
+def _remove_run(engine: Engine, run_id: str) -> Pruned:
+    """Removes a run's own row, and its experiment and demonstrations where no other run has them."""
+    with engine.begin() as connection:
+        amending(connection)
+        row = connection.execute(select(runs.c.experiment_id, runs.c.demonstrations).where(runs.c.id == run_id)).first()
+        if row is None:
+            return Pruned()
+        # What is removed is locked first, and looked at by later statements, which see who came before the lock.
+        connection.execute(select(experiments.c.id).where(experiments.c.id == row.experiment_id).with_for_update())
+        shots = list(connection.execute(_SHOTS, {"digests": list(row.demonstrations.values())}).scalars())
+        connection.execute(delete(runs).where(runs.c.id == run_id))
+        connection.execute(delete(experiments).where(experiments.c.id == row.experiment_id, ~_has_runs))
+        removed = connection.execute(_REMOVE_SHOTS, {"digests": shots}).rowcount if shots else 0
+    return Pruned(runs=1, demonstrations=removed)
+
+
+_digests = bindparam("digests", type_=ARRAY(TEXT))
+_has_runs = exists().where(runs.c.experiment_id == experiments.c.id)
+_SHOTS = (
+    # The empty ones stay: systems bring them too.
+    select(demonstrations.c.digest)
+    .where(demonstrations.c.digest == func.any(_digests), demonstrations.c.body["items"] != cast([], JSONB))
+    .with_for_update(skip_locked=True)
+)
+_shown = func.jsonb_each_text(runs.c.demonstrations).table_valued("key", "value")
+_REMOVE_SHOTS = delete(demonstrations).where(
+    demonstrations.c.digest == func.any(_digests),
+    demonstrations.c.digest.not_in(select(_shown.c.value).select_from(runs.join(_shown, true()))),
+)
+_in_use = exists().where(paragraph_sets.c.digest == paragraphs.c.digest) | exists().where(
+    made_paragraphs.c.digest == paragraphs.c.digest
+)
+_looked_at = (
+    select(paragraphs.c.digest)
+    .where(paragraphs.c.digest > bindparam("after"))
+    .order_by(paragraphs.c.digest)
+    .limit(PARAGRAPHS)
+    .subquery("looked_at")
+)
+_LAST = select(func.max(_looked_at.c.digest))
+_UNUSED = (
+    select(paragraphs.c.digest)
+    .where(paragraphs.c.digest > bindparam("after"), paragraphs.c.digest <= bindparam("last"), ~_in_use)
+    .with_for_update(skip_locked=True)
+)
+_REMOVE = delete(paragraphs).where(paragraphs.c.digest == func.any(_digests), ~_in_use)
+
+
+def _remove_paragraphs(engine: Engine) -> Iterator[Pruned]:
+    """Looks at all paragraphs, and removes those that nothing refers to."""
+    after = ""
+    while True:
+        with engine.begin() as connection:
+            last = connection.execute(_LAST, {"after": after}).scalar()
+            if last is None:
+                return
+            unused = list(connection.execute(_UNUSED, {"after": after, "last": last}).scalars())
+            amending(connection)
+            removed = connection.execute(_REMOVE, {"digests": unused}).rowcount if unused else 0
+        after = last
+        yield Pruned(paragraphs=removed)

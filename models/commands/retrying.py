@@ -1,0 +1,92 @@
+"""Trying questions again that failed or are blocked."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+
+from models.commands.chunks import Told, by_chunks, lock_run, nobody, through, wake
+from models.commands.control import unblock
+from models.schema.seals import amending
+from models.schema.tables import QuestionStatus, StepState, attempts, questions, runs, steps
+
+
+class Retried(Struct, frozen=True, kw_only=True):
+    """How many questions are open again; stuck: failed ones that nothing can be done for."""
+
+    failed: int = 0
+    blocked: int = 0
+    stuck: int = 0
+
+
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
+_latest = (
+    select(steps.c.question_id, steps.c.previous)
+    .where(steps.c.question_id == func.any(_ids))
+    .ext(distinct_on(steps.c.question_id))
+    .order_by(steps.c.question_id, steps.c.sequence.desc())
+    .subquery("latest")
+)
+_FAILED = (
+    # Those that were yielded together with the last step: an earlier failure was caught, and others rest on it.
+    select(steps.c.id, steps.c.question_id)
+    .where(
+        steps.c.question_id == _latest.c.question_id,
+        steps.c.previous == _latest.c.previous,
+        steps.c.state == StepState.FAILED,
+    )
+    .with_for_update(of=steps)
+)
+_KEEP_FAILURES = (
+    update(attempts)
+    .where(attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch, steps.c.id == func.any(_ids))
+    .values(error=steps.c.failure)
+)
+_ENDED = ("failure", "finished_at", "milliseconds", "adopted_from", "digest")
+_EMPTY = dict.fromkeys((*_ENDED, "sent_at", "not_before"), null())
+_REOPEN_STEPS = update(steps).where(steps.c.id == func.any(_ids)).values(_EMPTY | {"state": StepState.WAITING})
+_OPEN: dict[str, Any] = {"status": QuestionStatus.OPEN, "reason": null(), "finished_at": null(), "digest": null()}
+_REOPEN_QUESTIONS = update(questions).where(questions.c.id == func.any(_ids)).values(_OPEN)
+_UNSEAL_RUN = (
+    update(runs)
+    .where(runs.c.id == select(questions.c.run_id).where(questions.c.id == func.any(_ids)).limit(1).scalar_subquery())
+    .values(digest=None)
+)
+"""Also where it isn't sealed: whoever is just sealing it, of what was before, so fails."""
+
+
+def retry(engine: Engine, run_id: str, *, failed: bool, blocked: bool, told: Told = nobody) -> Retried:
+    """Opens failed questions, blocked ones, or both again; raises UnknownNameError, InputError.
+
+    The step that failed is executed again; what failed before stays in `attempts`. Broken off anywhere, it is gone on
+    with by doing it again.
+    """
+    with engine.begin() as connection:
+        lock_run(connection, run_id)
+    unblocked = unblock(engine, run_id, told) if blocked else 0
+    found, reopened = Counter[QuestionStatus](), 0
+    if failed:
+        reopening = by_chunks(engine, run_id, QuestionStatus.FAILED, partial(_reopen, found))
+        reopened = through(reopening, lambda done: told(unblocked + done))
+    with engine.begin() as connection:
+        wake(connection, run_id)
+    return Retried(failed=reopened, blocked=unblocked, stuck=found.total() - reopened)
+
+
+def _reopen(found: Counter[QuestionStatus], connection: Connection, ids: Sequence[int]) -> int:
+    """Opens those of these questions again whose latest steps failed, and their run with them; counts all of them."""
+    found[QuestionStatus.FAILED] += len(ids)
+    failed = connection.execute(_FAILED, {"ids": ids}).all()
+    step_ids = [row.id for row in failed]
+    question_ids = sorted({row.question_id for row in failed})
+    if question_ids:
+        amending(connection)
+        connection.execute(_KEEP_FAILURES, {"ids": step_ids})
+        connection.execute(_REOPEN_STEPS, {"ids": step_ids})
+        connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})
+        connection.execute(_UNSEAL_RUN, {"ids": question_ids})
+    return len(question_ids)

@@ -1,0 +1,116 @@
+"""Admission: which waiting questions may begin, so that queues stay short and runs share the workers fairly.
+
+Each run may have a window of steps under way, all runs the same, whatever their size. Runs of a lower priority wait for
+as long as a higher one has questions waiting, unless nobody works on anything. Of a run that one cause blocks no
+further questions begin (`models.execution.blockage`).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
+
+from msgspec import Struct
+from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
+
+from models.execution.advancing import Dispatch
+from models.execution.blockage import STOPPED
+from models.execution.statements import QUESTION_OPEN
+from models.schema.rows import recordset
+from models.schema.tables import RunState, StepState, runs, steps
+
+LEAST = 16
+"""How many steps of a run may be under way at least."""
+
+EACH = 4
+"""How many steps may be under way for each that a worker is executing: the others wait in the queues for what it next
+takes."""
+
+
+class Waiting(Struct, frozen=True):
+    """An active run with questions that wait to be admitted."""
+
+    run_id: str
+    priority: int
+
+
+class UnderWay(Struct, frozen=True):
+    """How many steps are open for each run, and how many of all these are being executed."""
+
+    by_run: Mapping[str, int]
+    running: int
+
+
+_of_run = steps.c.run_id == runs.c.id
+_WAITING = (
+    select(runs.c.id, runs.c.priority)
+    .where(
+        runs.c.state == RunState.ACTIVE,
+        runs.c.digest.is_(None),  # so that an index leaves out the runs that have ended
+        exists().where(_of_run, steps.c.state == StepState.WAITING),
+        ~STOPPED,
+    )
+    .order_by(runs.c.created_at, runs.c.id)
+)
+# Of blocked questions nothing is under way: whoever mends one finds the others blocked as well, and not waiting for it.
+_begun = select(steps.c.run_id, steps.c.state).where(QUESTION_OPEN)
+# Each part by the partial index of its own.
+_open = union_all(
+    _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
+    _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
+    _begun.where(steps.c.state == StepState.RUNNING),
+).subquery("open")
+_UNDER_WAY = select(_open.c.run_id, func.count(), func.count().filter(_open.c.state == StepState.RUNNING)).group_by(
+    _open.c.run_id
+)
+
+_rooms = recordset(steps.c.run_id, column("room", BigInteger))
+_first = (
+    select(steps.c.id)
+    .where(steps.c.run_id == _rooms.c.run_id, steps.c.state == StepState.WAITING)
+    .order_by(steps.c.id)
+    .limit(_rooms.c.room)
+    .with_for_update(skip_locked=True)
+    .lateral("first")
+)
+_admitted = select(_first.c.id).select_from(_rooms.join(_first, onclause=true())).subquery("admitted")
+_ADMIT = (
+    update(steps)
+    .where(steps.c.id == _admitted.c.id)
+    .values(state=StepState.READY, sent_at=func.now())
+    .returning(steps.c.run_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+)
+
+
+def admit(connection: Connection) -> list[Dispatch]:
+    """Makes as many waiting steps ready as may begin now; from now on they count as sent."""
+    waiting = [Waiting(*row) for row in connection.execute(_WAITING)]
+    if not waiting:
+        return []
+    rooms = share(waiting, _under_way(connection))
+    if not rooms:
+        return []
+    rows = [{"run_id": run_id, "room": room} for run_id, room in rooms.items()]
+    admitted = connection.execute(_ADMIT, {"rows": rows})
+    messages: dict[str, list[Dispatch]] = defaultdict(list)
+    for run_id, *message in sorted(admitted, key=lambda row: row.id):
+        messages[run_id].append(Dispatch(*message))
+    return _alternately(list(messages.values()))
+
+
+def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
+    """How many further steps of each run may begin; runs for which that is none are left out."""
+    highest = max(run.priority for run in waiting)
+    chosen = waiting if not under_way.running else [run for run in waiting if run.priority == highest]
+    window = LEAST + EACH * under_way.running // len(chosen)
+    rooms = {run.run_id: window - under_way.by_run.get(run.run_id, 0) for run in chosen}
+    return {run_id: room for run_id, room in rooms.items() if room > 0}
+
+
+def _under_way(connection: Connection) -> UnderWay:
+    rows = connection.execute(_UNDER_WAY).all()
+    return UnderWay({run_id: open_ for run_id, open_, _ in rows}, sum(running for *_, running in rows))
+
+
+def _alternately(queues: Sequence[Sequence[Dispatch]]) -> list[Dispatch]:
+    """A message of each in turn."""
+    return [message for message in chain(*zip_longest(*queues)) if message is not None]

@@ -1,0 +1,38 @@
+"""Closing runs: one whose questions have all ended is sealed by a digest over all of them."""
+
+from psycopg.errors import SerializationFailure
+from sqlalchemy import Connection, Engine, Text, bindparam, exists, select, update
+from sqlalchemy.exc import OperationalError
+
+from models.schema.seals import run_digest
+from models.schema.tables import QuestionStatus, RunState, questions, runs
+
+_run = bindparam("run", type_=Text)
+_unended = questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED])
+_due = (
+    runs.c.digest.is_(None),  # so that an index leaves out the runs that are closed
+    runs.c.state != RunState.PRUNED,
+    ~exists().where(questions.c.run_id == runs.c.id, _unended),
+)
+_DUE = select(runs.c.id).where(*_due).order_by(runs.c.created_at, runs.c.id)
+_CLOSE = update(runs).where(runs.c.id == _run, *_due).values(digest=run_digest(_run)).returning(runs.c.id)
+
+
+def runs_to_close(connection: Connection) -> list[str]:
+    """The runs whose questions have all ended and that aren't closed, the oldest first."""
+    return list(connection.execute(_DUE).scalars())
+
+
+def close_run(engine: Engine, run_id: str) -> bool:
+    """Seals a run, unless its questions are opened again meanwhile; whether it did.
+
+    Of millions of questions that takes minutes. Nothing is locked for so long: what others change of the run while its
+    digest is computed undoes this.
+    """
+    try:
+        with engine.execution_options(isolation_level="REPEATABLE READ").begin() as connection:
+            return connection.execute(_CLOSE, {"run": run_id}).first() is not None
+    except OperationalError as error:
+        if isinstance(error.orig, SerializationFailure):
+            return False
+        raise

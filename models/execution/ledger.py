@@ -1,0 +1,393 @@
+"""What workers write: claims, results, retries, signs of life.
+
+Claims and results are taken many at once, each call one transaction, so that what arrives together is written
+together. The statements are in `models.execution.statements`.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine, RowMapping
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.encoding import action_of, failure_of, result_of
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.recordable import MOST_CHARACTERS, characters
+from cotrail.core.replay import Outcome
+from cotrail.core.results import Embedded, Entailed, Failure, Generated, Retrieved
+from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
+from models.execution import statements
+from models.execution.adoption import Adopted, find_twins, take_waiting
+from models.execution.advancing import Dispatch, advance_questions, lock_questions
+from models.execution.replay_cache import Begun
+from models.execution.requests import decoded, digests_in, unreadable
+from models.records.contents import save_paragraphs
+from models.records.paragraphs import Paragraphs
+from models.records.runs import RunPlan, Runs
+from models.schema.database import reason_of, refused, unanswered
+from models.schema.rows import Rows
+from models.schema.tables import AttemptOutcome, StepState
+
+logger = logging.getLogger(__name__)
+
+MOST_WRITTEN = 4 * MOST_CHARACTERS
+"""How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """A step that this worker holds.
+
+    epoch: how often the step has been claimed, this time included.
+    """
+
+    step_id: int
+    epoch: int
+    question_id: int
+
+
+class Claim(Taken, frozen=True, kw_only=True):
+    """One with all that is needed to execute it.
+
+    adopted: where another step has its result already: it is to be committed, and nothing executed.
+    """
+
+    action: Action
+    run: RunPlan
+    adopted: Adopted | None = None
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """A claimed step and how it ended."""
+
+    claim: Claim
+    outcome: Outcome
+    milliseconds: float
+
+
+class Beaten(Struct, frozen=True):
+    """What became of the leases of steps that a worker holds.
+
+    renewed: those that are its own for another while; lost: those that aren't its own any more, of which no result
+    counts. The others are just being changed, or their leases ran out and nobody has claimed them since.
+    """
+
+    renewed: list[Claim]
+    lost: list[Claim]
+
+
+class Ledger:
+    """The store as one worker process writes it.
+
+    worker: what names the process in the store; lease_seconds: how long its steps stay its own without a heartbeat.
+    """
+
+    def __init__(self, engine: Engine, worker: str, lease_seconds: float, runs: Runs | None = None) -> None:
+        self.engine = engine
+        self.worker = worker
+        self.lease_seconds = lease_seconds
+        self.runs = runs or Runs()
+        self._paragraphs = Paragraphs()
+        self._begun = Begun(self._paragraphs)
+
+    def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
+        """Takes steps for this worker.
+
+        None stands for one that isn't to be had: taken, finished, stale, paused, cancelled, its twin is being computed
+        (`models.execution.adoption`), or it can't be read, which blocks its question.
+        """
+        wanted = [{"id": message.step_id, "epoch": message.epoch, "kind": message.kind} for message in messages]
+        with self.engine.begin() as connection:
+            parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
+            taken = connection.execute(statements.CLAIM, parameters).mappings().all()
+            twins = find_twins(connection, taken, self.worker, self._paragraphs)
+            kept = [row for row in taken if row["id"] not in twins.awaited]
+            claims, damaged = self._read(connection, kept, twins.adopted)
+        for held, error in damaged:
+            logger.warning("step %d blocks its question: %s", held.step_id, error)
+            self.block(held, error)
+        return [claims.pop(message.step_id, None) for message in messages]
+
+    def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
+        """Records how steps ended and what follows; returns, for each, the messages that are now to be sent.
+
+        A completion whose claim was lost meanwhile changes nothing: another's result counts. Among the messages are
+        those of steps that waited for these to end. What is very much for one transaction is written in several.
+        """
+        return [messages for group in _portions(completions) for messages in self._commit_portion(group)]
+
+    def record(self, completion: Completion) -> list[Dispatch]:
+        """Records how one step ended, whatever that is; returns the messages that are now to be sent.
+
+        A result that the database can't hold is recorded as the step's failure. Where the database takes neither, or
+        what follows can't be said, the question is blocked. Raises only what `unanswered` knows.
+        """
+        try:
+            return self.commit([completion])[0]
+        except BaseException as error:
+            if unanswered(error):
+                raise
+            return self._record_failure(completion, error)
+
+    def _record_failure(self, completion: Completion, error: BaseException) -> list[Dispatch]:
+        step_id, reason = completion.claim.step_id, reason_of(error)
+        if refused(error) and not isinstance(completion.outcome, Failure):
+            logger.warning("step %d failed: the database takes no such result (%s)", step_id, reason)
+            failure = failure_of(UnrecordableError(f"the database takes no such result: {reason}"))
+            return self.record(replace(completion, outcome=failure))
+        logger.error("step %d can't be recorded, its question is blocked (%s)", step_id, reason, exc_info=error)
+        self.block(completion.claim, BlockedError(f"how step {step_id} ended can't be recorded: {reason}"))
+        return []
+
+    def _commit_portion(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
+        try:
+            return self._commit(completions, self._paragraphs.known)
+        except IntegrityError:
+            # A paragraph that this process knows isn't stored any more: all are stored again.
+            return self._commit(completions, {})
+
+    def _commit(self, completions: Sequence[Completion], stored: Mapping[str, Paragraph]) -> list[list[Dispatch]]:
+        with self.engine.begin() as connection:
+            locked = lock_questions(connection, (done.claim.question_id for done in completions))
+            counting, waiting_questions = self._finish(connection, completions)
+            self._save_paragraph_sets(connection, counting, stored)
+            self._save_sentences(connection, counting)
+            waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
+            touched = {done.claim.question_id for done in counting} - waiting_questions
+            rows = [row for row in locked if row["id"] in touched]
+            following = advance_questions(connection, self.runs, rows, begun=self._begun)
+        return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
+
+    def retry(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
+        """Gives a step back that is to be tried again after a while."""
+        self._give_back(_keys([claim]), AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
+
+    def hold(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
+        """Gives a step back that found what it needs away; that counts as no try."""
+        self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
+
+    def defer(self, claim: Claim, delay_seconds: float) -> None:
+        """Gives a step back that nothing was done for: its claim leaves no attempt."""
+        with self.engine.begin() as connection:
+            parameters = {"rows": _keys([claim]), "holder": self.worker, "delay_seconds": delay_seconds}
+            connection.execute(statements.DEFER, parameters)
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Gives steps back that others may take at once."""
+        self._give_back(_keys(claims), AttemptOutcome.RELEASED)
+
+    def disclaim(self, messages: Iterable[Dispatch]) -> None:
+        """Gives back what was claimed by these messages: the database went away before it said whether that was so."""
+        self._give_back(
+            [{"id": message.step_id, "epoch": message.epoch + 1} for message in messages], AttemptOutcome.RELEASED
+        )
+
+    def block(self, claim: Taken, error: BaseException) -> None:
+        """Stops a question until a person has mended what the error says, unless the claim was lost meanwhile."""
+        reason = failure_of(error)
+        question = {"blocking": claim.question_id}
+        with self.engine.begin() as connection:
+            held = {"rows": _keys([claim]), "holder": self.worker}
+            if connection.execute(statements.BLOCK, {**question, **held, "reason": reason}).rowcount:
+                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
+                connection.execute(statements.BLOCK_STEPS, question)
+
+    def retries(self, claim: Claim) -> int:
+        """How often a step was given back to be tried again, since it last failed for good."""
+        with self.engine.begin() as connection:
+            return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
+
+    def beat(self, held: Sequence[Claim]) -> Beaten:
+        """Renews the leases of steps that this worker holds, as far as they are its own."""
+        with self.engine.begin() as connection:
+            beaten = connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
+            kept = {(row.id, row.epoch): row.renewed for row in beaten}
+        found = [(claim, kept.get((claim.step_id, claim.epoch))) for claim in held]
+        return Beaten(
+            renewed=[claim for claim, renewed in found if renewed],
+            lost=[claim for claim, renewed in found if renewed is None],
+        )
+
+    def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
+        """Records steps as failed that nobody holds; their systems are told as of any failure."""
+        with self.engine.begin() as connection:
+            rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
+            claims, damaged = self._read(connection, rows)
+        for taken, error in damaged:
+            self.block(taken, error)
+        completions = [Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims.values()]
+        return [self.record(completion) for completion in completions]
+
+    def _read(
+        self, connection: Connection, rows: Sequence[RowMapping], adopted: Mapping[int, Adopted] = MappingProxyType({})
+    ) -> tuple[dict[int, Claim], list[tuple[Taken, UnreadableError]]]:
+        """These steps by their ids; and those that can't be read, with the reason."""
+        requests = {row["id"]: decoded(row["request"]) for row in rows}
+        referred = (digest for request in requests.values() for digest in digests_in(request))
+        known = self._paragraphs.read(connection, referred)
+        claims: dict[int, Claim] = {}
+        damaged: list[tuple[Taken, UnreadableError]] = []
+        for row in rows:
+            request = requests[row["id"]]
+            try:
+                claims[row["id"]] = self._claim(connection, row, request, known, adopted.get(row["id"]))
+            except DBAPIError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not spoil the others
+                taken = Taken(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
+                damaged.append((taken, unreadable(request, known, error)))
+        return claims, damaged
+
+    def _claim(
+        self,
+        connection: Connection,
+        row: RowMapping,
+        request: Any,
+        paragraphs: Mapping[str, Paragraph],
+        adopted: Adopted | None,
+    ) -> Claim:
+        action = action_of(
+            row["kind"], request, paragraphs, lambda digest: self.runs.demonstrations(connection, digest)
+        )
+        return Claim(
+            step_id=row["id"],
+            epoch=row["epoch"],
+            question_id=row["question_id"],
+            action=action,
+            run=self.runs.plan(connection, row["run_id"]),
+            adopted=adopted,
+        )
+
+    def _finish(self, connection: Connection, completions: Sequence[Completion]) -> tuple[list[Completion], set[int]]:
+        """Marks steps as finished or failed; returns the completions that count.
+
+        And the questions that further steps are under way for, as of those yielded together: nothing follows yet.
+        """
+        rows = [_completed(done) for done in completions]
+        finished = connection.execute(statements.FINISH, {"rows": rows}).all()
+        ids = {row.id for row in finished}
+        ended = Counter(row.question_id for row in finished)
+        waiting = {row.question_id for row in finished if row.open > ended[row.question_id]}
+        return [done for done in completions if done.claim.step_id in ids], waiting
+
+    def _save_paragraph_sets(
+        self, connection: Connection, completions: Sequence[Completion], stored: Mapping[str, Paragraph]
+    ) -> None:
+        found = [
+            (done.claim, _query(done.claim.action), hit)
+            for done in completions
+            if isinstance(done.outcome, Retrieved)
+            for hit in done.outcome.hits
+        ]
+        if not found:
+            return
+        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in stored}
+        save_paragraphs(connection, new)
+        self._paragraphs.add(new)
+        sets: Rows = [
+            {
+                "step_id": claim.step_id,
+                "rank": hit.rank,
+                "question_id": claim.question_id,
+                "query": query,
+                "digest": hit.paragraph.digest,
+                "paragraph_id": hit.paragraph.id,
+                "score": hit.score,
+            }
+            for claim, query, hit in found
+        ]
+        connection.execute(statements.NEW_SETS, {"rows": sets})
+
+    def _save_sentences(self, connection: Connection, completions: Sequence[Completion]) -> None:
+        """Stores what belongs to a chain of thought; a Reason that writes a line (titles) or nothing doesn't."""
+        rows: Rows = [
+            {
+                "step_id": done.claim.step_id,
+                "question_id": done.claim.question_id,
+                "position": len(done.claim.action.prompt.sentences),
+                "text": done.outcome.text,
+            }
+            for done in completions
+            if isinstance(done.outcome, Generated)
+            and done.outcome.text
+            and isinstance(done.claim.action, Reason)
+            and done.claim.action.until == "sentence"
+        ]
+        if rows:
+            connection.execute(statements.NEW_SENTENCES, {"rows": rows})
+
+    def _give_back(
+        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None = None, delay_seconds: float = 0
+    ) -> None:
+        with self.engine.begin() as connection:
+            connection.execute(statements.GIVE_BACK, self._returned(rows, outcome, error, delay_seconds))
+
+    def _returned(
+        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None, delay_seconds: float = 0
+    ) -> dict[str, object]:
+        return {
+            "rows": rows,
+            "holder": self.worker,
+            "outcome": outcome,
+            "error": error,
+            "delay_seconds": delay_seconds,
+        }
+
+
+def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
+    """The same in their order, in parts of no more text than is written at once."""
+    portion: list[Completion] = []
+    held = 0
+    for done in completions:
+        size = characters(done.outcome)
+        if portion and held + size > MOST_WRITTEN:
+            yield portion
+            portion, held = [], 0
+        portion.append(done)
+        held += size
+    if portion:
+        yield portion
+
+
+def _has_followers(claim: Claim) -> bool:
+    """Whether steps may wait for this one: for one that adopts they don't, there is a result already."""
+    return claim.run.shared_in is not None and claim.adopted is None
+
+
+def _query(action: Action) -> str:
+    """What a search was for."""
+    assert isinstance(action, Retrieve | Lookup)  # noqa: S101 - nothing else is answered with hits
+    return action.query if isinstance(action, Retrieve) else action.text
+
+
+def _keys(claims: Iterable[Taken]) -> Rows:
+    return [{"id": claim.step_id, "epoch": claim.epoch} for claim in claims]
+
+
+def _completed(done: Completion) -> dict[str, object]:
+    row: dict[str, object] = {
+        "id": done.claim.step_id,
+        "epoch": done.claim.epoch,
+        "milliseconds": done.milliseconds,
+        "adopted_from": done.claim.adopted.step_id if done.claim.adopted else None,
+    }
+    match done.outcome:
+        case Failure() as failure:
+            return {**row, "state": StepState.FAILED, "failure": failure}
+        case Generated() as written:
+            tokens = {
+                name: getattr(written, name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
+            }
+            return {**row, "state": StepState.FINISHED, "result": result_of(written), **tokens}
+        case Retrieved() | Embedded() | Entailed() as found:
+            return {**row, "state": StepState.FINISHED, "result": result_of(found)}
+        case _:
+            raise TypeError(f"{done.outcome!r} is of no known kind")

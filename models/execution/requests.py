@@ -1,0 +1,39 @@
+"""Steps' requests as they are read back from the store, where anything may have happened to them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.errors import UnreadableError
+
+LONGEST_REASON = 200
+"""How many characters are said of why a step can't be read."""
+
+
+def decoded(request: str) -> Any:
+    """A stored action; None where it is no JSON that can be read."""
+    try:
+        return msgspec.json.decode(request)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def digests_in(request: Any) -> list[str]:
+    """The paragraphs that a stored action refers to, as far as can be read."""
+    referred = request.get("paragraphs") if isinstance(request, dict) else None
+    return [digest for digest in referred if isinstance(digest, str)] if isinstance(referred, list) else []
+
+
+def unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Exception) -> UnreadableError:
+    """Why a step can't be read."""
+    if isinstance(error, UnreadableError):
+        return error
+    missing = [digest for digest in digests_in(request) if digest not in paragraphs]
+    if isinstance(error, KeyError) and missing:
+        return UnreadableError(f"the paragraph {missing[0]:.64} isn't in the store; restore it from a backup")
+    return UnreadableError(
+        f"what is recorded of the step can't be read ({type(error).__name__}: {error!s:.{LONGEST_REASON}}): it is "
+        "damaged, or of a newer version, which has to go on with it"
+    )

@@ -1,0 +1,296 @@
+"""The statements of the hot path, built once.
+
+All times are the database's. A statement over many rows takes them as the parameter `rows` (`models.schema.rows`).
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    TEXT,
+    BigInteger,
+    ColumnElement,
+    Double,
+    String,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+
+from models.schema.rows import insert_rows, recordset
+from models.schema.seals import step_digest
+from models.schema.tables import (
+    UNENDED_QUESTIONS,
+    UNENDED_STEPS,
+    AttemptOutcome,
+    QuestionStatus,
+    RunState,
+    StepState,
+    attempts,
+    demonstrations,
+    made_paragraphs,
+    paragraph_sets,
+    paragraphs,
+    questions,
+    runs,
+    sentences,
+    steps,
+)
+
+_NULLABLE = JSONB(none_as_null=True)
+
+
+def after(name: str) -> ColumnElement[Any]:
+    """The time that is as many seconds from now as the parameter of that name says."""
+    return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, bindparam(name, type_=Double))
+
+
+# As subqueries, so that no plan can begin with all open questions, or with all steps of a run or a question.
+_status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
+_run_state = select(runs.c.state).where(runs.c.id == steps.c.run_id).scalar_subquery()
+
+QUESTION_OPEN: ColumnElement[bool] = _status == QuestionStatus.OPEN
+"""For statements over steps: whether the step's question is open."""
+
+ACTIVE: ColumnElement[bool] = and_(QUESTION_OPEN, _run_state == RunState.ACTIVE)
+"""For statements over steps: whether the step's question is open, and its run active."""
+
+_CLAIMED = (
+    *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint")),
+    cast(steps.c.request, TEXT).label("request"),  # so that one that can't be decoded spoils no other row
+)
+_wanted = recordset(steps.c.id, steps.c.epoch)
+_messages = recordset(steps.c.id, steps.c.epoch, steps.c.kind)
+_claimed = (
+    update(steps)
+    .where(
+        steps.c.id == _messages.c.id,
+        steps.c.epoch == _messages.c.epoch,
+        steps.c.kind == _messages.c.kind,
+        steps.c.state == StepState.READY,
+        ACTIVE,
+    )
+    .values(
+        state=StepState.RUNNING,
+        epoch=steps.c.epoch + 1,
+        worker=bindparam("worker", type_=String),
+        started_at=func.now(),
+        lease_until=after("lease_seconds"),
+    )
+    .returning(*_CLAIMED)
+    .cte("claimed")
+)
+CLAIM = select(_claimed).add_cte(
+    insert(attempts)
+    .from_select(
+        ["step_id", "epoch", "worker"],
+        select(_claimed.c.id, _claimed.c.epoch, bindparam("worker", type_=String)),
+    )
+    .cte("logged")
+)
+"""Takes ready steps of open questions of active runs, under the epoch and the kind that the message says."""
+
+_TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
+_RESULT = ("state", "result", "failure", *_TOKENS, "milliseconds", "adopted_from")
+_done = recordset(steps.c.id, steps.c.epoch, *(steps.c[name] for name in _RESULT))
+_ending: dict[str, Any] = {
+    **{name: _done.c[name] for name in _RESULT},
+    "finished_at": func.now(),
+    "lease_until": null(),
+}
+_ran_out = (
+    exists()
+    .where(
+        attempts.c.step_id == steps.c.id,
+        attempts.c.epoch == steps.c.epoch,
+        attempts.c.outcome == AttemptOutcome.EXPIRED,
+    )
+    .correlate(steps)
+)
+_finished = (
+    update(steps)
+    .where(
+        steps.c.id == _done.c.id,
+        steps.c.epoch == _done.c.epoch,
+        or_(steps.c.state == StepState.RUNNING, and_(steps.c.state == StepState.READY, _ran_out)),
+    )
+    .values(_ending | {"digest": step_digest(_ending)})
+    .returning(steps.c.id, steps.c.epoch, steps.c.state, steps.c.question_id)
+    .cte("finished")
+)
+_of_question = steps.alias("of_question")
+_open = (
+    select(func.count())
+    .where(
+        _of_question.c.question_id == _finished.c.question_id,
+        _of_question.c.state.in_(UNENDED_STEPS),
+    )
+    .scalar_subquery()
+)
+FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).add_cte(
+    update(attempts)
+    .where(attempts.c.step_id == _finished.c.id, attempts.c.epoch == _finished.c.epoch)
+    .values(outcome=_finished.c.state, ended_at=func.now(), error=null())
+    .cte("logged")
+)
+"""Ends and seals steps under the epoch of their claim; a lease that ran out matters only once another has claimed.
+
+`open` is how many steps of the question had no end before this statement, these included.
+"""
+
+_held = and_(
+    steps.c.id == _wanted.c.id,
+    steps.c.epoch == _wanted.c.epoch,
+    steps.c.state == StepState.RUNNING,
+    steps.c.worker == bindparam("holder", type_=String),
+)
+_given_back: dict[str, Any] = {
+    "state": StepState.READY,
+    "sent_at": None,
+    "lease_until": None,
+    "not_before": after("delay_seconds"),
+}
+_returned = update(steps).where(_held).values(_given_back).returning(steps.c.id, steps.c.epoch).cte("returned")
+GIVE_BACK = select(_returned.c.id).add_cte(
+    update(attempts)
+    .where(attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch)
+    .values(
+        outcome=bindparam("outcome", type_=String),
+        ended_at=func.now(),
+        error=bindparam("error", type_=_NULLABLE),
+    )
+    .cte("logged")
+)
+"""Makes steps ready again that this worker holds; maintenance sends them when `delay_seconds` are over."""
+
+_blocking = bindparam("blocking", type_=BigInteger)
+_decided = and_(
+    steps.c.id == _wanted.c.id,
+    steps.c.epoch == _wanted.c.epoch,
+    steps.c.state.in_([StepState.RUNNING, StepState.READY]),
+)
+BLOCK = (
+    update(questions)
+    .where(
+        questions.c.id == _blocking,
+        questions.c.status.in_(UNENDED_QUESTIONS),
+        exists().where(_decided).correlate(questions),
+    )
+    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
+)
+"""Blocks the question of a step, under the epoch of its claim; another step may have done so already."""
+
+BLOCK_STEPS = (
+    update(steps)
+    .where(
+        steps.c.question_id == _blocking,
+        steps.c.state.in_([StepState.WAITING, StepState.READY]),
+    )
+    .values(state=StepState.BLOCKED)
+)
+"""Puts the steps of a question away that was blocked in this transaction, so that nobody opens it meanwhile."""
+
+_renewable = (
+    select(steps.c.id)
+    .where(steps.c.id == _wanted.c.id, steps.c.epoch == _wanted.c.epoch, steps.c.state == StepState.RUNNING)
+    .with_for_update(of=steps, key_share=True, skip_locked=True)
+    .cte("renewable")
+)
+_renewed = (
+    update(steps)
+    .where(steps.c.id == _renewable.c.id)
+    .values(lease_until=after("lease_seconds"))
+    .returning(steps.c.id)
+    .cte("renewed")
+)
+BEAT = (
+    select(steps.c.id, steps.c.epoch, _renewed.c.id.is_not(None).label("renewed"))
+    .join_from(steps, _renewed, steps.c.id == _renewed.c.id, isouter=True)
+    .where(
+        steps.c.id == _wanted.c.id,
+        steps.c.epoch == _wanted.c.epoch,
+        steps.c.state.in_([StepState.RUNNING, StepState.READY]),
+    )
+)
+"""Renews the leases of steps that a worker holds; returns those whose result would count, as `FINISH` has it.
+
+`renewed` tells whose lease was renewed: a step may be ready again, its lease run out and nobody's claim since.
+
+A step that somebody is changing, as who records its end does, is left: two that wait for each other's steps never end.
+"""
+
+UNHELD = select(*_CLAIMED).where(
+    steps.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
+    steps.c.state == StepState.READY,
+    exists().where(attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch),
+)
+"""Those of these steps that nobody holds; the last claim of each came to an execution, which is on record."""
+
+
+def _of_attempt_before(name: str) -> ColumnElement[Any]:
+    before = attempts.c.step_id == steps.c.id, attempts.c.epoch < steps.c.epoch
+    return select(attempts.c[name]).where(*before).order_by(attempts.c.epoch.desc()).limit(1).scalar_subquery()
+
+
+_deferred = (
+    update(steps)
+    .where(_held)
+    .values(_given_back | {name: _of_attempt_before(name) for name in ("worker", "started_at")})
+    .returning(steps.c.id, steps.c.epoch)
+    .cte("deferred")
+)
+DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch)
+"""Gives steps back whose time hasn't come; maintenance sends them when `delay_seconds` are over.
+
+Nothing was done for them, and of no execution a record is left. Their epoch stays used: were it counted down, the next
+claim would have it again, and this statement, done again where its answer was lost, would undo that one.
+"""
+
+_failed = attempts.alias("failed")
+
+
+def since_failure() -> ColumnElement[bool]:
+    """That an attempt is later than any that failed its step: a person may have had it tried again since."""
+    last = select(func.coalesce(func.max(_failed.c.epoch), 0)).where(
+        _failed.c.step_id == attempts.c.step_id, _failed.c.outcome == AttemptOutcome.FAILED
+    )
+    return attempts.c.epoch > last.scalar_subquery()
+
+
+RETRIES = select(func.count()).where(
+    attempts.c.step_id == bindparam("step_id", type_=BigInteger),
+    attempts.c.outcome == AttemptOutcome.RETRIED,
+    since_failure(),
+)
+
+NEW_SENTENCES = insert_rows(sentences, "step_id", "question_id", "position", "text")
+NEW_SETS = insert_rows(paragraph_sets, "step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score")
+NEW_PARAGRAPHS, NEW_DEMONSTRATIONS = (
+    insert_rows(table, *columns).on_conflict_do_nothing().returning(table.c.digest)
+    for table, columns in ((paragraphs, ("digest", "title", "text")), (demonstrations, ("digest", "body")))
+)
+_digests = bindparam("digests", type_=ARRAY(TEXT))
+LOCKED_PARAGRAPHS, LOCKED_DEMONSTRATIONS = (
+    select(table.c.digest).where(table.c.digest == func.any(_digests)).with_for_update(read=True, key_share=True)
+    for table in (paragraphs, demonstrations)
+)
+"""Those of these that are there, and nobody can remove before this transaction ends."""
+
+NEW_REFERENCES = insert_rows(made_paragraphs, "question_id", "digest").on_conflict_do_nothing()
+PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(_digests))
+
+_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
+_MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+
+NEW_STEPS = insert_rows(steps, *_STEP, sent_at=func.now()).returning(*_MESSAGE)
+"""Steps that follow, marked as sent: their messages go out as soon as this is committed."""
+
+NEW_UNSENT_STEPS = insert_rows(steps, *_STEP).returning(*_MESSAGE)
+"""Steps that the maintenance process is to send, or to admit."""

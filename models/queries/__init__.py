@@ -1,0 +1,1 @@
+"""Reading runs: progress, traces, outages, annotations, experiments."""

@@ -1,0 +1,78 @@
+"""Replaying a run: the systems' code over the recorded steps, with no model and no index; nothing is changed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, RowMapping, select
+
+from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.errors import BlockedError
+from models.execution.advancing import REPLAYED, asked, ending
+from models.records.histories import read_histories
+from models.records.paragraphs import Paragraphs
+from models.records.runs import Runs
+from models.records.trail import read_question_ids
+from models.schema.tables import QuestionStatus, questions
+
+COMPARED = ("answer", "sentences", "collected", "weighing", "reason")
+"""What a question that ended is held against, beside its status."""
+
+
+SHOWN = 200
+"""How many characters are shown of what differs."""
+
+
+class Replayed(Struct, frozen=True, kw_only=True):
+    """A question and where the code now departs from its record; empty where it agrees."""
+
+    key: str
+    status: str
+    steps: int
+    divergence: str
+
+
+def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) -> Iterator[Replayed]:
+    """Every question of a run in its order."""
+    known, paragraphs = runs or Runs(), Paragraphs()
+    ids = read_question_ids(connection, run_id)
+    for start in range(0, len(ids), REPLAYED):
+        chunk = ids[start : start + REPLAYED].tolist()
+        query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
+        rows = connection.execute(query).mappings().all()
+        histories = read_histories(connection, chunk, paragraphs)
+        for row in rows:
+            history = histories[row["id"]].records
+            divergence = _divergence(connection, row, history, known)
+            yield Replayed(key=row["key"], status=row["status"], steps=len(history), divergence=divergence)
+
+
+def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recorded], runs: Runs) -> str:
+    try:
+        plan = runs.plan(connection, row["run_id"])
+        outcome = advance(plan.open(asked(row), runs.systems), history, plan.binding)
+    except BlockedError as error:
+        return str(error)
+    if not isinstance(outcome, Finished | Failed):
+        ended = row["status"] in (QuestionStatus.FINISHED, QuestionStatus.FAILED)
+        return f"it is recorded as {row['status']}, and the code now asks for more" if ended else ""
+    return _difference(row, msgspec.json.decode(msgspec.json.encode(ending(row["id"], outcome))))
+
+
+def _difference(row: RowMapping, now: dict[str, Any]) -> str:
+    """Where the record of a question differs from how it ends now; of one that hasn't ended yet nothing does."""
+    if row["status"] in (QuestionStatus.CANCELLED, QuestionStatus.BLOCKED, QuestionStatus.OPEN):
+        return ""
+    if row["status"] != now["status"]:
+        return f"it is recorded as {row['status']}, and would be {now['status']} now"
+    different = [name for name in COMPARED if row[name] != now[name]]
+    if not different:
+        return ""
+    name = different[0]
+    return f"its {name} is recorded as {_shown(row[name])}, and would be {_shown(now[name])} now"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -1,0 +1,310 @@
+"""Reading what happened to questions: each step, what it found or wrote, and the exact prompt that it was given."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy.exc import NoResultFound
+
+from cotrail.audit.contents import UNREADABLE
+from cotrail.core.actions.read import Read
+from cotrail.core.actions.reason import Reason
+from cotrail.core.encoding import action_of, digests_in
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.prompts import Prompt
+from cotrail.core.questions import GoldParagraph
+from cotrail.core.results import Embedded, Entailed, Failure, Generated
+from cotrail.errors import CotrailError, InputError, UnknownNameError
+from cotrail.faithfulness.weighing import Weighing
+from models.records.histories import SEARCHES, hit
+from models.records.runs import Runs
+from models.records.trail import read_question_ids
+from models.schema.tables import QuestionStatus, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+
+CHUNK = 100
+"""How many questions are read at once."""
+
+
+_PROMPTED = ("reason", "read")
+"""The kinds of steps that have a prompt."""
+
+
+class Collected(Struct, frozen=True, kw_only=True):
+    """A paragraph that a question collected, and the search that first found it: step, query, rank and score."""
+
+    paragraph: Paragraph
+    step: int
+    query: str
+    rank: int
+    score: float
+
+
+class TracedStep(Struct, frozen=True, kw_only=True):
+    """A step as it was carried out.
+
+    query: what a search was for; source: the knowledge source that was asked instead of the corpus; hits: what was
+        found; new: the digests of those that were collected here first.
+    sentences, paragraphs: how many of them the prompt was made of; generated: what the model wrote; sample: which of
+        several chains it is.
+    compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
+        they were compared with; embedded, entailed: what was found.
+    attempts: how many executions there were, this one included; adopted: whether another run computed the result.
+    """
+
+    sequence: int
+    kind: str
+    state: str
+    worker: str | None
+    attempts: int
+    milliseconds: float | None
+    adopted: bool = False
+    query: str | None = None
+    source: str | None = None
+    hits: tuple[Hit, ...] = ()
+    new: frozenset[str] = frozenset()
+    sentences: int = 0
+    paragraphs: int = 0
+    generated: Generated | None = None
+    sample: int | None = None
+    compared: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    embedded: Embedded | None = None
+    entailed: Entailed | None = None
+    failure: Failure | None = None
+
+
+class TracedQuestion(Struct, frozen=True, kw_only=True):
+    """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far."""
+
+    key: str
+    text: str
+    answers: tuple[str, ...]
+    gold: tuple[GoldParagraph, ...]
+    pinned: GoldParagraph | None
+    kind: str
+    status: str
+    answer: str | None
+    reason: Failure | None
+    sentences: tuple[str, ...]
+    collected: tuple[Collected, ...]
+    steps: tuple[TracedStep, ...]
+    weighing: Weighing | None = None
+
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]:
+        """The collected paragraphs alone."""
+        return tuple(each.paragraph for each in self.collected)
+
+
+def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
+    """All questions of a run in their order."""
+    ids = read_question_ids(connection, run_id)
+    for start in range(0, len(ids), CHUNK):
+        yield from _read(connection, ids[start : start + CHUNK].tolist())
+
+
+def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
+    """One question by the dataset's id or, where that is no question's, by its number in the run, from 1."""
+    return next(_read(connection, [find_question(connection, run_id, key)]))
+
+
+def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
+    """The prompt of a step byte for byte as the model saw it; of a step without a result, as it was asked for.
+
+    InputError where there is no such step or it has no prompt; CotrailError where the store doesn't hold what the
+    model saw.
+    """
+    question_id = find_question(connection, run_id, key)
+    try:
+        return _rendered(connection, question_id, key, sequence)
+    except (*UNREADABLE, NoResultFound) as error:
+        raise CotrailError(
+            f"the prompt of step {sequence} can't be rebuilt: what is recorded of it can't be read; "
+            f"`cotrail audit verify {run_id}` names what was changed"
+        ) from error
+
+
+def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
+    chosen = steps.c.question_id == question_id
+    query = select(steps.c.kind, steps.c.request, steps.c.result).where(chosen, steps.c.sequence == sequence)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        count = connection.execute(select(func.count()).select_from(steps).where(chosen)).scalar_one()
+        raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
+    prompt = _prompt(connection, row.kind, row.request, sequence)
+    if row.result is None:
+        return prompt.render()
+    seen = msgspec.convert(row.result, Generated)
+    prompt = prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
+    if prompt.digest != seen.prompt_digest:
+        raise CotrailError(
+            f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest}, "
+            f"and the model saw {seen.prompt_digest}; check that the run's store is untouched"
+        )
+    return prompt.render()
+
+
+def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
+    """The run, the question and the sequence of the step with that id; raises UnknownNameError."""
+    of_step = select(questions.c.run_id, questions.c.key, steps.c.sequence).where(steps.c.id == step_id)
+    row = connection.execute(of_step.join_from(steps, questions, steps.c.question_id == questions.c.id)).one_or_none()
+    if row is None:
+        raise UnknownNameError(f"there is no step with the id {step_id}; name one by RUN QUESTION STEP instead")
+    return row.run_id, row.key, row.sequence
+
+
+def find_question(connection: Connection, run_id: str, key: str) -> int:
+    """The id of a question, by its key or its number in the run, from 1; raises UnknownNameError."""
+    of_run = select(questions.c.id).where(questions.c.run_id == run_id)
+    found = connection.execute(of_run.where(questions.c.key == key)).scalar()
+    if found is None and key.isascii() and key.isdigit() and len(key) < 10:
+        found = connection.execute(of_run.where(questions.c.position == int(key) - 1)).scalar()
+    if found is None:
+        first = connection.execute(
+            select(questions.c.key).where(questions.c.run_id == run_id).order_by(questions.c.position).limit(3)
+        ).scalars()
+        raise UnknownNameError(
+            f"run {run_id} has no question {key!r}; give its id (such as {', '.join(first)}) or its number from 1"
+        )
+    return int(found)
+
+
+def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
+    wanted = select(paragraphs).where(paragraphs.c.digest.in_(map(str, digests_in(request))))
+    known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
+    known_runs = Runs()
+    action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))
+    if not isinstance(action, Reason | Read):
+        raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")
+    return action.prompt
+
+
+def _read(connection: Connection, ids: Sequence[int]) -> Iterator[TracedQuestion]:
+    hits = _read_hits(connection, ids)
+    steps_of = _read_steps(connection, ids)
+    written = _read_sentences(connection, ids)
+    rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
+    for row in rows.mappings():
+        yield _question(row, steps_of[row["id"]], hits, written[row["id"]])
+
+
+def _question(
+    row: RowMapping, rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]], written: Sequence[str]
+) -> TracedQuestion:
+    found: dict[str, Collected] = {}
+    for step in rows:
+        for each in hits.get(step["id"], ()):
+            found.setdefault(each["digest"], _collected(each, step["sequence"]))
+    digests = row["collected"] if row["collected"] is not None else _collected_so_far(rows, hits)
+    kept = {digest: found[digest] for digest in digests if digest in found}
+    return TracedQuestion(
+        key=row["key"],
+        text=row["text"],
+        answers=tuple(row["answers"]),
+        gold=msgspec.convert(row["gold"], tuple[GoldParagraph, ...]),
+        pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
+        kind=row["kind"],
+        status=row["status"],
+        answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
+        reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),
+        sentences=tuple(written if row["sentences"] is None else row["sentences"]),
+        collected=tuple(kept.values()),
+        steps=tuple(_step(step, hits.get(step["id"], ()), kept) for step in rows),
+        weighing=msgspec.convert(row["weighing"], Weighing | None),
+    )
+
+
+def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]]) -> list[str]:
+    """The paragraphs of the latest prompt, and behind them what was found since."""
+    collected: dict[str, None] = {}
+    for step in rows:
+        if step["kind"] in _PROMPTED:
+            collected = dict.fromkeys(digests_in(step["request"]))
+        collected |= dict.fromkeys(each["digest"] for each in hits.get(step["id"], ()))
+    return list(collected)
+
+
+def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected]) -> TracedStep:
+    request = row["request"]
+    common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
+    common["adopted"] = row["adopted_from"] is not None
+    common["failure"] = msgspec.convert(row["failure"], Failure | None)
+    if row["kind"] in SEARCHES:
+        return TracedStep(
+            **common,
+            query=request.get("query") or request["text"],
+            source=request.get("source"),
+            hits=tuple(_hit(each) for each in hits),
+            new=frozenset(
+                each["digest"]
+                for each in hits
+                if each["digest"] in kept and kept[each["digest"]].step == row["sequence"]
+            ),
+        )
+    if row["kind"] in _PROMPTED:
+        return TracedStep(
+            **common,
+            sentences=len(request["sentences"]),
+            paragraphs=len(request["paragraphs"]),
+            generated=msgspec.convert(row["result"], Generated | None),
+            sample=request.get("sample"),
+        )
+    return TracedStep(**common, **_comparison(row))
+
+
+def _comparison(row: RowMapping) -> dict[str, Any]:
+    """What an embed or an entail step compared, and what it found."""
+    request = row["request"]
+    against = tuple(digests_in(request))
+    if row["kind"] == "embed":
+        embedded = msgspec.convert(row["result"], Embedded | None)
+        return {"compared": tuple(request["sentences"]), "against": against, "embedded": embedded}
+    entailed = msgspec.convert(row["result"], Entailed | None)
+    return {"compared": (request["hypothesis"],), "against": against, "entailed": entailed}
+
+
+def _hit(row: RowMapping) -> Hit:
+    return hit(row["rank"], row["paragraph_id"], row["title"], row["text"], row["score"])
+
+
+def _collected(row: RowMapping, sequence: int) -> Collected:
+    found = _hit(row)
+    return Collected(paragraph=found.paragraph, step=sequence, query=row["query"], rank=found.rank, score=found.score)
+
+
+def _read_steps(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
+    executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+    query = (
+        select(steps, executions.label("attempts"))
+        .where(steps.c.question_id.in_(ids))
+        .order_by(steps.c.question_id, steps.c.sequence)
+    )
+    grouped = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        grouped[row["question_id"]].append(row)
+    return grouped
+
+
+def _read_hits(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
+    """What each search step found, by rank."""
+    query = (
+        select(paragraph_sets, paragraphs.c.title, paragraphs.c.text)
+        .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)
+        .where(paragraph_sets.c.question_id.in_(ids))
+        .order_by(paragraph_sets.c.step_id, paragraph_sets.c.rank)
+    )
+    grouped = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        grouped[row["step_id"]].append(row)
+    return grouped
+
+
+def _read_sentences(connection: Connection, ids: Sequence[int]) -> dict[int, list[str]]:
+    query = select(sentences.c.question_id, sentences.c.text).where(sentences.c.question_id.in_(ids))
+    grouped = defaultdict(list)
+    for question_id, text in connection.execute(query.order_by(sentences.c.question_id, sentences.c.position)):
+        grouped[question_id].append(text)
+    return grouped

@@ -1,0 +1,1 @@
+"""What is recorded of runs and read by all others: plans, histories, paragraphs, and rows as an auditor sees them."""

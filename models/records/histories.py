@@ -1,0 +1,154 @@
+"""Histories: the recorded steps of questions, as the replay driver takes them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select, true
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from cotrail.core.fork_points import GIVEN
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.replay import Recorded
+from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from models.records.paragraphs import Paragraphs
+from models.schema.rows import recordset
+from models.schema.tables import StepState, paragraph_sets, questions, steps
+
+SEARCHES = ("retrieve", "lookup")
+"""The kinds of steps that find paragraphs."""
+
+_RESULTS: dict[str, type[Generated | Embedded | Entailed]] = {
+    "reason": Generated,
+    "read": Generated,
+    "embed": Embedded,
+    "entail": Entailed,
+}
+"""What the other kinds result in."""
+
+_HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
+_HITS = (
+    select(func.jsonb_agg(aggregate_order_by(func.jsonb_build_array(*_HIT), paragraph_sets.c.rank)))
+    .where(paragraph_sets.c.step_id == steps.c.id)
+    .correlate(steps)
+    .scalar_subquery()
+)
+
+RECORD = (
+    steps.c.kind,
+    steps.c.fingerprint,
+    steps.c.state,
+    steps.c.result,
+    steps.c.failure,
+    steps.c.worker,
+    case((steps.c.kind.in_(SEARCHES), _HITS)).label("hits"),
+)
+"""What `read_records` needs of a step."""
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """A question's steps in sequence, as the replay driver takes them, and the digests of those that have ended.
+
+    ended: how many steps have ended before the first that hasn't.
+    """
+
+    records: tuple[Recorded, ...]
+    digests: tuple[str, ...]
+    ended: int
+
+    @property
+    def beginning(self) -> "History":
+        """The steps before the first that hasn't ended."""
+        return History(records=self.records[: self.ended], digests=self.digests[: self.ended], ended=self.ended)
+
+
+_NOTHING = History(records=(), digests=(), ended=0)
+_asked = recordset(questions.c.id, column("known", BigInteger))
+_before = steps.alias("before")
+_beginning = (
+    select(func.array_agg(aggregate_order_by(_before.c.digest, _before.c.sequence)).label("digests"))
+    .where(_before.c.question_id == _asked.c.id, _before.c.sequence < _asked.c.known)
+    .lateral("beginning")
+)
+_HISTORY = (
+    select(steps.c.question_id, _beginning.c.digests.label("beginning"), steps.c.digest, *RECORD)
+    .select_from(_asked.join(_beginning, true()).join(steps, steps.c.question_id == _asked.c.id))
+    .where(steps.c.sequence >= _asked.c.known)
+    .order_by(steps.c.question_id, steps.c.sequence)
+)
+"""Of each question the steps from the first that isn't known on, and the digests of those before it."""
+
+
+def read_histories(
+    connection: Connection,
+    question_ids: Sequence[int],
+    paragraphs: Paragraphs,
+    known: Mapping[int, History] = MappingProxyType({}),
+) -> dict[int, History]:
+    """The steps of each of these questions.
+
+    known: histories read earlier; the steps that had ended then aren't read again, if they are still the same.
+    """
+    known = {each: known[each].beginning if each in known else _NOTHING for each in question_ids}
+    asked = [{"id": each, "known": history.ended} for each, history in known.items()]
+    rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
+    for row in connection.execute(_HISTORY, {"rows": asked}).mappings():
+        rows[row["question_id"]].append(row)
+    outdated = [each for each, history in known.items() if not _goes_on(history, rows[each])]
+    current = [each for each in question_ids if each not in outdated]
+    records = iter(read_records(connection, [row for each in current for row in rows[each]], paragraphs))
+    histories = {each: _history(known[each], rows[each], records) for each in current}
+    return histories | read_histories(connection, outdated, paragraphs) if outdated else histories
+
+
+def _goes_on(known: History, rows: Sequence[RowMapping]) -> bool:
+    """Whether the steps before these are still those that are known: a step's digest covers all that there is of it."""
+    return not known.ended or (bool(rows) and tuple(rows[0]["beginning"] or ()) == known.digests)
+
+
+def _history(known: History, rows: Sequence[RowMapping], records: Iterator[Recorded]) -> History:
+    """records: begin with what the rows hold."""
+    digests = [row["digest"] for row in rows]
+    return History(
+        records=known.records + tuple(islice(records, len(rows))),
+        digests=known.digests + tuple(digest for digest in digests if digest is not None),
+        ended=known.ended + next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
+    )
+
+
+def read_records(connection: Connection, rows: Sequence[RowMapping], paragraphs: Paragraphs) -> list[Recorded]:
+    """Rows of the columns `RECORD` as the replay driver takes them."""
+    found = paragraphs.read(connection, (digest for row in rows for digest, *_ in row["hits"] or ()))
+    return [_recorded(row, found) for row in rows]
+
+
+def _recorded(row: RowMapping, found: Mapping[str, Paragraph]) -> Recorded:
+    common = {"kind": row["kind"], "fingerprint": row["fingerprint"], "given": row["worker"] == GIVEN}
+    try:
+        match row["state"]:
+            case StepState.FINISHED:
+                return Recorded(**common, outcome=_result(row, found))
+            case StepState.FAILED:
+                return Recorded(**common, outcome=msgspec.convert(row["failure"], Failure))
+            case _:
+                return Recorded(**common)
+    except (msgspec.ValidationError, TypeError, ValueError, KeyError) as error:
+        return Recorded(**common, unreadable=str(error))
+
+
+def _result(row: RowMapping, found: Mapping[str, Paragraph]) -> Result:
+    if row["kind"] in SEARCHES:
+        hits = (
+            hit(rank, paragraph_id, found[digest].title, found[digest].text, score)
+            for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
+        )
+        return Retrieved(hits=tuple(hits))
+    return msgspec.convert(row["result"], _RESULTS[row["kind"]])
+
+
+def hit(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:
+    """A row of a paragraph set as the system saw it."""
+    return Hit(paragraph=Paragraph(id=paragraph_id, title=title, text=text), rank=rank, score=float(score))

@@ -1,0 +1,168 @@
+"""Reading a run's audit trail out of the store: rows as records, as the digests take them."""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from cotrail.audit.contents import (
+    UNREADABLE,
+    References,
+    references_of_collected,
+    references_of_request,
+    references_of_run,
+)
+from cotrail.audit.records import Record, Row, number, text
+from models.schema.seals import texts
+from models.schema.tables import (
+    attempts,
+    demonstrations,
+    experiments,
+    paragraph_sets,
+    paragraphs,
+    questions,
+    runs,
+    sentences,
+    steps,
+)
+
+CHUNK = 20
+"""How many questions are read at once: so few that the transaction isn't idle for long while they are checked."""
+
+FETCHED = 10_000
+"""How many ids are fetched at once: a run may have millions."""
+
+_ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
+_steps = func.any(bindparam("steps", type_=ARRAY(BigInteger)))
+_digests = func.any(bindparam("digests", type_=ARRAY(Text)))
+
+
+def _texts(table: Table, *where: ColumnElement[bool]) -> Select[Any]:
+    names = table.columns.keys()
+    columns = [column.label(name) for name, column in zip(names, texts(table, names), strict=True)]
+    return cast("Select[Any]", select(*columns).where(*where))
+
+
+def _belonging(table: Table) -> Select[Any]:
+    """Rows of these steps, and rows of these questions that are no such step's."""
+    return _texts(table, or_(table.c.step_id == _steps, table.c.question_id == _ids))
+
+
+_RUN = _texts(runs, runs.c.id == bindparam("run"))
+_EXPERIMENT = _texts(experiments, experiments.c.id == bindparam("experiment"))
+_QUESTIONS = _texts(questions, questions.c.id == _ids).order_by(questions.c.position, questions.c.id)
+_STEPS = _texts(steps, steps.c.question_id == _ids).order_by(steps.c.question_id, steps.c.sequence, steps.c.id)
+_WITHIN = {
+    "attempts": _texts(attempts, attempts.c.step_id == _steps).order_by(attempts.c.step_id, attempts.c.epoch),
+    "paragraph_sets": _belonging(paragraph_sets).order_by(paragraph_sets.c.step_id, paragraph_sets.c.rank),
+    "sentences": _belonging(sentences).order_by(sentences.c.step_id, sentences.c.position),
+}
+_PARAGRAPHS = _texts(paragraphs, paragraphs.c.digest == _digests).order_by(paragraphs.c.digest)
+_DEMONSTRATIONS = _texts(demonstrations, demonstrations.c.digest == _digests).order_by(demonstrations.c.digest)
+
+_FOREIGN = _texts(
+    steps,
+    steps.c.run_id == bindparam("run"),
+    steps.c.question_id.not_in(select(questions.c.id).where(questions.c.run_id == bindparam("run"))),
+).order_by(steps.c.id)
+"""Steps of a run that are no question's: there are none unless somebody changed the store."""
+
+
+def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] | None = None) -> Iterator[Record]:
+    """A run's records in their order, or those of some of its questions.
+
+    Read in a transaction of the isolation level REPEATABLE READ, they are of one moment.
+    """
+    [run] = _rows(connection, _RUN, run=run_id)
+    for row in _rows(connection, _EXPERIMENT, experiment=run["experiment_id"]):
+        yield Record("experiments", row)
+    yield Record("runs", run)
+    reader = _Reader(connection)
+    yield from reader.contents([_readable(references_of_run, run)])
+    ids = read_question_ids(connection, run_id) if question_ids is None else array("q", question_ids)
+    for start in range(0, len(ids), CHUNK):
+        yield from reader.questions(ids[start : start + CHUNK].tolist())
+    if question_ids is None:
+        yield from reader.foreign(run_id)
+
+
+def read_question_ids(connection: Connection, run_id: str) -> "array[int]":
+    """The ids of a run's questions, by position."""
+    query = select(questions.c.id).where(questions.c.run_id == run_id)
+    ordered = query.order_by(questions.c.position, questions.c.id).execution_options(yield_per=FETCHED)
+    return array("q", connection.execute(ordered).scalars())
+
+
+class _Reader:
+    """Reads records, contents before what refers to them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._read: set[str] = set()
+
+    def questions(self, ids: Sequence[int]) -> Iterator[Record]:
+        """These questions with all that belongs to them, and the contents that weren't read before."""
+        asked = _rows(self._connection, _QUESTIONS, ids=ids)
+        found = _rows(self._connection, _STEPS, ids=ids)
+        within, strays = self._within(found, ids)
+        yield from self.contents([_readable(references_of_collected, question) for question in asked])
+        yield from self.contents([_readable(references_of_request, step) for step in found])
+        sets = (record.row for rows in within.values() for record in rows if record.table == "paragraph_sets")
+        yield from self.contents([References(paragraphs=tuple(text(row, "digest") for row in sets))])
+        of_question = defaultdict(list)
+        for step in found:
+            of_question[step["question_id"]].append(step)
+        for question in asked:
+            yield Record("questions", question)
+            yield from _with_their_own(of_question[question["id"]], within)
+            yield from strays[question["id"]]
+
+    def contents(self, references: Iterable[References]) -> Iterator[Record]:
+        """What is referred to and wasn't read before."""
+        for table, query, digests in (
+            ("demonstrations", _DEMONSTRATIONS, {digest for each in references for digest in each.demonstrations}),
+            ("paragraphs", _PARAGRAPHS, {digest for each in references for digest in each.paragraphs}),
+        ):
+            new = sorted(digests - self._read)
+            self._read.update(new)
+            for row in _rows(self._connection, query, digests=new) if new else ():
+                yield Record(table, row)
+
+    def foreign(self, run_id: str) -> Iterator[Record]:
+        """The steps of a run that belong to none of its questions."""
+        found = _rows(self._connection, _FOREIGN, run=run_id)
+        within, _ = self._within(found, [])
+        yield from _with_their_own(found, within)
+
+    def _within(
+        self, found: Sequence[Row], ids: Sequence[int]
+    ) -> tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]]:
+        """What belongs to these steps, by the step's id; and what belongs to none of them, by its question's id."""
+        of_step: dict[str | None, list[Record]] = {step["id"]: [] for step in found}
+        strays: dict[str | None, list[Record]] = defaultdict(list)
+        for table, query in _WITHIN.items():
+            for row in _rows(self._connection, query, ids=ids, steps=[number(step, "id") for step in found]):
+                where = of_step.get(row["step_id"])
+                (strays[row["question_id"]] if where is None else where).append(Record(table, row))
+        return of_step, strays
+
+
+def _with_their_own(found: Iterable[Row], within: Mapping[str | None, Sequence[Record]]) -> Iterator[Record]:
+    for step in found:
+        yield Record("steps", step)
+        yield from within[step["id"]]
+
+
+def _rows(connection: Connection, query: Select[Any], **parameters: object) -> list[Row]:
+    return [dict(row) for row in connection.execute(query, parameters).mappings()]
+
+
+def _readable(references: Callable[[Row], References], row: Row) -> References:
+    """What a row refers to; nothing where it can't be read, which is for the verification to say."""
+    try:
+        return references(row)
+    except UNREADABLE:
+        return References()

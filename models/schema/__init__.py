@@ -1,0 +1,1 @@
+"""The tables in PostgreSQL, their digests, and connections."""

@@ -1,0 +1,126 @@
+"""Digests that make the record tamper-evident, as SQL: the database computes them as it writes what they cover.
+
+What they cover is in `cotrail.audit.digests`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    LargeBinary,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, TIME, TIMES
+from models.schema.tables import attempts, experiments, questions, runs, steps
+
+Values = Mapping[str, ColumnElement[Any]]
+
+AMENDING = text("SET LOCAL cotrail.amending = 'on'")
+
+_EMPTY: ColumnElement[str] = literal_column("''")
+
+
+def amending(connection: Connection) -> None:
+    """Lets this transaction change rows that are final, which the database refuses otherwise."""
+    connection.execute(AMENDING)
+
+
+def texts(table: FromClause, names: Iterable[str], instead: Values | None = None) -> list[ColumnElement[str]]:
+    """A row's columns as they enter digests; `instead` has the values that the statement is just setting."""
+    return [_text(name, (instead or {}).get(name, table.c[name])) for name in names]
+
+
+EARLIER = attempts.c.epoch < steps.c.epoch
+"""The attempts that a step's digest covers: the one that ends with the step repeats its columns."""
+
+
+def step_digest(instead: Values, covered: ColumnElement[bool] = EARLIER) -> ColumnElement[str]:
+    """The digest of a step that ends with these values."""
+    rows = cast(func.json_agg(aggregate_order_by(_row(texts(attempts, ATTEMPT)), attempts.c.epoch)), Text)
+    query = select(rows).where(attempts.c.step_id == steps.c.id, covered)
+    return _digest([*texts(steps, STEP, instead), query.correlate(steps).scalar_subquery()])
+
+
+def question_digest(head: ColumnElement[str], instead: Values) -> ColumnElement[str]:
+    """The digest of a question that ends with these values and this head."""
+    return _digest([*texts(questions, QUESTION, instead), head])
+
+
+def question_head() -> ColumnElement[str]:
+    """A question's head, for statements over questions."""
+    digests = func.coalesce(func.string_agg(steps.c.digest, aggregate_order_by(_EMPTY, steps.c.sequence)), "")
+    query = select(_sha256(questions.c.opened + digests)).where(steps.c.question_id == questions.c.id)
+    return query.correlate(questions).scalar_subquery()
+
+
+def question_opened(asked: FromClause, opened: ColumnElement[str]) -> ColumnElement[str]:
+    """The digest of questions as they are submitted to a run that was opened so."""
+    return _digest([opened, *texts(asked, QUESTION_OPENED)])
+
+
+def run_opened() -> ColumnElement[str]:
+    """The digest of a run's configuration, for statements over runs."""
+    plan = select(cast(_row(texts(experiments, EXPERIMENT)), Text)).where(experiments.c.id == runs.c.experiment_id)
+    return _digest([plan.correlate(runs).scalar_subquery(), *texts(runs, RUN_OPENED)])
+
+
+def run_digest(run: ColumnElement[str]) -> ColumnElement[str]:
+    """The digest of the run with this id, whose questions have all ended, for statements over runs."""
+    return _digest([*texts(runs, RUN), _root(run)])
+
+
+def _root(run: ColumnElement[str]) -> ColumnElement[str]:
+    """The root of the tree over a run's questions (`cotrail.audit.tree`).
+
+    It is built level by level, each from the pairs of the one below, so that no value grows with the run.
+    """
+    place = func.row_number().over(order_by=(questions.c.position, questions.c.id)) - 1
+    leaf = _hash(literal(b"\0").concat(_utf8(func.coalesce(questions.c.digest, ""))))
+    leaves = select(literal(0).label("level"), place.label("place"), leaf.label("hash"))
+    tree = leaves.where(questions.c.run_id == run).cte("tree", recursive=True)
+    right = func.lead(tree.c.hash, type_=LargeBinary).over(order_by=tree.c.place).label("right")
+    pairs = select(tree, right).subquery("pairs")
+    node = _hash(literal(b"\1").concat(pairs.c.hash).concat(pairs.c.right))
+    joined = case((pairs.c.right.is_(None), pairs.c.hash), else_=node)
+    above = select(pairs.c.level + 1, pairs.c.place.bitwise_rshift(1), joined)
+    several = or_(pairs.c.place > 0, pairs.c.right.is_not(None))
+    tree = tree.union_all(above.where(pairs.c.place % 2 == 0, several))
+    root = select(tree.c.hash).order_by(tree.c.level.desc()).limit(1).scalar_subquery()
+    return func.encode(func.coalesce(root, _hash(literal(b""))), "hex")
+
+
+def _text(name: str, value: ColumnElement[Any]) -> ColumnElement[str]:
+    return func.to_char(func.timezone("UTC", value), TIME) if name in TIMES else cast(value, Text)
+
+
+def _row(parts: Iterable[ColumnElement[Any]]) -> ColumnElement[Any]:
+    return func.json_build_array(*parts)
+
+
+def _digest(parts: Iterable[ColumnElement[Any]]) -> ColumnElement[str]:
+    return _sha256(cast(_row(parts), Text))
+
+
+def _sha256(content: ColumnElement[str]) -> ColumnElement[str]:
+    return func.encode(_hash(_utf8(content)), "hex")
+
+
+def _hash(content: ColumnElement[Any]) -> ColumnElement[bytes]:
+    return func.sha256(content, type_=LargeBinary)
+
+
+def _utf8(content: ColumnElement[str]) -> ColumnElement[bytes]:
+    return func.convert_to(content, "UTF8", type_=LargeBinary)

@@ -1,0 +1,418 @@
+"""The tables.
+
+    experiments ──< runs ──< questions ──< steps ──< attempts
+                                └──< annotations
+                             ├──── sentences         (what a Reason step wrote)
+                             └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
+    demonstrations: what prompts begin with, once by digest
+
+A step in state `ready` is its own outbox row: whoever finds it unclaimed may send it again (docs/architecture.md).
+Rows that are final are never changed: the database refuses it, and digests show it (`models.schema.seals`). Only
+`cotrail retry` opens failed questions and steps again (`models.commands.retrying`).
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, cast
+
+from sqlalchemy import BigInteger, CheckConstraint, Double, ForeignKey, Identity, Index, MetaData, String, Table, text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Json = dict[str, Any]
+now = text("now()")
+no_entries, no_keys = text("'[]'"), text("'{}'")
+
+
+class RunState(StrEnum):
+    """What a person wants of a run; whether it is finished is seen from its questions."""
+
+    ACTIVE = "active"
+    """Steps are claimed and executed."""
+    PAUSED = "paused"
+    """No step is claimed; those under way are recorded."""
+    CANCELLED = "cancelled"
+    """For ever; its open questions and their steps are cancelled."""
+    PRUNED = "pruned"
+    """It is being removed for good: some of its rows may be gone already."""
+
+
+class QuestionStatus(StrEnum):
+    """Where a question stands; `open` and `blocked` aren't final, nor is `failed` by `cotrail retry`."""
+
+    OPEN = "open"
+    """Steps are to come."""
+    FINISHED = "finished"
+    """The system returned an answer."""
+    FAILED = "failed"
+    """A step failed and the system didn't catch it."""
+    BLOCKED = "blocked"
+    """Record and code disagree, or something is missing; goes on after a person mended it."""
+    CANCELLED = "cancelled"
+    """Its run was cancelled."""
+
+
+class StepState(StrEnum):
+    """Where a step stands; what has ended never changes again, but for `failed` by `cotrail retry`."""
+
+    WAITING = "waiting"
+    """Recorded, and to be admitted: its question was submitted, or is tried again."""
+    READY = "ready"
+    """Recorded, and in its queue or about to be."""
+    RUNNING = "running"
+    """Claimed by a worker under a lease."""
+    FINISHED = "finished"
+    """Its result is recorded."""
+    FAILED = "failed"
+    """Its failure is recorded, as data for the system."""
+    CANCELLED = "cancelled"
+    """Its run was cancelled before it ended."""
+    BLOCKED = "blocked"
+    """Its question is blocked: nobody looks at it until a person has that tried again."""
+
+
+UNENDED_QUESTIONS = (QuestionStatus.OPEN, QuestionStatus.BLOCKED)
+UNENDED_STEPS = (StepState.WAITING, StepState.READY, StepState.RUNNING, StepState.BLOCKED)
+
+
+class AttemptOutcome(StrEnum):
+    """How one execution of a step ended; NULL while it is under way."""
+
+    FINISHED = "finished"
+    """Its result became the step's."""
+    FAILED = "failed"
+    """Its failure became the step's."""
+    RETRIED = "retried"
+    """It failed in a way that another try may mend."""
+    EXPIRED = "expired"
+    """Its worker gave no sign of life until the lease ran out; what comes after another's claim is dropped."""
+    RELEASED = "released"
+    """Its worker shut down and gave the step back."""
+    BLOCKED = "blocked"
+    """What it needs isn't there; the question waits."""
+    UNAVAILABLE = "unavailable"
+    """A server that it needs didn't answer, which is nothing against the step."""
+    CANCELLED = "cancelled"
+    """Its run was cancelled meanwhile."""
+
+
+class Base(DeclarativeBase):
+    """The schema; names of constraints are fixed so that migrations can refer to them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+            "uq": "%(table_name)s_%(column_0_N_name)s_key",
+            "ck": "%(table_name)s_%(constraint_name)s_check",
+            "fk": "%(table_name)s_%(column_0_name)s_fkey",
+            "pk": "%(table_name)s_pkey",
+        }
+    )
+    type_annotation_map: ClassVar = {
+        Json: JSONB,
+        list[str]: JSONB,
+        list[Json]: JSONB,
+        datetime: TIMESTAMP(timezone=True),
+        float: Double,
+        int: BigInteger,
+        RunState: String,
+        QuestionStatus: String,
+        StepState: String,
+        AttemptOutcome: String,
+    }
+
+
+def _one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
+    values = ", ".join(f"'{state}'" for state in states)
+    return CheckConstraint(f"{column} IN ({values})", name=column)
+
+
+def _ended_or_without(state: str, *columns: str) -> CheckConstraint:
+    """What hasn't ended is sealed by no digest; so it holds nothing that a reader might take for its end."""
+    unheld = " AND ".join(f"{column} IS NULL" for column in columns)
+    return CheckConstraint(f"{state} IN ('finished', 'failed', 'cancelled') OR ({unheld})", name="end")
+
+
+class Experiment(Base):
+    """Runs that belong together; those that reuse steps do so among themselves."""
+
+    __tablename__ = "experiments"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    plan: Mapped[Json]
+    """The experiment's file as it was read, every default spelled out."""
+
+
+class Run(Base):
+    """A submitted evaluation, with all that decides its results."""
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        _one_of("state", RunState),
+        Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
+        Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    experiment_id: Mapped[str | None] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"))
+    cell: Mapped[str | None]
+    """What names the run in its experiment."""
+    reuse: Mapped[bool] = mapped_column(default=False)
+    """Whether steps that another run of the experiment computed are adopted."""
+    state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
+    priority: Mapped[int] = mapped_column(server_default="0")
+    """Questions of runs with a higher one are admitted first."""
+    size: Mapped[int]
+    """How many questions it has."""
+    origin: Mapped[str | None]
+    """The run that it was forked from; that may be pruned by now."""
+    forked_at: Mapped[str | None]
+    """From which step on its questions are its own."""
+    system: Mapped[str]
+    system_version: Mapped[int]
+    settings: Mapped[Json]
+    """The system's settings, every default spelled out."""
+    dataset: Mapped[str]
+    corpus: Mapped[str | None]
+    corpus_revision: Mapped[str]
+    knowledge: Mapped[Json] = mapped_column(server_default=no_keys)
+    """Revision of each knowledge source by its name."""
+    model_name: Mapped[str]
+    model: Mapped[str]
+    """Name and digest of the model."""
+    embedder_name: Mapped[str] = mapped_column(server_default="")
+    embedder: Mapped[str] = mapped_column(server_default="")
+    """Name and digest of the model that embeds sentences; empty where the system needs none."""
+    entailer_name: Mapped[str] = mapped_column(server_default="")
+    entailer: Mapped[str] = mapped_column(server_default="")
+    """Name and digest of what judges entailment; empty where the system needs none."""
+    profile: Mapped[str]
+    temperature: Mapped[float]
+    seed: Mapped[int]
+    demonstrations: Mapped[Json]
+    """Digest of the demonstrations by answer form."""
+    provenance: Mapped[Json]
+    """Versions, git revision and paths at submission: for a reader, not for the workers."""
+    opened: Mapped[str]
+    """The digest of the configuration."""
+    digest: Mapped[str | None]
+    """The digest of the run and all its questions, once they have ended."""
+
+
+class Question(Base):
+    """A question of a run, and in the end its answer."""
+
+    __tablename__ = "questions"
+    __table_args__ = (
+        _one_of("status", QuestionStatus),
+        _ended_or_without("status", "answer", "sentences", "collected", "weighing", "digest"),
+        Index("questions_run_id_key_key", "run_id", "key", unique=True),
+        Index("questions_standing_idx", "run_id", "status", "id"),
+        Index("questions_ended_idx", "run_id", "finished_at", "id", postgresql_where=text("finished_at IS NOT NULL")),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    key: Mapped[str]
+    """The dataset's own id."""
+    text: Mapped[str]
+    answers: Mapped[list[str]]
+    gold: Mapped[list[Json]]
+    pinned: Mapped[Json | None]
+    """The passage that every prompt shows, title and text."""
+    evidence: Mapped[list[str | Json]] = mapped_column(JSONB, server_default=no_entries)
+    """What the dataset names as evidence: paragraphs, or the titles of pages."""
+    kind: Mapped[str] = mapped_column(default="")
+    """What the dataset calls this sort of question."""
+    status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
+    answer: Mapped[str | None]
+    sentences: Mapped[list[str] | None]
+    """The chain of thought that the answer rests on."""
+    collected: Mapped[list[str] | None]
+    """The digests of the collected paragraphs, in that order."""
+    weighing: Mapped[Json | None]
+    """How the answer was chosen among several chains': `cotrail.faithfulness.weighing`."""
+    reason: Mapped[Json | None]
+    """Why the question failed or is blocked: `type` and `message`."""
+    finished_at: Mapped[datetime | None]
+    """When it ended, or was blocked."""
+    opened: Mapped[str]
+    """The digest of the question as it was submitted, and of its run's configuration."""
+    digest: Mapped[str | None]
+    """The digest of the question as it ended, and of all its steps."""
+
+
+class Step(Base):
+    """One action of a question; never changed once it has ended, unless `cotrail retry` opens a failed one again."""
+
+    __tablename__ = "steps"
+    __table_args__ = (
+        _one_of("state", StepState),
+        _ended_or_without(
+            "state",
+            "result",
+            "failure",
+            "finished_at",
+            "prompt_tokens",
+            "cached_prompt_tokens",
+            "generated_tokens",
+            "milliseconds",
+            "adopted_from",
+            "digest",
+        ),
+        Index("steps_question_id_sequence_key", "question_id", "sequence", unique=True),
+        Index("steps_run_id_idx", "run_id"),
+        Index("steps_waiting_idx", "run_id", "id", postgresql_where=text("state = 'waiting'")),
+        Index("steps_unsent_idx", "kind", "id", postgresql_where=text("state = 'ready' AND sent_at IS NULL")),
+        Index("steps_sent_idx", "kind", "sent_at", postgresql_where=text("state = 'ready' AND sent_at IS NOT NULL")),
+        Index("steps_leased_idx", "lease_until", postgresql_where=text("state = 'running'")),
+        Index("steps_shared_idx", "shared_in", "fingerprint", postgresql_where=text("shared_in IS NOT NULL")),
+        Index("steps_adopted_from_idx", "adopted_from", postgresql_where=text("adopted_from IS NOT NULL")),
+    )
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"))
+    sequence: Mapped[int]
+    kind: Mapped[str]
+    fingerprint: Mapped[str]
+    shared_in: Mapped[str | None]
+    """The experiment whose runs may adopt this step's result; NULL where none may."""
+    adopted_from: Mapped[int | None]
+    """The step that computed this one's result; that may be pruned by now."""
+    request: Mapped[Json]
+    """The action, with the prompt's long parts as digests."""
+    state: Mapped[StepState] = mapped_column(default=StepState.READY, server_default="ready")
+    epoch: Mapped[int] = mapped_column(server_default="0")
+    """How often the step was claimed, which only ever rises; a worker may commit only under the epoch it claimed."""
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    sent_at: Mapped[datetime | None]
+    """When its message was last sent, or was about to be; NULL: to be sent at once."""
+    not_before: Mapped[datetime | None]
+    worker: Mapped[str | None]
+    lease_until: Mapped[datetime | None]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    result: Mapped[Json | None]
+    failure: Mapped[Json | None]
+    prompt_tokens: Mapped[int | None]
+    cached_prompt_tokens: Mapped[int | None]
+    generated_tokens: Mapped[int | None]
+    milliseconds: Mapped[float | None]
+    previous: Mapped[str]
+    """The digest of the question's record before the steps that were yielded together with this one."""
+    digest: Mapped[str | None]
+    """The digest of the step as it ended, `previous` included."""
+
+
+class Attempt(Base):
+    """One execution of a step, so that work done twice shows; claims that nothing was done for leave none."""
+
+    __tablename__ = "attempts"
+
+    step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
+    epoch: Mapped[int] = mapped_column(primary_key=True)
+    worker: Mapped[str]
+    started_at: Mapped[datetime] = mapped_column(server_default=now)
+    ended_at: Mapped[datetime | None]
+    outcome: Mapped[AttemptOutcome | None]
+    error: Mapped[Json | None]
+
+
+class Sentence(Base):
+    """A sentence of a chain of thought, and the step that wrote it."""
+
+    __tablename__ = "sentences"
+    __table_args__ = (Index("sentences_question_id_idx", "question_id"),)
+
+    step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
+    question_id: Mapped[int]
+    position: Mapped[int]
+    """Its place in the chain, from 0."""
+    text: Mapped[str]
+
+
+class Paragraph(Base):
+    """A paragraph's content, once, however often it is found."""
+
+    __tablename__ = "paragraphs"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    title: Mapped[str]
+    text: Mapped[str]
+
+
+class ParagraphSet(Base):
+    """A row for each paragraph that a step found: which, with what rank and score, by what query."""
+
+    __tablename__ = "paragraph_sets"
+    __table_args__ = (
+        Index("paragraph_sets_question_id_idx", "question_id"),
+        Index("paragraph_sets_digest_idx", "digest"),
+    )
+
+    step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
+    rank: Mapped[int] = mapped_column(primary_key=True)
+    question_id: Mapped[int]
+    query: Mapped[str]
+    digest: Mapped[str] = mapped_column(ForeignKey("paragraphs.digest"))
+    paragraph_id: Mapped[str]
+    """The paragraph's id in its corpus."""
+    score: Mapped[float]
+
+
+class MadeParagraph(Base):
+    """A paragraph that steps of a question refer to and no search of it found: pinned, or made by its system."""
+
+    __tablename__ = "made_paragraphs"
+    __table_args__ = (Index("made_paragraphs_digest_idx", "digest"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
+    digest: Mapped[str] = mapped_column(ForeignKey("paragraphs.digest"), primary_key=True)
+
+
+class DemonstrationSet(Base):
+    """The demonstrations that prompts refer to, once by digest."""
+
+    __tablename__ = "demonstrations"
+
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    body: Mapped[Json]
+
+
+class Annotation(Base):
+    """What a person says of a sentence in a question's chain of thought."""
+
+    __tablename__ = "annotations"
+    __table_args__ = (Index("annotations_run_id_idx", "run_id"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    """The sentence's place in the chain, from 0."""
+    annotator: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    is_true: Mapped[bool]
+    note: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+
+
+experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations, annotations = (
+    cast(Table, table.__table__)
+    for table in (
+        Experiment,
+        Run,
+        Question,
+        Step,
+        Attempt,
+        Sentence,
+        Paragraph,
+        ParagraphSet,
+        DemonstrationSet,
+        Annotation,
+    )
+)
+"""The same as SQLAlchemy Core tables, for statements over many rows."""
+made_paragraphs = cast(Table, MadeParagraph.__table__)

@@ -20,7 +20,7 @@ PARAGRAPHS = [Paragraph(id=f"p{i}", title=f"Town number {i}", text=f"{i * i} {i}
 HITS = tuple(Hit(paragraph=paragraph, rank=rank, score=9.0 - rank) for rank, paragraph in enumerate(PARAGRAPHS, 1))
 
 
-class CostlessGenerator:
+class CostlessModel:
     """Writes a chain of three sentences and an answer."""
 
     identity = "costless"

@@ -1,7 +1,7 @@
 """The worker of `workers.app` with the model and the search of `benchmarks.workload` (`celery -A ...`)."""
 
 from benchmarks import workload
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Hit
@@ -11,7 +11,7 @@ from workers.app import app
 __all__ = ["app"]
 
 
-class OwnChains(CostlessGenerator):
+class OwnChains(CostlessModel):
     """Writes each question a chain of its own."""
 
     def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:

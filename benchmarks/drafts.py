@@ -24,7 +24,7 @@ from benchmarks.ways import bar
 from cotrail.core.generation import Sampling
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.transformers import TransformersGenerator, causal
+from cotrail.engines.language_models.transformers import TransformersModel, causal
 from cotrail.engines.language_models.transformers.batch import Feed
 from cotrail.engines.language_models.transformers.request import Request
 
@@ -55,11 +55,11 @@ def main(
 
 def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str, Any]:
     with _guessing(guessed) as passes, bar() as shown:
-        generator = TransformersGenerator(smollm2_path(), "benchmark", "fast", 1, context)
+        model = TransformersModel(smollm2_path(), "benchmark", "fast", 1, context)
         began = perf_counter()
-        done = list(shown.track(_continued(generator, chains), sum(map(len, chains)), description=guessed))
+        done = list(shown.track(_continued(model, chains), sum(map(len, chains)), description=guessed))
         seconds = perf_counter() - began
-        generator.interrupt()
+        model.interrupt()
     return {
         "seconds": round(seconds, 1),
         "passes_that_write": len(passes),
@@ -69,9 +69,9 @@ def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str
     }
 
 
-def _continued(generator: TransformersGenerator, chains: list[list[Asked]]) -> Iterator[Generated]:
+def _continued(model: TransformersModel, chains: list[list[Asked]]) -> Iterator[Generated]:
     for asked in (asked for chain in chains for asked in chain):
-        yield generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        yield model.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from cotrail.core.system import Answer
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.evaluation.metrics.coverage import coverage
 from cotrail.evaluation.metrics.support import support_recall
@@ -56,7 +56,7 @@ MEASURED = ("cotrail", "tantivy", "msgspec", "rapidfuzz")
 class World(Struct, frozen=True):
     """What carries out the systems' actions."""
 
-    oracle: ScriptedGenerator
+    oracle: ScriptedModel
     retriever: TantivyRetriever
 
     @property
@@ -107,7 +107,7 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
     """Runs both systems over the questions for every K, and prints the mean recall of gold paragraphs."""
-    asked, oracle = load_questions("musique", questions), ScriptedGenerator(oracle_script(questions))
+    asked, oracle = load_questions("musique", questions), ScriptedModel(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         build_index(read_corpus(corpus), Path(folder))
         world = World(oracle, TantivyRetriever(Path(folder)))

@@ -26,7 +26,7 @@ from benchmarks.ways import bar
 from configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, exact, smollm2_path
+from cotrail.engines.language_models.llamacpp import LlamaCppModel, exact, smollm2_path
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream
 
@@ -61,8 +61,8 @@ def main(
     chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
     slots = settings().generation_slots
     profiles: dict[str, tuple[Callable[[], Continue], int]] = {
-        "fast": (lambda: _generator("fast", slots, context), slots),
-        "deterministic": (lambda: _generator("deterministic", 1, context), 1),
+        "fast": (lambda: _model("fast", slots, context), slots),
+        "deterministic": (lambda: _model("deterministic", 1, context), 1),
         "afresh": (lambda: _afresh(context), 1),
     }
     passes = {name: _passes(name, chains, make(), threads) for name, (make, threads) in profiles.items()}
@@ -95,11 +95,11 @@ class Pass(Struct, frozen=True):
         return sum(each.cached_tokens for each in self.continued) / sent
 
 
-def _generator(profile: Profile, slots: int, context: int) -> Continue:
-    generator = LlamaCppGenerator(smollm2_path(), "benchmark", profile, slots, context)
+def _model(profile: Profile, slots: int, context: int) -> Continue:
+    model = LlamaCppModel(smollm2_path(), "benchmark", profile, slots, context)
 
     def work(asked: Asked) -> Continued:
-        done = generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        done = model.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
         return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
 
     return work

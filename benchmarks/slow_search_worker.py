@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks.costless import ANSWER, CostlessGenerator, CostlessRetriever
+from benchmarks.costless import ANSWER, CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Hit
@@ -18,7 +18,7 @@ FACTS = 3
 """How many facts each chain states, all of them its own."""
 
 
-class SampledChains(CostlessGenerator):
+class SampledChains(CostlessModel):
     """Writes a chain of its own for each sample."""
 
     def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:

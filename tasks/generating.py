@@ -19,8 +19,8 @@ def generate(here: Station, claim: Claim) -> Generated:
     drawn = sampling(action, claim.run.binding)
     pipeline = _pipeline(action)
     until = "line" if pipeline else action.until
-    generator, cancellation = here.generator(claim.run), here.cancellation(claim)
-    written = generator.generate(action.prompt, until, action.max_tokens, drawn, cancellation)
+    model, cancellation = here.model(claim.run), here.cancellation(claim)
+    written = model.generate(action.prompt, until, action.max_tokens, drawn, cancellation)
     if pipeline:
         written = replace(written, text=pipeline.first_sentence(written.text))
     return written if drawn.sample is None else replace(written, seed=drawn.seed)

@@ -4,9 +4,9 @@ import os
 import signal
 import time
 
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from benchmarks.costless import CostlessModel, CostlessRetriever
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.ports.language_model import Generator
+from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.prompts import Prompt
 from models.records.runs import RunPlan
 from tasks.station import Station
@@ -19,7 +19,7 @@ SECONDS = 0.1
 """How long each sentence takes."""
 
 
-class FrailGenerator(CostlessGenerator):
+class FrailModel(CostlessModel):
     """Writes as the costless one does, after a while in which a deadly prompt may end it."""
 
     def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
@@ -30,10 +30,10 @@ class FrailGenerator(CostlessGenerator):
         return super().write(prompt, until, sampling)
 
 
-_frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Station.load
+_frail, _retriever, _load = FrailModel(), CostlessRetriever(), Station.load
 
 
-def load(station: Station, name: str, profile: str) -> Generator:
+def load(station: Station, name: str, profile: str) -> LanguageModel:
     """The frail model under its name, any other as ever."""
     return _frail if name == "costless" else _load(station, name, profile)
 

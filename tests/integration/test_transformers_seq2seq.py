@@ -27,7 +27,7 @@ from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.engines.language_models.transformers import TransformersGenerator
+from cotrail.engines.language_models.transformers import TransformersModel
 from cotrail.engines.language_models.transformers.decoded import COLUMNS
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
@@ -105,20 +105,20 @@ def loaded(folder: Path) -> Loaded:
     return load(folder)
 
 
-Make = Callable[..., TransformersGenerator]
+Make = Callable[..., TransformersModel]
 
 
 @pytest.fixture
-def make_generator(folder: Path) -> Iterator[Make]:
+def make_model(folder: Path) -> Iterator[Make]:
     made = []
 
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersGenerator:
-        made.append(TransformersGenerator(folder, "tiny", profile, slots, context))
+    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersModel:
+        made.append(TransformersModel(folder, "tiny", profile, slots, context))
         return made[-1]
 
     yield make
-    for generator in made:
-        generator.interrupt()
+    for model in made:
+        model.interrupt()
 
 
 def requests(loaded: Loaded, seed: int, count: int, longest: int = 40) -> list[Request]:
@@ -180,9 +180,9 @@ def sizes_of_passes(model: Any) -> tuple[list[int], Any]:
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
-    make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    is_cut_off_alone(monkeypatch, make_generator(profile, slots=2), PROMPTS, Seq2SeqEngine, "_pass")
+    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, Seq2SeqEngine, "_pass")
 
 
 @pytest.mark.parametrize("slots", [1, 3, 8])
@@ -253,21 +253,21 @@ def test_a_text_joins_others_that_are_being_written(loaded: Loaded) -> None:
     assert early.written[:5] == late.written
 
 
-def test_a_sentence_ends_where_a_longer_text_has_its_first_one(make_generator: Make) -> None:
-    generator = make_generator(slots=4)
-    whole = [generator.generate(prompt, "line", 120, Sampling()) for prompt in PROMPTS]
-    sentences = [generator.generate(prompt, "sentence", 120, Sampling()) for prompt in PROMPTS]
+def test_a_sentence_ends_where_a_longer_text_has_its_first_one(make_model: Make) -> None:
+    model = make_model(slots=4)
+    whole = [model.generate(prompt, "line", 120, Sampling()) for prompt in PROMPTS]
+    sentences = [model.generate(prompt, "sentence", 120, Sampling()) for prompt in PROMPTS]
     assert [result.text for result in sentences] == [first_sentence(result.raw) for result in whole]
     early = [result for result in sentences if result.generated_tokens < 100]
     assert len(early) > len(PROMPTS) / 2
     assert all(len(result.raw) - len(result.text) < 40 for result in early)
 
 
-def test_what_many_threads_ask_at_once_is_what_one_asks(make_generator: Make) -> None:
-    alone, shared = make_generator(slots=1), make_generator(slots=5)
+def test_what_many_threads_ask_at_once_is_what_one_asks(make_model: Make) -> None:
+    alone, shared = make_model(slots=1), make_model(slots=5)
 
-    def ask(generator: TransformersGenerator, prompt: Prompt) -> str:
-        return generator.generate(prompt, "sentence", 40, Sampling()).raw
+    def ask(model: TransformersModel, prompt: Prompt) -> str:
+        return model.generate(prompt, "sentence", 40, Sampling()).raw
 
     with ThreadPoolExecutor(max_workers=12) as threads:
         together = list(threads.map(lambda prompt: ask(shared, prompt), PROMPTS * 3))
@@ -275,11 +275,11 @@ def test_what_many_threads_ask_at_once_is_what_one_asks(make_generator: Make) ->
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
-def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_generator: Make, profile: Profile) -> None:
-    generator = make_generator(profile, slots=6)
+def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, profile: Profile) -> None:
+    model = make_model(profile, slots=6)
 
     def draw(seed: int) -> str:
-        return generator.generate(PROMPTS[0], "line", 20, Sampling(temperature=2.0, seed=seed)).raw
+        return model.generate(PROMPTS[0], "line", 20, Sampling(temperature=2.0, seed=seed)).raw
 
     alone = [draw(seed) for seed in range(6)]
     with ThreadPoolExecutor(max_workers=6) as threads:
@@ -287,12 +287,10 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_generator: Make,
     assert len(set(alone)) == 6
 
 
-def test_the_context_counts_the_prompt_alone(make_generator: Make) -> None:
-    context = make_generator().count_tokens(prompt_for("Vell", paragraphs=3).render()) + 2
-    generator = make_generator(context=context)
-    results = [
-        generator.generate(prompt_for(name, paragraphs=12), "line", 2 * context, Sampling()) for name in WORDS[:4]
-    ]
+def test_the_context_counts_the_prompt_alone(make_model: Make) -> None:
+    context = make_model().count_tokens(prompt_for("Vell", paragraphs=3).render()) + 2
+    model = make_model(context=context)
+    results = [model.generate(prompt_for(name, paragraphs=12), "line", 2 * context, Sampling()) for name in WORDS[:4]]
     assert {result.paragraphs for result in results} == {3}
     assert all(result.prompt_tokens <= context for result in results)
     assert max(result.prompt_tokens + result.generated_tokens for result in results) > context
@@ -377,4 +375,4 @@ def test_models_that_know_tokens_by_their_places_are_refused(tmp_path: Path) -> 
     BartForConditionalGeneration(BartConfig(**sizes)).save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
     with pytest.raises(InputError, match="bart isn't supported"):
-        TransformersGenerator(tmp_path, "bart", "fast", 1, 64)
+        TransformersModel(tmp_path, "bart", "fast", 1, 64)

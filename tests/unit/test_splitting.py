@@ -72,7 +72,7 @@ class Writing:
         self.line = line
         self.asked: list[str] = []
 
-    def generator(self, _: object) -> "Writing":
+    def model(self, _: object) -> "Writing":
         return self
 
     def cancellation(self, _: object) -> None:

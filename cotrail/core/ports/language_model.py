@@ -12,7 +12,7 @@ Profile = Literal["fast", "deterministic"]
 """`fast`: prefix cache and parallel slots. `deterministic`: the same prompt gives the same bytes, whatever happens."""
 
 
-class Generator(Protocol):
+class LanguageModel(Protocol):
     """Continues prompts; safe to call from many threads at once."""
 
     @property

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
 from cotrail.core.ports.entailer import Entailer
-from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.catalogue import choose
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
@@ -21,7 +21,7 @@ from cotrail.engines.entailment.scripted import ScriptedEntailer, scripted_ident
 from cotrail.engines.identity import model_identity
 from cotrail.engines.pretrained import cached, folder_digest
 
-OpenGenerator = Callable[[], Generator]
+OpenModel = Callable[[], LanguageModel]
 """Opens the run's own language model; called only where the entailer asks it."""
 
 
@@ -34,7 +34,7 @@ class Engine(Protocol):
     def identity(self, name: str, model: str) -> str:
         """What `open(name, ...).identity` will be, without loading anything; model: the language model's identity."""
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
         """The loaded model."""
 
 
@@ -62,7 +62,7 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
         decides = canonical([folder_digest(self.path), self.labels])
         return model_identity(name, hashlib.sha256(decides).hexdigest())
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - as above
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
         """See `Engine`."""
         from cotrail.engines.entailment.transformers import TransformersEntailer
 
@@ -76,7 +76,7 @@ class Scripted(_Entry, frozen=True, tag="scripted"):
         """See `Engine`."""
         return scripted_identity(self.path, name)
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - as above
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
         """See `Engine`."""
         return ScriptedEntailer(self.path, name)
 
@@ -97,9 +97,9 @@ class Published(Struct, frozen=True):
         """See `Engine`."""
         return self._engine.identity(name, model)
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
         """See `Engine`."""
-        return self._engine.open(name, profile, generator)
+        return self._engine.open(name, profile, open_model)
 
     @property
     def _engine(self) -> Transformers:
@@ -116,9 +116,9 @@ class Prompted(Struct, frozen=True):
         """See `Engine`."""
         return prompted_identity(name, model)
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - the model's own
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - the model's own
         """See `Engine`."""
-        return PromptedEntailer(generator(), name)
+        return PromptedEntailer(open_model(), name)
 
 
 class EntailerSpec(Struct, frozen=True, kw_only=True):
@@ -143,9 +143,9 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
         """
         return self.engine.identity(self.name, model)
 
-    def open(self, profile: Profile, generator: OpenGenerator) -> Entailer:
-        """The loaded model; InputError, NotInstalledError, and what `generator` raises."""
-        return self.engine.open(self.name, profile, generator)
+    def open(self, profile: Profile, open_model: OpenModel) -> Entailer:
+        """The loaded model; InputError, NotInstalledError, and what `open_model` raises."""
+        return self.engine.open(self.name, profile, open_model)
 
 
 BUILT_IN: dict[str, Engine] = {

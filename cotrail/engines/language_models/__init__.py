@@ -1,1 +1,1 @@
-"""Generators: a port of one method, and an adapter an engine."""
+"""Language models: a port of one method, and an adapter an engine."""

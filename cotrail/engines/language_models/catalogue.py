@@ -8,12 +8,12 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.catalogue import listed
 from cotrail.engines.identity import model_identity, weights_digest
 from cotrail.engines.language_models.endpoint import Endpoint, Tokens
 from cotrail.engines.language_models.oracle import oracle_script
-from cotrail.engines.language_models.scripted import Script, ScriptedGenerator
+from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.scripts import read_script
 from cotrail.errors import InputError, UnknownNameError
 
@@ -27,7 +27,7 @@ class Engine(Protocol):
     def identity(self, name: str) -> str:
         """What `open(name, ...).identity` will be, without loading the model."""
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """The loaded model."""
 
 
@@ -48,11 +48,11 @@ class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
         """See `Engine`."""
         return model_identity(name, weights_digest(self.path, self.context))
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `Engine`."""
-        from cotrail.engines.language_models.llamacpp import LlamaCppGenerator
+        from cotrail.engines.language_models.llamacpp import LlamaCppModel
 
-        return LlamaCppGenerator(self.path, name, profile, slots, self.context)
+        return LlamaCppModel(self.path, name, profile, slots, self.context)
 
 
 class Transformers(_Entry, frozen=True, tag="transformers"):
@@ -68,11 +68,11 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
         """See `Engine`."""
         return model_identity(name, weights_digest(self.path, self.context, "transformers"))
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `Engine`."""
-        from cotrail.engines.language_models.transformers import TransformersGenerator
+        from cotrail.engines.language_models.transformers import TransformersModel
 
-        return TransformersGenerator(self.path, name, profile, slots, self.context)
+        return TransformersModel(self.path, name, profile, slots, self.context)
 
 
 class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
@@ -82,11 +82,11 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
         """See `Engine`."""
         return model_identity(name, self.digest)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - a server has its own
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
         """See `Engine`."""
-        from cotrail.engines.language_models.openai import OpenAIGenerator
+        from cotrail.engines.language_models.openai import OpenAIModel
 
-        return OpenAIGenerator(self, name)
+        return OpenAIModel(self, name)
 
 
 class Scripted(_Entry, frozen=True, tag="scripted"):
@@ -98,9 +98,9 @@ class Scripted(_Entry, frozen=True, tag="scripted"):
         """See `Engine`."""
         return model_identity(name, read_script(self.path, Script).digest)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - both mean the same here
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
         """See `Engine`."""
-        return ScriptedGenerator(self.path, name)
+        return ScriptedModel(self.path, name)
 
 
 class Oracle(_Entry, frozen=True, tag="oracle"):
@@ -112,9 +112,9 @@ class Oracle(_Entry, frozen=True, tag="oracle"):
         """See `Engine`."""
         return model_identity(name, oracle_script(self.path).digest)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - both mean the same here
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
         """See `Engine`."""
-        return ScriptedGenerator(oracle_script(self.path), name)
+        return ScriptedModel(oracle_script(self.path), name)
 
 
 class SmolLM2(Struct, frozen=True):
@@ -130,7 +130,7 @@ class SmolLM2(Struct, frozen=True):
         """See `Engine`."""
         return self._engine.identity(name)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `Engine`."""
         return self._engine.open(name, profile, slots)
 
@@ -169,7 +169,7 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
 
 def identity(spec: ModelSpec) -> str:
-    """What `open_generator(spec, ...).identity` will be, without loading the model."""
+    """What `open_model(spec, ...).identity` will be, without loading the model."""
     return spec.engine.identity(spec.name)
 
 
@@ -190,7 +190,7 @@ def default_profile(spec: ModelSpec, *, samples: bool) -> Profile:
     return "deterministic" if samples and not isinstance(spec.engine, OpenAI) else "fast"
 
 
-def open_generator(spec: ModelSpec, profile: Profile, slots: int) -> Generator:
+def open_model(spec: ModelSpec, profile: Profile, slots: int) -> LanguageModel:
     """The loaded model; raises what `check_profile` does."""
     check_profile(spec, profile)
     return spec.engine.open(spec.name, profile, slots)

@@ -91,7 +91,7 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return script_digest(self)
 
 
-class ScriptedGenerator:
+class ScriptedModel:
     """Writes, for each prompt, what the script has for its question; a token is a word.
 
     source: a script, its file, or the same content as a mapping.
@@ -105,7 +105,7 @@ class ScriptedGenerator:
 
     @property
     def identity(self) -> str:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         return self._identity
 
     def generate(
@@ -116,7 +116,7 @@ class ScriptedGenerator:
         sampling: Sampling,
         cancellation: Cancellation | None = None,
     ) -> Generated:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
         packed = pack(prompt, _words, self._script.context, max_tokens)
@@ -135,7 +135,7 @@ class ScriptedGenerator:
         )
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         if self._interrupted.is_set():
             raise Interrupted
         check_fits(_words(text) + 1, self._script.context)
@@ -145,7 +145,7 @@ class ScriptedGenerator:
         return shares(weights)
 
     def interrupt(self) -> None:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         self._interrupted.set()
 
     def _line(self, prompt: Prompt, until: Until, sample: int | None) -> str:

@@ -1,9 +1,9 @@
 """Language models in this process, through llama.cpp (xllamacpp).
 
-`generator` is the port's adapter, `server` speaks with llama.cpp, `stream` takes what it writes and `choices` what it
+`model` is the port's adapter, `server` speaks with llama.cpp, `stream` takes what it writes and `choices` what it
 finds likely, and `exact` is how the profile `deterministic` reads prompts.
 """
 
-from cotrail.engines.language_models.llamacpp.generator import LlamaCppGenerator, smollm2_path
+from cotrail.engines.language_models.llamacpp.model import LlamaCppModel, smollm2_path
 
-__all__ = ["LlamaCppGenerator", "smollm2_path"]
+__all__ = ["LlamaCppModel", "smollm2_path"]

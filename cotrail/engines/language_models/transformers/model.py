@@ -19,7 +19,7 @@ from cotrail.engines.language_models.transformers.sampling import Choice
 from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
 
 
-class TransformersGenerator:
+class TransformersModel:
     """A model that transformers loads.
 
     path, name: the folder that it was saved to, or a GGUF file; and what the identity calls it.
@@ -40,7 +40,7 @@ class TransformersGenerator:
 
     @property
     def identity(self) -> str:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         return self._identity
 
     def generate(
@@ -51,7 +51,7 @@ class TransformersGenerator:
         sampling: Sampling,
         cancellation: Cancellation | None = None,
     ) -> Generated:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         # What such a model writes takes nothing of its context, but IRCoT's released code sets it aside all the same.
         reserved = 0 if self._encoder_decoder and prompt.drop == "last" else max_tokens
         packed = pack(prompt, self.count_tokens, self._context, reserved)
@@ -69,7 +69,7 @@ class TransformersGenerator:
         return generated(packed, request.kept, request.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `Generator`; they are found in the pass that reads the text."""
+        """See `LanguageModel`; they are found in the pass that reads the text."""
         tokens = self._vocabulary.encode(text)
         check_fits(len(tokens) + (not self._encoder_decoder), self._context)
         request = Request(tokens, self._vocabulary, "line", 1, Sampling())
@@ -79,7 +79,7 @@ class TransformersGenerator:
         return choice.shares
 
     def interrupt(self) -> None:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         self._scheduler.interrupt()
 
     def _count(self, text: str) -> int:

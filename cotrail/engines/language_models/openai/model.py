@@ -22,7 +22,7 @@ from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import Tokens, generated
 
 
-class OpenAIGenerator:
+class OpenAIModel:
     """A model that a server runs; nothing is asked of the server before the first prompt.
 
     endpoint, name: where it is, and what the identity calls it. BlockedError says that its key isn't set.
@@ -38,7 +38,7 @@ class OpenAIGenerator:
 
     @property
     def identity(self) -> str:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         return self._identity
 
     def generate(
@@ -49,7 +49,7 @@ class OpenAIGenerator:
         sampling: Sampling,
         cancellation: Cancellation | None = None,
     ) -> Generated:
-        """See `Generator`; BlockedError says that a person has to see to the server's key or address."""
+        """See `LanguageModel`; BlockedError says that a person has to see to the server's key or address."""
         endpoint = self._endpoint
         packed = pack(prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), max_tokens)
         text, stream = packed.render(), Stream(until, endpoint.api)
@@ -59,7 +59,7 @@ class OpenAIGenerator:
         return generated(packed, stream.kept(), stream.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `Generator`; StepError where the server doesn't tell enough of them, BlockedError as above."""
+        """See `LanguageModel`; StepError where the server doesn't tell enough of them, BlockedError as above."""
         endpoint, stream = self._endpoint, Stream("sentence")
         check_fits(self._counter.count(text) + 1, endpoint.context - reserved_tokens(endpoint.api))
         dialect = self._counter.dialect
@@ -68,7 +68,7 @@ class OpenAIGenerator:
         return choice_shares(endpoint, stream.logprobs, choices)
 
     def interrupt(self) -> None:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         self._bridge.interrupt()
 
     def _complete(self, body: dict[str, Any], stream: Stream, cancellation: Cancellation | None = None) -> None:

@@ -54,7 +54,7 @@ def fast_server(path: Path, slots: int, context: int) -> Server:
     return Server(path, slots + SPARE_SLOTS, context, FAST)
 
 
-class LlamaCppGenerator:
+class LlamaCppModel:
     """A GGUF model.
 
     path, name: its file, and what the identity calls it.
@@ -76,7 +76,7 @@ class LlamaCppGenerator:
 
     @property
     def identity(self) -> str:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         return self._identity
 
     def generate(
@@ -87,7 +87,7 @@ class LlamaCppGenerator:
         sampling: Sampling,
         cancellation: Cancellation | None = None,
     ) -> Generated:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         packed = pack(prompt, self.count_tokens, self._context, max_tokens)
         wanted = cancellation or Cancellation()
         stream = Stream(until, lambda: self._interrupted.is_set() or wanted.cancelled)
@@ -95,7 +95,7 @@ class LlamaCppGenerator:
         return generated(packed, stream.kept(), stream.text, stream.timings.tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         tokens = self._server.tokens(text)
         check_fits(len(tokens) + 1, self._context)
         stream = Choices(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
@@ -106,7 +106,7 @@ class LlamaCppGenerator:
         return stream.shares()
 
     def interrupt(self) -> None:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         self._interrupted.set()
 
     def _count(self, text: str) -> int:

@@ -3,9 +3,8 @@
 from benchmarks import workload
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit
-from cotrail.core.prompts import Prompt
 from workers.app import app
 
 __all__ = ["app"]
@@ -14,9 +13,14 @@ __all__ = ["app"]
 class OwnChains(CostlessModel):
     """Writes each question a chain of its own."""
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
-        return workload.sentence(prompt.question, len(prompt.sentences)) if until == "sentence" else workload.ANSWER
+        prompt = request.prompt
+        return (
+            workload.sentence(prompt.question, len(prompt.sentences))
+            if request.until == "sentence"
+            else workload.ANSWER
+        )
 
 
 class OwnParagraphs(CostlessRetriever):

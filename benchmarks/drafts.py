@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.llamacpp import smollm2_path
 from cotrail.engines.language_models.transformers import TransformersModel, causal
@@ -71,7 +71,7 @@ def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str
 
 def _continued(model: TransformersModel, chains: list[list[Asked]]) -> Iterator[Generated]:
     for asked in (asked for chain in chains for asked in chain):
-        yield model.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        yield model.generate(GenerationRequest(asked.prompt, asked.until, asked.max_tokens))
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
@@ -75,7 +75,7 @@ class World(Struct, frozen=True):
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
-        return self.oracle.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        return self.oracle.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 
     def answer(self, system: str, question: Question, count: int) -> Answer:
         """What the system returns for the question with K = `count`."""

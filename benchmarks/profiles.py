@@ -24,7 +24,7 @@ from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
 from configuration.settings import settings
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest, Sampling
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.language_models.llamacpp import LlamaCppModel, exact, smollm2_path
 from cotrail.engines.language_models.llamacpp.server import Server
@@ -99,7 +99,7 @@ def _model(profile: Profile, slots: int, context: int) -> Continue:
     model = LlamaCppModel(smollm2_path(), "benchmark", profile, slots, context)
 
     def work(asked: Asked) -> Continued:
-        done = model.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        done = model.generate(GenerationRequest(asked.prompt, asked.until, asked.max_tokens))
         return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
 
     return work

@@ -27,7 +27,7 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
@@ -101,7 +101,7 @@ class World:
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
-        return self.model.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        return self.model.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 
 
 def _chain(question: Question) -> ScriptedQuestion:

@@ -4,9 +4,8 @@ import time
 
 from benchmarks.costless import ANSWER, CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit
-from cotrail.core.prompts import Prompt
 from workers.app import app
 
 __all__ = ["app"]
@@ -21,9 +20,9 @@ FACTS = 3
 class SampledChains(CostlessModel):
     """Writes a chain of its own for each sample."""
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The chain of that number."""
-        facts = [f"Town number {sampling.sample} has {number} bridges." for number in range(FACTS)]
+        facts = [f"Town number {request.sampling.sample} has {number} bridges." for number in range(FACTS)]
         return " ".join([*facts, f"So the answer is: {ANSWER}."])
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.prompted import sampling
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.generation import RULES
+from cotrail.core.generation import RULES, GenerationRequest
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.splitting import Pipeline, open_pipeline
 from models.execution.ledger import Claim
@@ -20,7 +20,7 @@ def generate(here: Station, claim: Claim) -> Generated:
     pipeline = _pipeline(action)
     until = "line" if pipeline else action.until
     model, cancellation = here.model(claim.run), here.cancellation(claim)
-    written = model.generate(action.prompt, until, action.max_tokens, drawn, cancellation)
+    written = model.generate(GenerationRequest(action.prompt, until, action.max_tokens, drawn), cancellation)
     if pipeline:
         written = replace(written, text=pipeline.first_sentence(written.text))
     return written if drawn.sample is None else replace(written, seed=drawn.seed)

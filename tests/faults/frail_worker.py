@@ -5,9 +5,8 @@ import signal
 import time
 
 from benchmarks.costless import CostlessModel, CostlessRetriever
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.ports.language_model import LanguageModel
-from cotrail.core.prompts import Prompt
 from models.records.runs import RunPlan
 from tasks.station import Station
 from tests.faults.deadly import DEADLY
@@ -22,12 +21,12 @@ SECONDS = 0.1
 class FrailModel(CostlessModel):
     """Writes as the costless one does, after a while in which a deadly prompt may end it."""
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
         time.sleep(SECONDS)
-        if DEADLY in prompt.question:
+        if DEADLY in request.prompt.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().write(prompt, until, sampling)
+        return super().write(request)
 
 
 _frail, _retriever, _load = FrailModel(), CostlessRetriever(), Station.load

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Interrupted, LanguageModel
 from cotrail.core.prompts import Prompt
@@ -35,13 +35,13 @@ def is_cut_off_alone(
 ) -> None:
     """One that is cut off while the engine's method is held up ends, and the others write what they would have."""
     cancellation = Cancellation()
-    before = [model.generate(prompt, "line", 8, Sampling()).raw for prompt in prompts]
+    before = [model.generate(GenerationRequest(prompt, "line", 8)).raw for prompt in prompts]
     held = HeldUp(monkeypatch, owner, name)
     with ThreadPoolExecutor(8) as pool:
-        cut = pool.submit(model.generate, prompts[0], "line", 200, Sampling(), cancellation)
+        cut = pool.submit(model.generate, GenerationRequest(prompts[0], "line", 200), cancellation)
         assert held.begun.wait(DEADLINE)
-        others = [pool.submit(model.generate, prompt, "line", 8, Sampling()) for prompt in prompts]
-        waiting = pool.submit(model.generate, prompts[0], "line", 200, Sampling(), cancellation)
+        others = [pool.submit(model.generate, GenerationRequest(prompt, "line", 8)) for prompt in prompts]
+        waiting = pool.submit(model.generate, GenerationRequest(prompts[0], "line", 200), cancellation)
         cancellation.cancel()
         held.go_on.set()
         assert [type(future.exception(DEADLINE)) for future in (cut, waiting)] == [Interrupted, Interrupted]

@@ -19,7 +19,7 @@ from configuration.settings import settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Outcome
@@ -87,7 +87,7 @@ def _outcome(claim: Claim) -> Outcome:
         place = SENTENCES.index(action.query) + 1 if action.query in SENTENCES else 0
         return Retrieved(hits=(Hit(paragraph=PARAGRAPHS[place], rank=1, score=1.0),))
     assert isinstance(action, Reason | Read)
-    written = CostlessModel().generate(action.prompt, action.until, action.max_tokens, Sampling())
+    written = CostlessModel().generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
     return replace(written, text=READ, raw=READ) if isinstance(action, Read) else written
 
 

@@ -19,7 +19,7 @@ from configuration.settings import Settings, settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel
@@ -162,7 +162,7 @@ class Hands:
             return Retrieved(hits=self.retriever.search(action.query, action.count, action.titles))
         assert isinstance(action, Reason | Read)
         try:
-            return self.model.generate(action.prompt, action.until, action.max_tokens, Sampling())
+            return self.model.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
         except StepError as error:
             return Failure(type=type(error).__name__, message=str(error))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Interrupted, Profile
@@ -62,14 +62,14 @@ PROMPTS = [prompt_for(question) for question in FACTS]
 
 def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
     model = smollm2()
-    sentence = model.generate(PROMPTS[2], "sentence", 40, Sampling())
+    sentence = model.generate(GenerationRequest(PROMPTS[2], "sentence", 40))
     assert "\n" not in sentence.text
     assert sentence.raw.lstrip().startswith(sentence.text)
     assert 0 < sentence.generated_tokens <= 40
     assert sentence.prompt_tokens == model.count_tokens(PROMPTS[2].render())
     assert sentence.prompt_digest == PROMPTS[2].digest
     assert (sentence.demonstrations, sentence.paragraphs) == (3, 1)
-    line = model.generate(PROMPTS[2], "line", 40, Sampling())
+    line = model.generate(GenerationRequest(PROMPTS[2], "line", 40))
     assert line.text == line.raw.strip()
     assert "\n" not in line.text
     assert line.text.startswith(sentence.text)
@@ -79,8 +79,8 @@ def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_a_chain_is_written_over_its_lines_up_to_the_next_demonstration(smollm2: Make, profile: Profile) -> None:
     model = smollm2(profile=profile)
-    whole = model.generate(PROMPTS[2], "end", 60, Sampling())
-    chain = model.generate(PROMPTS[2], "chain", 60, Sampling())
+    whole = model.generate(GenerationRequest(PROMPTS[2], "end", 60))
+    chain = model.generate(GenerationRequest(PROMPTS[2], "chain", 60))
     marks = ("\nQ:", "\nWikipedia Title:")
     assert any(mark in whole.text for mark in marks)
     assert whole.text.startswith(chain.text)
@@ -102,7 +102,7 @@ Written = tuple[str, str, int, int]
 
 
 def written(model: LlamaCppModel, prompt: Prompt) -> Written:
-    result = model.generate(prompt, "sentence", 24, Sampling())
+    result = model.generate(GenerationRequest(prompt, "sentence", 24))
     return result.text, result.raw, result.generated_tokens, result.prompt_tokens
 
 
@@ -124,7 +124,7 @@ def test_what_was_read_before_is_not_read_again_in_whole_batches(smollm2: Make) 
     model = smollm2("deterministic")
     shared = model.count_tokens(LONG[1].text)
     assert shared > 3 * BATCH_TOKENS
-    first, *others = [model.generate(prompt, "sentence", 24, Sampling()) for prompt in DETERMINISTIC[2:]]
+    first, *others = [model.generate(GenerationRequest(prompt, "sentence", 24)) for prompt in DETERMINISTIC[2:]]
     assert first.cached_prompt_tokens == 0
     for result in others:
         assert shared - BATCH_TOKENS <= result.cached_prompt_tokens < result.prompt_tokens
@@ -135,7 +135,7 @@ def test_a_seed_decides_what_is_drawn(smollm2: Make) -> None:
     model = smollm2("deterministic")
 
     def draw(seed: int) -> str:
-        return model.generate(PROMPTS[0], "line", 24, Sampling(temperature=1.5, seed=seed)).raw
+        return model.generate(GenerationRequest(PROMPTS[0], "line", 24, Sampling(temperature=1.5, seed=seed))).raw
 
     assert draw(3) == draw(3)
     assert len({draw(seed) for seed in range(3)}) > 1
@@ -145,11 +145,11 @@ def test_once_each_slot_has_read_the_demonstrations_no_question_has_them_read_ag
     model = smollm2()
     slots = 1 + SPARE_SLOTS
     for prompt in PROMPTS[:slots]:
-        model.generate(prompt, "sentence", 24, Sampling())
+        model.generate(GenerationRequest(prompt, "sentence", 24))
     shared = model.count_tokens("\n\n\n".join(d.render() for d in DEMONSTRATIONS.items))
     assert len(PROMPTS) > slots
     for prompt in PROMPTS[slots:]:
-        assert model.generate(prompt, "sentence", 24, Sampling()).cached_prompt_tokens >= shared
+        assert model.generate(GenerationRequest(prompt, "sentence", 24)).cached_prompt_tokens >= shared
 
 
 def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(smollm2: Make) -> None:
@@ -158,7 +158,10 @@ def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(smo
     kinds = [DEMONSTRATIONS, other]
     shared = [model.count_tokens("\n\n\n".join(d.render() for d in kind.items)) for kind in kinds]
     cached = [
-        [model.generate(prompt_for(question, kind), "line", 24, Sampling()).cached_prompt_tokens for kind in kinds]
+        [
+            model.generate(GenerationRequest(prompt_for(question, kind), "line", 24)).cached_prompt_tokens
+            for kind in kinds
+        ]
         for question in FACTS
     ]
     assert all(tokens >= least for turn in cached[1:] for tokens, least in zip(turn, shared, strict=True))
@@ -167,19 +170,19 @@ def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(smo
 def test_many_threads_work_on_several_slots_with_the_whole_context_each(smollm2: Make) -> None:
     model = smollm2(slots=2, context=240)
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda p: model.generate(p, "sentence", 24, Sampling()), PROMPTS * 2))
+        results = list(pool.map(lambda p: model.generate(GenerationRequest(p, "sentence", 24)), PROMPTS * 2))
     assert all(result.text and result.demonstrations == 3 for result in results)
     assert all(result.prompt_tokens > 240 / 2 for result in results)
 
 
 def test_a_prompt_is_packed_into_the_context(smollm2: Make) -> None:
     model = smollm2(context=150)
-    result = model.generate(PROMPTS[0], "sentence", 24, Sampling())
+    result = model.generate(GenerationRequest(PROMPTS[0], "sentence", 24))
     assert 0 < result.demonstrations < 3
     assert result.prompt_tokens <= 150 - 24
     assert result.prompt_digest == PROMPTS[0].keep(result.demonstrations, 1).digest
     with pytest.raises(PromptTooLongError):
-        model.generate(PROMPTS[0], "sentence", 149, Sampling())
+        model.generate(GenerationRequest(PROMPTS[0], "sentence", 149))
 
 
 @pytest.mark.parametrize("until", ["sentence", "line"])
@@ -189,7 +192,7 @@ def test_a_line_break_before_any_word_ends_what_is_written_at_once(
 ) -> None:
     demonstration = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
     prompt = Prompt(demonstrations=Demonstrations(items=(demonstration,)), question="a")
-    result = smollm2(profile).generate(prompt, until, 8, Sampling())
+    result = smollm2(profile).generate(GenerationRequest(prompt, until, 8))
     assert result.text == result.raw.strip() == ""
     assert result.generated_tokens <= 2
 
@@ -210,12 +213,12 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     item = Demonstration(id="long", paragraphs=(), question="Who?", answer="word and word " * 400)
     prompt = prompt_for("What is the capital of Ostmark?", Demonstrations(items=(item,) * 5))
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(model.generate, prompt, "sentence", 24, Sampling()) for _ in range(2)]
+        running = [pool.submit(model.generate, GenerationRequest(prompt, "sentence", 24)) for _ in range(2)]
         assert begun.wait(DEADLINE)
         model.interrupt()
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
     with pytest.raises(Interrupted):
-        model.generate(prompt, "sentence", 24, Sampling())
+        model.generate(GenerationRequest(prompt, "sentence", 24))
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
@@ -231,13 +234,13 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
         return take(stream, chunk)
 
     model = smollm2(profile, slots=2, context=2048)
-    before = [model.generate(prompt, "line", 24, Sampling()).raw for prompt in PROMPTS]
+    before = [model.generate(GenerationRequest(prompt, "line", 24)).raw for prompt in PROMPTS]
     monkeypatch.setattr(Stream, "take", noticed)
     cancellation = Cancellation()
     with ThreadPoolExecutor(4) as pool:
-        cut = pool.submit(model.generate, PROMPTS[0], "line", 400, Sampling(), cancellation)
+        cut = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 400), cancellation)
         assert begun.wait(DEADLINE)
-        others = [pool.submit(model.generate, prompt, "line", 24, Sampling()) for prompt in PROMPTS]
+        others = [pool.submit(model.generate, GenerationRequest(prompt, "line", 24)) for prompt in PROMPTS]
         cancellation.cancel()
         go_on.set()
         assert isinstance(cut.exception(DEADLINE), Interrupted)
@@ -256,9 +259,9 @@ def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeyp
     monkeypatch.setattr(Stream, "take", noticed)
     model, cancellation = smollm2("deterministic"), Cancellation()
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(model.generate, PROMPTS[0], "line", 4, Sampling())
+        first = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 4))
         assert begun.wait(DEADLINE)
-        waiting = pool.submit(model.generate, PROMPTS[1], "line", 4, Sampling(), cancellation)
+        waiting = pool.submit(model.generate, GenerationRequest(PROMPTS[1], "line", 4), cancellation)
         cancellation.cancel()
         assert isinstance(waiting.exception(DEADLINE), Interrupted)
         assert not first.done()

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Interrupted, LanguageModel
@@ -59,7 +59,7 @@ Make = Callable[..., LanguageModel]
 
 
 def write(model: LanguageModel, until: Until = "sentence", max_tokens: int = 24, prompt: Prompt = PROMPT) -> Generated:
-    return model.generate(prompt, until, max_tokens, Sampling())
+    return model.generate(GenerationRequest(prompt, until, max_tokens))
 
 
 def refused(model: LanguageModel) -> CotrailError:
@@ -77,7 +77,7 @@ def test_a_completion_is_asked_for_in_standard_words_and_its_first_line_is_kept(
     usage = {"prompt_tokens": 70, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}
     served.replies = [streamed([*WHOLE[:-1], {"choices": [], "usage": usage}, "[DONE]"])]
     model = open_served(served.url, model="org/model")
-    result = model.generate(PROMPT, "line", 24, Sampling(temperature=0.5, seed=7))
+    result = model.generate(GenerationRequest(PROMPT, "line", 24, Sampling(temperature=0.5, seed=7)))
     assert (result.text, result.raw) == ("Brenn is the capital.", "Brenn is the capital.")
     assert (result.prompt_tokens, result.cached_prompt_tokens, result.generated_tokens) == (70, 64, 5)
     assert (result.demonstrations, result.paragraphs, result.prompt_digest) == (3, 1, PROMPT.digest)
@@ -425,7 +425,7 @@ def test_one_generation_is_cut_off_and_the_others_go_on(
     served.replies = [streamed(paused(WHOLE[:1], released, rest)) for rest in ([WHOLE[1]] * 1000, WHOLE[1:])]
     model, cancellation = open_served(served.url), Cancellation()
     with ThreadPoolExecutor(2) as pool:
-        cut = pool.submit(model.generate, PROMPT, "line", 24, Sampling(), cancellation)
+        cut = pool.submit(model.generate, GenerationRequest(PROMPT, "line", 24), cancellation)
         eventually(lambda: len(served.generations) == 1, "the server is asked")
         other = pool.submit(write, model, "line")
         eventually(lambda: len(served.generations) == 2, "the server is asked again")
@@ -436,7 +436,7 @@ def test_one_generation_is_cut_off_and_the_others_go_on(
         assert other.result(DEADLINE).text == "Brenn is the capital."
     assert served.cut.wait(DEADLINE)
     with pytest.raises(Interrupted):
-        model.generate(PROMPT, "line", 24, Sampling(), cancellation)
+        model.generate(GenerationRequest(PROMPT, "line", 24), cancellation)
 
 
 def test_a_model_that_nobody_needs_any_more_ends_its_thread(served: Served, eventually: Eventually) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest, Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Interrupted, LanguageModel, Profile
 from cotrail.core.prompts import Demonstrations, Prompt
@@ -109,7 +109,7 @@ def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(smo
         for asked in chance.sample(TEXTS, len(TEXTS)):
             told[asked].add(model.probabilities(asked, CHOICES))
             if chance.random() < 0.4:
-                model.generate(chance.choice(PROMPTS), "sentence", 6, Sampling())
+                model.generate(GenerationRequest(chance.choice(PROMPTS), "sentence", 6))
     with ThreadPoolExecutor(4) as pool:
         for asked, result in zip(TEXTS, pool.map(lambda each: model.probabilities(each, CHOICES), TEXTS), strict=True):
             told[asked].add(result)
@@ -120,7 +120,7 @@ def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(smo
 
 def test_deterministic_texts_stay_the_same_with_probabilities_asked_for_in_between(smollm2: Open) -> None:
     def write(model: LlamaCppModel, prompt: Prompt) -> str:
-        return model.generate(prompt, "sentence", 16, Sampling(temperature=1.0, seed=5)).raw
+        return model.generate(GenerationRequest(prompt, "sentence", 16, Sampling(temperature=1.0, seed=5))).raw
 
     undisturbed, disturbed = smollm2("deterministic"), smollm2("deterministic")
     expected = [write(undisturbed, prompt) for prompt in (*PROMPTS, *PROMPTS)]
@@ -253,7 +253,7 @@ def test_deterministic_transformers_tells_the_same_bits_whatever_came_before(tin
     for _ in range(3):
         for asked in chance.sample(TEXTS, len(TEXTS)):
             told[asked].add(model.probabilities(asked, SHORT))
-            model.generate(chance.choice(PROMPTS), "line", 6, Sampling(temperature=1.0, seed=2))
+            model.generate(GenerationRequest(chance.choice(PROMPTS), "line", 6, Sampling(temperature=1.0, seed=2)))
     for asked in TEXTS[:2]:
         told[asked].add(tiny(kind, "deterministic").probabilities(asked, SHORT))
     assert [len(each) for each in told.values()] == [1] * len(TEXTS)
@@ -263,7 +263,9 @@ def test_what_is_written_stays_the_same_with_probabilities_asked_for_meanwhile(t
     model = tiny("llama", slots=4)
 
     def write(seed: int) -> str:
-        written: str = model.generate(PROMPTS[0], "line", 20, Sampling(temperature=1.0, seed=seed)).raw
+        written: str = model.generate(
+            GenerationRequest(PROMPTS[0], "line", 20, Sampling(temperature=1.0, seed=seed))
+        ).raw
         return written
 
     alone = [write(seed) for seed in range(3)]

@@ -25,7 +25,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Interrupted, Profile
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
@@ -203,7 +203,7 @@ def test_guesses_save_passes_and_change_nothing(folders: dict[str, Path], monkey
 
 def test_a_result_counts_what_was_read_and_written(make_model: Make) -> None:
     model = make_model()
-    result = model.generate(PROMPTS[0], "line", 30, Sampling())
+    result = model.generate(GenerationRequest(PROMPTS[0], "line", 30))
     assert result.text == result.raw.strip()
     assert "\n" not in result.raw
     assert 0 < result.generated_tokens <= 30
@@ -217,7 +217,7 @@ def test_demonstrations_are_read_once_for_all_questions_even_of_those_that_come_
     model = make_model(slots=4)
     shared = model.count_tokens(demonstrations().text)
     with ThreadPoolExecutor(5) as pool:
-        results = list(pool.map(lambda prompt: model.generate(prompt, "line", 8, Sampling()), PROMPTS))
+        results = list(pool.map(lambda prompt: model.generate(GenerationRequest(prompt, "line", 8)), PROMPTS))
     cached = sorted(result.cached_prompt_tokens for result in results)
     assert cached[0] == 0
     assert min(cached[1:]) >= shared - 1
@@ -228,7 +228,7 @@ def test_a_questions_next_step_goes_on_from_its_paragraphs(make_model: Make) -> 
     read = 0
     for paragraphs in (1, 3, 5):
         steps = [prompt_for(name, paragraphs) for name in ("Vell", "Brenn")]
-        results = [model.generate(prompt, "line", 8, Sampling()) for prompt in steps]
+        results = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in steps]
         before = prompt_for("Vell", paragraphs - 2).render().partition("\n\nQ: Where does")[0]
         read = model.count_tokens(before) - 1
         assert paragraphs == 1 or min(result.cached_prompt_tokens for result in results) >= read
@@ -238,10 +238,10 @@ def test_a_questions_next_step_goes_on_from_its_paragraphs(make_model: Make) -> 
 def test_demonstrations_of_one_kind_outlast_many_questions_of_another(make_model: Make) -> None:
     model = make_model()
     other = demonstrations(LANDS[::-1])
-    model.generate(prompt_for("Vell", shown=other), "line", 4, Sampling())
+    model.generate(GenerationRequest(prompt_for("Vell", shown=other), "line", 4))
     for n in range(2 * (1 + SPARE_ROWS)):
-        model.generate(prompt_for(f"River {n}"), "line", 4, Sampling())
-    again = model.generate(prompt_for("Brenn", shown=other), "line", 4, Sampling())
+        model.generate(GenerationRequest(prompt_for(f"River {n}"), "line", 4))
+    again = model.generate(GenerationRequest(prompt_for("Brenn", shown=other), "line", 4))
     assert again.cached_prompt_tokens >= model.count_tokens(other.text) - 1
 
 
@@ -269,7 +269,7 @@ def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_rea
     model = make_model("deterministic", slots=4)
 
     def ask(prompt: Prompt, model: TransformersModel = model) -> tuple[str, int]:
-        result = model.generate(prompt, "line", 24, Sampling())
+        result = model.generate(GenerationRequest(prompt, "line", 24))
         return result.raw, result.prompt_tokens
 
     def logits(results: Sequence[tuple[str, int]]) -> list[Any]:
@@ -296,7 +296,7 @@ def test_deterministic_reading_reuses_whole_chunks(make_model: Make) -> None:
     model = make_model("deterministic")
     shared = model.count_tokens(demonstrations().text)
     assert shared > 2 * CHUNK
-    first, *others = [model.generate(prompt, "line", 8, Sampling()) for prompt in [*PROMPTS, PROMPTS[0]]]
+    first, *others = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in [*PROMPTS, PROMPTS[0]]]
     assert first.cached_prompt_tokens == 0
     for result in others:
         assert result.cached_prompt_tokens >= shared // CHUNK * CHUNK
@@ -309,7 +309,7 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, pro
     model = make_model(profile, slots=3)
 
     def draw(seed: int) -> str:
-        return model.generate(PROMPTS[0], "line", 16, Sampling(temperature=0.8, seed=seed)).raw
+        return model.generate(GenerationRequest(PROMPTS[0], "line", 16, Sampling(temperature=0.8, seed=seed))).raw
 
     alone = [draw(seed) for seed in range(6)]
     with ThreadPoolExecutor(3) as pool:
@@ -319,12 +319,12 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, pro
 
 def test_a_prompt_is_packed_into_the_context(make_model: Make) -> None:
     model = make_model(context=250)
-    result = model.generate(PROMPTS[0], "line", 24, Sampling())
+    result = model.generate(GenerationRequest(PROMPTS[0], "line", 24))
     assert 0 < result.demonstrations < len(LANDS)
     assert result.prompt_tokens <= 250 - 24
     assert result.prompt_digest == PROMPTS[0].keep(result.demonstrations, 1).digest
     with pytest.raises(PromptTooLongError):
-        model.generate(PROMPTS[0], "line", 249, Sampling())
+        model.generate(GenerationRequest(PROMPTS[0], "line", 249))
 
 
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
@@ -361,13 +361,13 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     held = HeldUp(monkeypatch, CausalEngine, "_forward")
     model = make_model(profile)
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(model.generate, prompt, "line", 24, Sampling()) for prompt in PROMPTS[:2]]
+        running = [pool.submit(model.generate, GenerationRequest(prompt, "line", 24)) for prompt in PROMPTS[:2]]
         assert held.begun.wait(DEADLINE)
         model.interrupt()
         held.go_on.set()
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
     with pytest.raises(Interrupted):
-        model.generate(PROMPTS[0], "line", 24, Sampling())
+        model.generate(GenerationRequest(PROMPTS[0], "line", 24))
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
@@ -428,18 +428,18 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     prompt = Prompt(
         demonstrations=demonstrations(), paragraphs=(paragraph,), question="What is the capital of Ostmark?"
     )
-    result = model.generate(prompt, "sentence", 40, Sampling())
+    result = model.generate(GenerationRequest(prompt, "sentence", 40))
     assert result.text.endswith((".", "?", "!"))
     assert result.raw.lstrip().startswith(result.text)
     assert model.count_tokens(result.raw) - model.count_tokens(result.text) <= 4
     eventually(lambda: not model._scheduler._engine.busy, "the rest of the chain is written")
-    following = model.generate(replace(prompt, sentences=(result.text,)), "sentence", 40, Sampling())
+    following = model.generate(GenerationRequest(replace(prompt, sentences=(result.text,)), "sentence", 40))
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2
     nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
     breaking = Prompt(demonstrations=Demonstrations(items=(nothing,)), question="a")
     untils: tuple[Until, ...] = ("sentence", "line")
     for until in untils:
-        ended = model.generate(breaking, until, 8, Sampling())
+        ended = model.generate(GenerationRequest(breaking, until, 8))
         assert (ended.text, ended.generated_tokens) == ("", 1)
     model.interrupt()

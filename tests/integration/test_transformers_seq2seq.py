@@ -23,7 +23,7 @@ from transformers import (
 from transformers.utils import logging
 
 from cotrail.common.sentences import first_sentence
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest, Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.prompts import Demonstrations, Prompt
@@ -255,8 +255,8 @@ def test_a_text_joins_others_that_are_being_written(loaded: Loaded) -> None:
 
 def test_a_sentence_ends_where_a_longer_text_has_its_first_one(make_model: Make) -> None:
     model = make_model(slots=4)
-    whole = [model.generate(prompt, "line", 120, Sampling()) for prompt in PROMPTS]
-    sentences = [model.generate(prompt, "sentence", 120, Sampling()) for prompt in PROMPTS]
+    whole = [model.generate(GenerationRequest(prompt, "line", 120)) for prompt in PROMPTS]
+    sentences = [model.generate(GenerationRequest(prompt, "sentence", 120)) for prompt in PROMPTS]
     assert [result.text for result in sentences] == [first_sentence(result.raw) for result in whole]
     early = [result for result in sentences if result.generated_tokens < 100]
     assert len(early) > len(PROMPTS) / 2
@@ -267,7 +267,7 @@ def test_what_many_threads_ask_at_once_is_what_one_asks(make_model: Make) -> Non
     alone, shared = make_model(slots=1), make_model(slots=5)
 
     def ask(model: TransformersModel, prompt: Prompt) -> str:
-        return model.generate(prompt, "sentence", 40, Sampling()).raw
+        return model.generate(GenerationRequest(prompt, "sentence", 40)).raw
 
     with ThreadPoolExecutor(max_workers=12) as threads:
         together = list(threads.map(lambda prompt: ask(shared, prompt), PROMPTS * 3))
@@ -279,7 +279,7 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, pro
     model = make_model(profile, slots=6)
 
     def draw(seed: int) -> str:
-        return model.generate(PROMPTS[0], "line", 20, Sampling(temperature=2.0, seed=seed)).raw
+        return model.generate(GenerationRequest(PROMPTS[0], "line", 20, Sampling(temperature=2.0, seed=seed))).raw
 
     alone = [draw(seed) for seed in range(6)]
     with ThreadPoolExecutor(max_workers=6) as threads:
@@ -290,7 +290,9 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, pro
 def test_the_context_counts_the_prompt_alone(make_model: Make) -> None:
     context = make_model().count_tokens(prompt_for("Vell", paragraphs=3).render()) + 2
     model = make_model(context=context)
-    results = [model.generate(prompt_for(name, paragraphs=12), "line", 2 * context, Sampling()) for name in WORDS[:4]]
+    results = [
+        model.generate(GenerationRequest(prompt_for(name, paragraphs=12), "line", 2 * context)) for name in WORDS[:4]
+    ]
     assert {result.paragraphs for result in results} == {3}
     assert all(result.prompt_tokens <= context for result in results)
     assert max(result.prompt_tokens + result.generated_tokens for result in results) > context

@@ -15,6 +15,7 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint, kind
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
@@ -81,7 +82,9 @@ class MadeUp:
                 return self._entailment(action.premise.text, action.hypothesis)
         assert isinstance(action, Reason | Read)
         try:
-            return self.model.generate(action.prompt, action.until, action.max_tokens, sampling(action, BINDING))
+            return self.model.generate(
+                GenerationRequest(action.prompt, action.until, action.max_tokens, sampling(action, BINDING))
+            )
         except Exception as error:  # noqa: BLE001 - as a worker does
             return Failure(type=type(error).__name__, message=str(error))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.answers import stated_answer
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.oracle import oracle_script, statement
@@ -151,7 +151,7 @@ def test_the_oracle_is_a_model_of_the_catalogue_beside_its_list(tmp_path: Path) 
     spec = find_model(models, "gold")
     model = open_model(spec, "deterministic", 1)
     prompt = Prompt(demonstrations=Demonstrations(), question=line()["question"], sentences=("One.", "Two."))
-    assert model.generate(prompt, "sentence", 20, Sampling()).text == "So the answer is: Orla Venn."
+    assert model.generate(GenerationRequest(prompt, "sentence", 20)).text == "So the answer is: Orla Venn."
     assert model.identity == identity(spec)
     assert model.identity.startswith("gold@")
     write(tmp_path / "musique_dev.jsonl", line(answer="Orla"))

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstration, Demonstrations, Drop, Prompt
 from cotrail.engines.language_models.packing import LOADING_RESERVE, pack
@@ -250,7 +250,7 @@ def test_without_demonstrations_a_small_context_is_no_matter() -> None:
 def test_what_a_model_records_rebuilds_the_prompt_that_it_saw(drop: Drop) -> None:
     prompt = Prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
     model = ScriptedModel({"name": "s", "questions": {}, "default": {"answer": "yes"}, "context": 30})
-    seen = model.generate(prompt, "line", 2, Sampling())
+    seen = model.generate(GenerationRequest(prompt, "line", 2))
     assert 0 < seen.demonstrations < 4
     rebuilt = prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
     assert sha256(rebuilt.render().encode()).hexdigest() == seen.prompt_digest

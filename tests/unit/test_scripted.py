@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Interrupted, LanguageModel
@@ -29,7 +29,7 @@ def write(model: LanguageModel, question: str, sentences: int = 0, until: Until 
         question=question,
         sentences=("It was.",) * sentences,
     )
-    return model.generate(prompt, until, 10, Sampling())
+    return model.generate(GenerationRequest(prompt, until, 10))
 
 
 def test_sentences_come_in_the_script_s_order_and_then_the_answer() -> None:
@@ -126,7 +126,7 @@ def test_a_generation_that_is_cut_off_ends_alone() -> None:
     cancellation.cancel()
     with pytest.raises(Interrupted):
         model.generate(
-            Prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10, Sampling(), cancellation
+            GenerationRequest(Prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10), cancellation
         )
     assert write(model, "Who?").text
 
@@ -154,7 +154,7 @@ def test_a_malformed_script_is_named(tmp_path: Path, content: str) -> None:
 
 def sampled(script: Mapping[str, object], number: int, question: str = "Who?") -> str:
     prompt = Prompt(demonstrations=Demonstrations(), question=question)
-    return ScriptedModel(script).generate(prompt, "line", 10, Sampling(seed=5, sample=number)).text
+    return ScriptedModel(script).generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5, sample=number))).text
 
 
 def test_samples_are_written_by_their_numbers_and_from_the_first_again() -> None:
@@ -171,8 +171,8 @@ def test_without_samples_each_is_the_whole_chain(samples: dict[str, object]) -> 
 def test_a_sample_s_seed_is_kept_and_only_a_sample_has_one() -> None:
     prompt = Prompt(demonstrations=Demonstrations(), question="Who?")
     model = ScriptedModel(SCRIPT)
-    assert model.generate(prompt, "line", 10, Sampling(seed=5, sample=2)).seed == 5
-    assert model.generate(prompt, "line", 10, Sampling(seed=5)).seed is None
+    assert model.generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5, sample=2))).seed == 5
+    assert model.generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5))).seed is None
 
 
 def test_a_sample_fails_or_stays_empty_by_its_number() -> None:
@@ -200,7 +200,7 @@ def test_an_answer_depends_on_the_last_paragraph_that_has_one_of_its_own() -> No
         )
         for each in texts
     ]
-    assert [model.generate(prompt, "line", 10, Sampling()).text for prompt in prompts] == ["she", "he", "I", "I"]
+    assert [model.generate(GenerationRequest(prompt, "line", 10)).text for prompt in prompts] == ["she", "he", "I", "I"]
 
 
 def test_samples_and_answers_are_part_of_the_identity_once_a_script_has_them() -> None:

@@ -11,6 +11,7 @@ from cli.protocols import read_experiment_file
 from cli.request import RunRequest, system_settings
 from cotrail.core.actions.reason import Reason
 from cotrail.core.binding import Binding
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.result import Tokens, generated
@@ -78,9 +79,9 @@ class Writing:
     def cancellation(self, _: object) -> None:
         return None
 
-    def generate(self, prompt: Prompt, until: str, *_: object) -> Generated:
-        self.asked.append(until)
-        return generated(prompt, self.line, self.line, Tokens(prompt=1, cached=0, generated=1))
+    def generate(self, request: GenerationRequest, _: object) -> Generated:
+        self.asked.append(request.until)
+        return generated(request.prompt, self.line, self.line, Tokens(prompt=1, cached=0, generated=1))
 
 
 def perform(here: Writing, splitter: str) -> Generated:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 Profile = Literal["fast", "deterministic"]
@@ -19,14 +18,7 @@ class LanguageModel(Protocol):
     def identity(self) -> str:
         """The model's name and the digest of everything that decides its output, e.g. `smollm2-135m@1f0c...`."""
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """Packs the prompt into the context and continues it.
 
         cancellation: what cuts this generation off alone, which then raises `Interrupted` soon.

@@ -10,11 +10,10 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.core.asking import OPENING, YES_OR_NO
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.core.titles import title_question
 from cotrail.engines.identity import model_identity
@@ -108,19 +107,12 @@ class ScriptedModel:
         """See `LanguageModel`."""
         return self._identity
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
-        packed = pack(prompt, _words, self._script.context, max_tokens)
-        text = self._line(prompt, until, sampling.sample)
+        packed = pack(request.prompt, _words, self._script.context, request.max_tokens)
+        text = self._line(request)
         return Generated(
             text=text,
             raw=text,
@@ -131,7 +123,7 @@ class ScriptedModel:
             prompt_tokens=_words(packed.render()),
             cached_prompt_tokens=0,
             generated_tokens=_words(text),
-            seed=None if sampling.sample is None else sampling.seed,
+            seed=None if request.sampling.sample is None else request.sampling.seed,
         )
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
@@ -148,7 +140,8 @@ class ScriptedModel:
         """See `LanguageModel`."""
         self._interrupted.set()
 
-    def _line(self, prompt: Prompt, until: Until, sample: int | None) -> str:
+    def _line(self, request: GenerationRequest) -> str:
+        prompt, until, sample = request.prompt, request.until, request.sampling.sample
         written = len(prompt.sentences)
         titles = _TITLE_QUESTION.search(prompt.question) if until == "line" else None
         question = self._question(titles[1] if titles else prompt.question)

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.prompts import Prompt
@@ -79,19 +79,12 @@ class LlamaCppModel:
         """See `LanguageModel`."""
         return self._identity
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
-        packed = pack(prompt, self.count_tokens, self._context, max_tokens)
+        packed = pack(request.prompt, self.count_tokens, self._context, request.max_tokens)
         wanted = cancellation or Cancellation()
-        stream = Stream(until, lambda: self._interrupted.is_set() or wanted.cancelled)
-        self._complete(packed, stream, max_tokens, sampling)
+        stream = Stream(request.until, lambda: self._interrupted.is_set() or wanted.cancelled)
+        self._complete(packed, stream, request.max_tokens, request.sampling)
         return generated(packed, stream.kept(), stream.text, stream.timings.tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:

@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any
 from weakref import finalize
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.identity import model_identity
 from cotrail.engines.language_models.choices import check_fits
@@ -41,19 +40,16 @@ class OpenAIModel:
         """See `LanguageModel`."""
         return self._identity
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`; BlockedError says that a person has to see to the server's key or address."""
         endpoint = self._endpoint
-        packed = pack(prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), max_tokens)
-        text, stream = packed.render(), Stream(until, endpoint.api)
-        body = completion_request(endpoint, self._counter.dialect, text, until, max_tokens, sampling)
+        packed = pack(
+            request.prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), request.max_tokens
+        )
+        text, stream = packed.render(), Stream(request.until, endpoint.api)
+        body = completion_request(
+            endpoint, self._counter.dialect, text, request.until, request.max_tokens, request.sampling
+        )
         self._complete(body, stream, cancellation)
         tokens = stream.counts or Tokens(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
         return generated(packed, stream.kept(), stream.text, tokens)

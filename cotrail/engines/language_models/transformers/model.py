@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import GenerationRequest, Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.prompts import Prompt
@@ -43,39 +43,32 @@ class TransformersModel:
         """See `LanguageModel`."""
         return self._identity
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
         # What such a model writes takes nothing of its context, but IRCoT's released code sets it aside all the same.
-        reserved = 0 if self._encoder_decoder and prompt.drop == "last" else max_tokens
-        packed = pack(prompt, self.count_tokens, self._context, reserved)
-        request = self._request(packed, until, max_tokens, sampling)
-        request.cancellation = cancellation
-        self._scheduler.submit(request)
-        request.future.result()
+        reserved = 0 if self._encoder_decoder and request.prompt.drop == "last" else request.max_tokens
+        packed = pack(request.prompt, self.count_tokens, self._context, reserved)
+        scheduled = self._scheduled(packed, request)
+        scheduled.cancellation = cancellation
+        self._scheduler.submit(scheduled)
+        scheduled.future.result()
         tokens = Tokens(
-            prompt=len(request.tokens),
-            cached=request.cached,
-            generated=len(request.written),
-            drafted=request.drafted,
-            accepted=request.accepted,
+            prompt=len(scheduled.tokens),
+            cached=scheduled.cached,
+            generated=len(scheduled.written),
+            drafted=scheduled.drafted,
+            accepted=scheduled.accepted,
         )
-        return generated(packed, request.kept, request.text, tokens)
+        return generated(packed, scheduled.kept, scheduled.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; they are found in the pass that reads the text."""
         tokens = self._vocabulary.encode(text)
         check_fits(len(tokens) + (not self._encoder_decoder), self._context)
-        request = Request(tokens, self._vocabulary, "line", 1, Sampling())
-        request.draw = choice = Choice(self._first_tokens(text, choices))
-        self._scheduler.submit(request)
-        request.future.result()
+        scheduled = Request(tokens, self._vocabulary, "line", 1, Sampling())
+        scheduled.draw = choice = Choice(self._first_tokens(text, choices))
+        self._scheduler.submit(scheduled)
+        scheduled.future.result()
         return choice.shares
 
     def interrupt(self) -> None:
@@ -90,11 +83,11 @@ class TransformersModel:
             return first_tokens(lambda choice: self._vocabulary.encode(choice, special=False), "", choices)
         return first_tokens(self._vocabulary.encode, text, choices)
 
-    def _request(self, packed: Prompt, until: Until, max_tokens: int, sampling: Sampling) -> Request:
+    def _scheduled(self, packed: Prompt, request: GenerationRequest) -> Request:
         shared = self.count_tokens(packed.shared) if packed.demonstrations.items else 0
         tokens = self._vocabulary.encode(packed.render())
-        chain = "\n".join([packed.question, *packed.sentences]) if until == "sentence" else ""
-        return Request(tokens, self._vocabulary, until, max_tokens, sampling, shared, chain)
+        chain = "\n".join([packed.question, *packed.sentences]) if request.until == "sentence" else ""
+        return Request(tokens, self._vocabulary, request.until, request.max_tokens, request.sampling, shared, chain)
 
 
 def _engine(loaded: Loaded, profile: Profile, slots: int, context: int) -> Engine:

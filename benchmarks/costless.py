@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.retriever import Field, Scope
 from cotrail.core.results import Generated
 

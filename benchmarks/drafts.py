@@ -21,11 +21,12 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
-from cotrail.core.generation import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.transformers import TransformersModel, causal
+from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.transformers import causal
 from cotrail.engines.language_models.transformers.batch import Feed
+from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 
 GUESSING = ("nothing", "lookup", "lookup and chain")

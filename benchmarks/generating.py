@@ -14,8 +14,8 @@ from rich.console import Console
 
 from benchmarks.shapes import SHAPES, Asked, Shape
 from cotrail.core.generation import Sampling
+from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.causal import CausalEngine
-from cotrail.engines.language_models.transformers.memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
 from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine

@@ -25,8 +25,8 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.replay import Failed, Finished, Recorded, advance

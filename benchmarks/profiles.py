@@ -24,11 +24,13 @@ from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
 from configuration.settings import settings
-from cotrail.core.generation import GenerationRequest, Sampling
-from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.llamacpp import LlamaCppModel, exact, smollm2_path
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest, Profile
+from cotrail.engines.language_models.llamacpp import deterministic
+from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.smollm2 import smollm2_path
 
 ORDERS = {"first": 1, "again": 1, "reversed": -1}
 """The passes over the prompts, and the direction of each."""
@@ -106,7 +108,7 @@ def _model(profile: Profile, slots: int, context: int) -> Continue:
 
 
 def _afresh(context: int) -> Continue:
-    server = Server(smollm2_path(), 1, context, exact.OPTIONS | {"cache_prompt": False})
+    server = Server(smollm2_path(), 1, context, deterministic.OPTIONS | {"cache_prompt": False})
 
     def work(asked: Asked) -> Continued:
         stream = Stream(asked.until, Event().is_set)

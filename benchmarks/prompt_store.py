@@ -27,7 +27,7 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
-from cotrail.core.generation import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome

@@ -4,8 +4,8 @@ import time
 
 from benchmarks.costless import ANSWER, CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit
+from cotrail.core.ports.language_model import GenerationRequest
 from workers.app import app
 
 __all__ = ["app"]

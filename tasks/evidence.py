@@ -12,8 +12,8 @@ from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.results import Embedded, Entailed
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
-from cotrail.engines.identity import is_pinned
 from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.model_identity import is_pinned
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from models.records.runs import RunPlan
 from tasks.batching import Batcher

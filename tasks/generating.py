@@ -5,9 +5,10 @@ from msgspec.structs import replace
 from cotrail.core.actions.prompted import sampling
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.generation import RULES, GenerationRequest
+from cotrail.core.generation import RULES
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.splitting import Pipeline, open_pipeline
+from cotrail.engines.language_models.sentence_splitters import Pipeline, open_pipeline
 from models.execution.ledger import Claim
 from tasks.station import Station
 

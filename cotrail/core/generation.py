@@ -4,8 +4,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.core.prompts import Prompt
-
 Until = Literal["sentence", "line", "chain", "end"]
 """Where a generation ends at the latest: behind the first whole sentence, at the line's end, before what begins a
 further demonstration (`chain`), or where the model ends it."""
@@ -23,15 +21,3 @@ class Sampling(Struct, frozen=True, kw_only=True):
     temperature: float = 0.0
     seed: int = 0
     sample: int | None = None
-
-
-class GenerationRequest(Struct, frozen=True):
-    """A prompt, and when and how a language model continues it: greedily unless a sampling is given.
-
-    max_tokens: the most tokens to write.
-    """
-
-    prompt: Prompt
-    until: Until
-    max_tokens: int
-    sampling: Sampling = Sampling()

@@ -1,9 +1,7 @@
-"""Texts of like lengths, so that a model reads several in one pass and little of it is padding."""
+"""Batches of items of similar length, so that little of a forward pass is padding."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
-
-from cotrail.errors import TransientStepError
 
 Item = TypeVar("Item")
 
@@ -20,20 +18,3 @@ def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> li
         else:
             made.append([item])
     return made
-
-
-def in_batches(
-    work: Callable[[list[Item]], None], items: Sequence[Item], size: Callable[[Item], int], most: int
-) -> None:
-    """Does work in such batches, and in halves of those that a device's memory has no room for.
-
-    work: does all of a batch or, where it raises torch.OutOfMemoryError, nothing.
-    Raises TransientStepError where an item doesn't fit even alone.
-    """
-    from cotrail.engines.language_models.transformers.memory import halving
-
-    for batch in batches(items, size, most):
-        if halving(work, batch):
-            raise TransientStepError(
-                "the device has too little memory for this text, even alone: leave the device to this process"
-            )

@@ -5,8 +5,7 @@ import signal
 import time
 
 from benchmarks.costless import CostlessModel, CostlessRetriever
-from cotrail.core.generation import GenerationRequest
-from cotrail.core.ports.language_model import LanguageModel
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from models.records.runs import RunPlan
 from tasks.station import Station
 from tests.faults.deadly import DEADLY

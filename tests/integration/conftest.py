@@ -70,7 +70,8 @@ def smollm2() -> Iterator[Callable[..., Any]]:
 
     def open_(profile: Profile = "fast", slots: int = 1, context: int = 1024) -> Any:
         pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-        from cotrail.engines.language_models.llamacpp import LlamaCppModel, smollm2_path
+        from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
+        from cotrail.engines.language_models.smollm2 import smollm2_path
 
         try:
             path = smollm2_path()

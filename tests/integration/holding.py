@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted, LanguageModel
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Prompt
 
 DEADLINE = 60

@@ -12,7 +12,7 @@ from benchmarks.workload import question
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved

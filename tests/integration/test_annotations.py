@@ -19,8 +19,8 @@ from configuration.settings import settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved

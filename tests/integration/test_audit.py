@@ -19,7 +19,7 @@ from configuration.settings import Settings, settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cotrail.core.generation import GenerationRequest, Sampling, Until
+from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted, Profile
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
-from cotrail.engines.language_models.llamacpp import LlamaCppModel
-from cotrail.engines.language_models.llamacpp.exact import BATCH_TOKENS
-from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS
+from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
+from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.errors import (
     InputError,

@@ -11,17 +11,17 @@ from typing import Any
 import httpx2
 import pytest
 
-from cotrail.core.generation import GenerationRequest, Sampling, Until
+from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted, LanguageModel
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.openai import OpenAIModel
-from cotrail.engines.language_models.openai.counting import estimated_tokens
+from cotrail.engines.language_models.openai.model import OpenAIModel
+from cotrail.engines.language_models.openai.tokenizer import estimated_tokens
+from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import (
     BlockedError,
     CotrailError,

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.generation import GenerationRequest, Sampling
+from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import Interrupted, LanguageModel, Profile
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel, Profile
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.engines.language_models.llamacpp import LlamaCppModel, smollm2_path
+from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.engines.language_models.scripted import ScriptedModel
+from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
 from tests.integration.served import Served, answer, streamed
 
@@ -73,8 +74,8 @@ def by_all_tokens(model: LlamaCppModel, asked: str, choices: Sequence[str]) -> l
     """The same from the probabilities of the whole vocabulary, read as the profile reads."""
     server, stream = model._server, Everything()
     tokens = server.tokens(asked)
-    if model._exact:
-        model._exact.complete(tokens, 0, stream, 1, Sampling())
+    if model._deterministic:
+        model._deterministic.complete(tokens, 0, stream, 1, Sampling())
     else:
         server.complete(tokens, stream, 1, Sampling())
     assert len(stream.likely) > 40_000
@@ -194,7 +195,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def tiny(folders: dict[str, Path], one_core: None) -> Iterator[OpenTiny]:
-    from cotrail.engines.language_models.transformers import TransformersModel
+    from cotrail.engines.language_models.transformers.model import TransformersModel
 
     made = []
 
@@ -292,7 +293,7 @@ def test_choices_that_begin_alike_are_refused_by_transformers(tiny: OpenTiny, ki
 def test_both_engines_tell_alike_of_the_same_file(smollm2: Open) -> None:
     pytest.importorskip("gguf", reason="gguf isn't installed")
     pytest.importorskip("transformers", reason="transformers isn't installed")
-    from cotrail.engines.language_models.transformers import TransformersModel
+    from cotrail.engines.language_models.transformers.model import TransformersModel
 
     one, other = smollm2(), TransformersModel(smollm2_path(), "smollm2-135m", "fast", 1, 1024)
     for asked in TEXTS[:2]:

@@ -25,18 +25,19 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.core.generation import GenerationRequest, Sampling, Until
+from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import Interrupted, Profile
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
-from cotrail.engines.identity import model_identity, weights_digest
-from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.transformers import TransformersModel, causal
+from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.transformers import causal
 from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalEngine
-from cotrail.engines.language_models.transformers.exact import CHUNK
+from cotrail.engines.language_models.transformers.deterministic import CHUNK
 from cotrail.engines.language_models.transformers.loading import load
+from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
+from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError, UnavailableError
 from tests.conftest import Eventually
 from tests.integration.holding import HeldUp, is_cut_off_alone

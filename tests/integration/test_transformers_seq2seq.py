@@ -23,16 +23,16 @@ from transformers import (
 from transformers.utils import logging
 
 from cotrail.common.sentences import first_sentence
-from cotrail.core.generation import GenerationRequest, Sampling
+from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.engines.language_models.transformers import TransformersModel
-from cotrail.engines.language_models.transformers.decoded import COLUMNS
 from cotrail.engines.language_models.transformers.loading import Loaded, load
+from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqEngine, company
+from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.errors import InputError, TransientStepError
 from tests.integration.holding import is_cut_off_alone

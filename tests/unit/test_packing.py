@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstration, Demonstrations, Drop, Prompt
 from cotrail.engines.language_models.packing import LOADING_RESERVE, pack
 from cotrail.engines.language_models.scripted import ScriptedModel

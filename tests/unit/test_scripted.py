@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.core.generation import GenerationRequest, Sampling, Until
+from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted, LanguageModel
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
 from cotrail.core.titles import parse_titles, title_question

@@ -3,12 +3,27 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from cotrail.core.generation import GenerationRequest
+from msgspec import Struct
+
+from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 Profile = Literal["fast", "deterministic"]
 """`fast`: prefix cache and parallel slots. `deterministic`: the same prompt gives the same bytes, whatever happens."""
+
+
+class GenerationRequest(Struct, frozen=True):
+    """A prompt, and when and how a language model continues it: greedily unless a sampling is given.
+
+    max_tokens: the most tokens to write.
+    """
+
+    prompt: Prompt
+    until: Until
+    max_tokens: int
+    sampling: Sampling = Sampling()
 
 
 class LanguageModel(Protocol):

@@ -1,6 +1,6 @@
 """The embedders that a name can mean: the built-in ones and those that a person added.
 
-A person adds one as a table `[embedders.NAME]` of the file that lists models (`cotrail.engines.catalogue`), with the
+A person adds one as a table `[embedders.NAME]` of the file that lists models (`cotrail.engines.models_file`), with the
 fields of the classes below.
 """
 
@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.catalogue import choose
 from cotrail.engines.embedding.scripted import ScriptedEmbedder, scripted_identity
-from cotrail.engines.identity import model_identity
-from cotrail.engines.pretrained import cached, folder_digest, packaged
+from cotrail.engines.model_folders import cached, folder_digest, packaged
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.models_file import choose
+from cotrail.engines.optional_packages import installed_with
 
 
 class Engine(Protocol):
@@ -48,7 +49,8 @@ class SentenceTransformers(_Entry, frozen=True, tag="sentence-transformers"):
 
     def open(self, name: str, profile: Profile) -> Embedder:
         """See `Engine`."""
-        from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
+        with installed_with("evidence"):
+            from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
 
         return SentenceTransformerEmbedder(self.path, self.identity(name), profile)
 

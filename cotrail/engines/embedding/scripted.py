@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Embedded
-from cotrail.engines.identity import model_identity
-from cotrail.engines.scripts import read_script, script_digest
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.script_files import read_script, script_digest
 
 Similarity = Annotated[float, Meta(ge=-1, le=1)]
 

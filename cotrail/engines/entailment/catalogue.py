@@ -1,6 +1,6 @@
 """The entailers that a name can mean: the built-in ones and those that a person added.
 
-A person adds one as a table `[entailers.NAME]` of the file that lists models (`cotrail.engines.catalogue`), with the
+A person adds one as a table `[entailers.NAME]` of the file that lists models (`cotrail.engines.models_file`), with the
 fields of the classes below.
 """
 
@@ -14,12 +14,13 @@ from msgspec import Struct
 from cotrail.common.canonical_json import canonical
 from cotrail.core.ports.entailer import Entailer
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.engines.catalogue import choose
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
 from cotrail.engines.entailment.scripted import ScriptedEntailer, scripted_identity
-from cotrail.engines.identity import model_identity
-from cotrail.engines.pretrained import cached, folder_digest
+from cotrail.engines.model_folders import cached, folder_digest
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.models_file import choose
+from cotrail.engines.optional_packages import installed_with
 
 OpenModel = Callable[[], LanguageModel]
 """Opens the run's own language model; called only where the entailer asks it."""
@@ -64,7 +65,8 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
         """See `Engine`."""
-        from cotrail.engines.entailment.transformers import TransformersEntailer
+        with installed_with("evidence"):
+            from cotrail.engines.entailment.transformers import TransformersEntailer
 
         return TransformersEntailer(self.path, self.identity(name, ""), profile, self.labels)
 

@@ -17,8 +17,8 @@ from cotrail.core.actions.entail import Entail
 from cotrail.core.ports.entailer import entailed
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.results import Entailed
-from cotrail.engines.identity import model_identity
-from cotrail.engines.language_models.choices import shares
+from cotrail.engines.language_models.probabilities import shares
+from cotrail.engines.model_identity import model_identity
 from cotrail.errors import PromptTooLongError
 
 CHOICES = (" True", " Neither", " False")

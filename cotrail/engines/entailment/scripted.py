@@ -10,8 +10,8 @@ from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import entailed
 from cotrail.core.results import Entailed
-from cotrail.engines.identity import model_identity
-from cotrail.engines.scripts import read_script, script_digest
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.script_files import read_script, script_digest
 
 Probability = Annotated[float, Meta(ge=0, le=1)]
 

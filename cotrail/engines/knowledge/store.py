@@ -7,7 +7,7 @@ from typing import get_args
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.tables import Table
 from cotrail.engines.knowledge.database import About, Database, is_built
-from cotrail.engines.knowledge.files import Tell, quietly
+from cotrail.engines.knowledge.source_files import Tell, quietly
 from cotrail.errors import InputError, UnknownNameError
 
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -81,7 +81,7 @@ class KnowledgeStore:
                 return build_conceptnet(files, folder, tell)
             case "wordnet" if len(files) <= 1:
                 from cotrail.engines.knowledge.wordnet.building import build_wordnet
-                from cotrail.engines.knowledge.wordnet.files import shipped
+                from cotrail.engines.knowledge.wordnet.database_files import shipped
 
                 return build_wordnet(files[0] if files else shipped(), folder)
         if source == TABLE:

@@ -1,6 +1,6 @@
 """The models that a name can mean: the built-in one and those that a person added in a TOML file.
 
-Such a file has a table `[models.NAME]` for each (`cotrail.engines.catalogue`), with the fields of the classes below.
+Such a file has a table `[models.NAME]` for each (`cotrail.engines.models_file`), with the fields of the classes below.
 """
 
 from pathlib import Path
@@ -9,12 +9,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.engines.catalogue import listed
-from cotrail.engines.identity import model_identity, weights_digest
 from cotrail.engines.language_models.endpoint import Endpoint, Tokens
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
-from cotrail.engines.scripts import read_script
+from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.engines.models_file import listed
+from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
 DEFAULT_CONTEXT = 8192
@@ -50,7 +52,7 @@ class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `Engine`."""
-        from cotrail.engines.language_models.llamacpp import LlamaCppModel
+        from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 
         return LlamaCppModel(self.path, name, profile, slots, self.context)
 
@@ -70,7 +72,8 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `Engine`."""
-        from cotrail.engines.language_models.transformers import TransformersModel
+        with installed_with("gpu"):
+            from cotrail.engines.language_models.transformers.model import TransformersModel
 
         return TransformersModel(self.path, name, profile, slots, self.context)
 
@@ -84,7 +87,8 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
         """See `Engine`."""
-        from cotrail.engines.language_models.openai import OpenAIModel
+        with installed_with("openai"):
+            from cotrail.engines.language_models.openai.model import OpenAIModel
 
         return OpenAIModel(self, name)
 
@@ -136,8 +140,6 @@ class SmolLM2(Struct, frozen=True):
 
     @property
     def _engine(self) -> LlamaCpp:
-        from cotrail.engines.language_models.llamacpp import smollm2_path
-
         return LlamaCpp(path=smollm2_path(), context=self.context)
 
 

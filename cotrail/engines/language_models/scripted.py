@@ -10,16 +10,15 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.core.asking import OPENING, YES_OR_NO
-from cotrail.core.generation import GenerationRequest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted
 from cotrail.core.results import Generated
 from cotrail.core.titles import title_question
-from cotrail.engines.identity import model_identity
-from cotrail.engines.language_models.choices import check_fits, shares
 from cotrail.engines.language_models.packing import pack
-from cotrail.engines.scripts import read_script, script_digest
+from cotrail.engines.language_models.probabilities import check_fits, shares
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
 
 FailureKind = Literal["transient", "permanent", "empty"]

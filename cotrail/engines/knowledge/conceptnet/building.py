@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cotrail.engines.knowledge.conceptnet.relations import FORM_OF, TEMPLATES
 from cotrail.engines.knowledge.database import About, Digest, drafted, finish
-from cotrail.engines.knowledge.files import Tell, lines, quietly
+from cotrail.engines.knowledge.source_files import Tell, lines, quietly
 from cotrail.errors import InputError
 
 COLUMNS = 5

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotrail.engines.knowledge.database import About, Digest, about, drafted, finish
-from cotrail.engines.knowledge.files import Tell, quietly
+from cotrail.engines.knowledge.source_files import Tell, quietly
+from cotrail.engines.knowledge.wikidata.dumps import entities
 from cotrail.engines.knowledge.wikidata.entities import Entity, EntityJson, Statement, entity
-from cotrail.engines.knowledge.wikidata.reading import entities
-from cotrail.engines.knowledge.words import words
+from cotrail.engines.knowledge.wikidata.names import named
 from cotrail.errors import InputError
 
 # Of an item without `links` only the label is known, as others refer to it.
@@ -66,12 +66,6 @@ def extend_wikidata(found: Iterable[EntityJson], referred: Iterable[EntityJson],
         for json in referred:
             builder.refer(json, place)
         return builder.finish()
-
-
-def named(name: str) -> tuple[str, str]:
-    """A name as it is looked up, in lower case and without marks, and the same as it is written."""
-    written = " ".join(words(name))
-    return written.casefold(), written
 
 
 class _Builder:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cotrail.engines.knowledge.database import Database
-from cotrail.engines.knowledge.wikidata.building import named
+from cotrail.engines.knowledge.wikidata.names import named
 from cotrail.engines.knowledge.words import STOP_WORDS, runs, words
 
 LONGEST = 10

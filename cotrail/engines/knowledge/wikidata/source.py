@@ -7,7 +7,7 @@ from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Sentence, ranked
 from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wikidata.linking import link
-from cotrail.engines.knowledge.wikidata.statements import Dated, sentence
+from cotrail.engines.knowledge.wikidata.sentences import Dated, sentence
 from cotrail.engines.knowledge.words import content
 
 VERSION = 1

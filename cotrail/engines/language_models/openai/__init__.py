@@ -4,12 +4,3 @@
 than a stream means, `stream` takes what the server writes, `choices` reads what it finds likely, `counting` counts
 tokens, and `bridge` is the thread that all requests are under way in.
 """
-
-from cotrail.errors import NotInstalledError
-
-try:
-    from cotrail.engines.language_models.openai.model import OpenAIModel
-except ModuleNotFoundError as error:
-    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[openai]'`") from error
-
-__all__ = ["OpenAIModel"]

@@ -19,9 +19,9 @@ from tenacity import (
 from cotrail.common.limits import MAX_RECORD_BYTES, MIB, shown
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.counting import Tokenized
 from cotrail.engines.language_models.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
 from cotrail.engines.language_models.openai.stream import Refused, Stream
+from cotrail.engines.language_models.openai.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0

@@ -5,20 +5,21 @@ from functools import partial
 from typing import Any
 from weakref import finalize
 
-from cotrail.core.generation import GenerationRequest, Sampling
+from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.identity import model_identity
-from cotrail.engines.language_models.choices import check_fits
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.bridge import Bridge
-from cotrail.engines.language_models.openai.choices import choice_shares, probabilities_request
 from cotrail.engines.language_models.openai.client import Client
-from cotrail.engines.language_models.openai.counting import Counter, Tokenized
+from cotrail.engines.language_models.openai.event_loop import Bridge
+from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.openai.request import PATHS, completion_request, reserved_tokens, tokenizer_request
 from cotrail.engines.language_models.openai.stream import Stream
+from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import Tokens, generated
+from cotrail.engines.model_identity import model_identity
 
 
 class OpenAIModel:

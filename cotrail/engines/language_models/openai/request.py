@@ -3,9 +3,9 @@
 from typing import Any
 
 from cotrail.core.generation import Sampling, Until
-from cotrail.engines.language_models.ending import STOPS
 from cotrail.engines.language_models.endpoint import Api, Endpoint
-from cotrail.engines.language_models.openai.counting import Dialect
+from cotrail.engines.language_models.openai.tokenizer import Dialect
+from cotrail.engines.language_models.stop_conditions import STOPS
 
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
 

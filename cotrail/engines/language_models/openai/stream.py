@@ -9,10 +9,10 @@ from msgspec import Struct
 from cotrail.common.storable import storable
 from cotrail.core.generation import Until
 from cotrail.core.recordable import MOST_CHARACTERS
-from cotrail.engines.language_models.ending import kept, watch
 from cotrail.engines.language_models.endpoint import Api
 from cotrail.engines.language_models.openai.refusals import error_message
 from cotrail.engines.language_models.result import Tokens
+from cotrail.engines.language_models.stop_conditions import kept, watch
 from cotrail.errors import TransientStepError, UnrecordableError
 
 END = "[DONE]"

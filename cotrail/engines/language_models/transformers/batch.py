@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from msgspec import Struct
 
-from cotrail.engines.language_models.transformers.cache import ALIGNED, View
+from cotrail.engines.language_models.transformers.kv_cache import ALIGNED, View
 from cotrail.engines.language_models.transformers.slots import Slot
 
 WASTE = 1.25

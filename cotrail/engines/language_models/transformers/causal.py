@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.transformers import attention, exact
+from cotrail.engines.device_memory import halving, no_room
+from cotrail.engines.language_models.transformers import attention, deterministic
 from cotrail.engines.language_models.transformers.batch import Batch, Feed
-from cotrail.engines.language_models.transformers.cache import RowCache, layer_shapes
-from cotrail.engines.language_models.transformers.chains import Chains, rest_of
-from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.language_models.transformers.continuations import Chains, rest_of
+from cotrail.engines.language_models.transformers.kv_cache import RowCache, layer_shapes
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.slots import Slot, Slots
 from cotrail.errors import InputError
@@ -53,10 +53,10 @@ class CausalEngine:
         self._drafts = fast
         self._goes_on = fast and GOES_ON[model.device.type]
         self._chains = Chains()
-        self._chunk = CHUNK if fast else exact.CHUNK
+        self._chunk = CHUNK if fast else deterministic.CHUNK
         self._reads = READ_AT_ONCE[model.device.type]
-        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + exact.SPARE, context)
-        self._slots = Slots(self._cache, rows, 1 if fast else exact.CHUNK)
+        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE, context)
+        self._slots = Slots(self._cache, rows, 1 if fast else deterministic.CHUNK)
         self._most = max(1, min(slots, rows - SPARE_ROWS)) if fast else 1
 
     @property

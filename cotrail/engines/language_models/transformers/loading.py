@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.utils import logging
 
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
-from cotrail.engines.pretrained import loading
+from cotrail.engines.model_folders import loading
 from cotrail.errors import InputError
 
 

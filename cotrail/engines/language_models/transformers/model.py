@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotrail.core.generation import GenerationRequest, Sampling
+from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.identity import model_identity, weights_digest
-from cotrail.engines.language_models.choices import check_fits, first_tokens
-from cotrail.engines.language_models.counting import remembering
 from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import Tokens, generated
+from cotrail.engines.language_models.token_counts import remembering
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import Choice
 from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
+from cotrail.engines.model_identity import model_identity, weights_digest
 
 
 class TransformersModel:
@@ -24,7 +24,7 @@ class TransformersModel:
 
     path, name: the folder that it was saved to, or a GGUF file; and what the identity calls it.
     profile: `fast` works on up to `slots` prompts at once and reuses what it read before; `deterministic` works on one
-        prompt at a time, and reuses only what changes no bit of the result (`exact`).
+        prompt at a time, and reuses only what changes no bit of the result (see `deterministic`).
     context: how many tokens a prompt and its continuation may take together, or the prompt alone where the model has
         an encoder.
     """

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.engines.language_models.ending import kept, watch
+from cotrail.engines.language_models.stop_conditions import kept, watch
 from cotrail.engines.language_models.transformers.drafting import LONGEST_FORETOLD, lookup, packed
 from cotrail.engines.language_models.transformers.sampling import Draw
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary

@@ -13,10 +13,10 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.transformers.decoded import Decoded, bytes_a_row
-from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import next_tokens
+from cotrail.engines.language_models.transformers.seq2seq_cache import Decoded, bytes_a_row
 from cotrail.errors import InputError
 
 KINDS = ("t5", "mt5")

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from cotrail.engines.language_models.transformers.cache import RowCache
+from cotrail.engines.language_models.transformers.kv_cache import RowCache
 from cotrail.engines.language_models.transformers.request import Request
 
 

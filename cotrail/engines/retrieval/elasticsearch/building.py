@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.corpus_store import Progress
 from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, Client, Fault
 from cotrail.engines.retrieval.elasticsearch.index import (
     ANALYZER,
@@ -27,7 +28,6 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     with_manifest,
 )
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
-from cotrail.engines.retrieval.stores import Progress
 from cotrail.errors import CorpusError, CotrailError
 
 DRAFT = "~draft"

@@ -19,9 +19,9 @@ from cotrail.engines.retrieval.elasticsearch.client import (
 )
 from cotrail.engines.retrieval.elasticsearch.combining import Combiner
 from cotrail.engines.retrieval.elasticsearch.documents import paragraph
-from cotrail.engines.retrieval.elasticsearch.factor import Explanation, missing_factor
-from cotrail.engines.retrieval.elasticsearch.index import Located
-from cotrail.engines.retrieval.elasticsearch.written import written
+from cotrail.engines.retrieval.elasticsearch.located import Located
+from cotrail.engines.retrieval.elasticsearch.score_factor import Explanation, missing_factor
+from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
 from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
@@ -163,7 +163,7 @@ class ElasticsearchRetriever:
     def _best(self, query: Body, count: int) -> list[Scored]:
         """The best paragraphs, equal scores by id."""
         body = {"query": query, "track_total_hits": False}
-        if self._located.written is None:
+        if self._located.sequence_numbers is None:
             hits = self._found(body | {"size": count, "sort": [{"_score": "desc"}, {"id": "asc"}]}).hits.hits
             return [(document.sort[0], self._paragraph(document)) for document in hits]
         return self._best_by_any_id(body, count)
@@ -211,7 +211,8 @@ class ElasticsearchRetriever:
         found = self._client.ask(
             lambda api: api.msearch(index=located.name, searches=searches, search_type=kind), _FoundAll
         )
-        if located.written is not None and written(self._client, located.name, located.shards) != located.written:
+        known = located.sequence_numbers
+        if known is not None and sequence_numbers(self._client, located.name, located.shards) != known:
             raise self._changed("was written to", "submit a new run, which takes it as it is now")
         return [_checked(each, self._client.said(each.error)) for each in found.responses]
 

@@ -4,13 +4,15 @@ from collections.abc import Iterable
 from functools import partial
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.corpus_store import Progress
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
-from cotrail.engines.retrieval.elasticsearch.index import Located, indexes, locate
+from cotrail.engines.retrieval.elasticsearch.index import indexes, locate
+from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
-from cotrail.engines.retrieval.stores import Progress, SearchServer
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
 

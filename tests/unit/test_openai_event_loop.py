@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.engines.language_models.openai.bridge import Bridge
+from cotrail.engines.language_models.openai.event_loop import Bridge
 from cotrail.errors import TransientStepError
 
 

@@ -40,7 +40,7 @@ OPTIONS: dict[str, Any] = {
 """What a server needs for this."""
 
 
-class ExactSlot:
+class DeterministicSlot:
     """The only slot of a server, which works on one prompt at a time.
 
     It goes on from what it holds of the last prompt or from a saved state, whichever is more. States are saved of what

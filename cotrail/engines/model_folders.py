@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from cotrail.engines.identity import ASIDE, content_digest
+from cotrail.engines.model_identity import ASIDE, content_digest
 from cotrail.errors import InputError, NotInstalledError
 
 CONFIGURATION = (".json", ".txt", ".model")

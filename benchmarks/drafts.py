@@ -79,19 +79,19 @@ def _continued(model: TransformersModel, chains: list[list[Asked]]) -> Iterator[
 def _guessing(guessed: str) -> Iterator[list[int]]:
     """Has the engine guess so much and no more; yields a list that grows by one with each pass that writes."""
     passes: list[int] = []
-    whole = causal.CausalEngine._pass
+    whole = causal.CausalRunner._pass
 
-    def counted(engine: causal.CausalEngine, feeds: list[Feed]) -> None:
+    def counted(engine: causal.CausalRunner, feeds: list[Feed]) -> None:
         if any(feed.whole for feed in feeds):
             passes.append(len(feeds))
         whole(engine, feeds)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(causal.CausalEngine, "_pass", counted))
+        stack.enter_context(patch.object(causal.CausalRunner, "_pass", counted))
         if guessed == "nothing":
             stack.enter_context(patch.object(Request, "draft", lambda _: []))
         if guessed.endswith("chain"):
-            stack.enter_context(patch.dict(causal.GOES_ON, {"cpu": True}))
+            stack.enter_context(patch.dict(causal.WRITES_AHEAD, {"cpu": True}))
         yield passes
 
 

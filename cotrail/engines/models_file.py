@@ -14,23 +14,23 @@ from msgspec import Struct
 from cotrail.common.toml_files import read_toml
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
-Kind = Literal["model", "embedder", "entailer"]
+ModelKind = Literal["model", "embedder", "entailer"]
 
 
-class _Listed(Struct, frozen=True, forbid_unknown_fields=True):
+class _ModelsFile(Struct, frozen=True, forbid_unknown_fields=True):
     models: dict[str, dict[str, Any]] = {}
     embedders: dict[str, dict[str, Any]] = {}
     entailers: dict[str, dict[str, Any]] = {}
 
 
-class AtHand(Protocol):
+class Installable(Protocol):
     """What may or may not be there on this machine."""
 
     def check(self) -> None:
         """Raises NotInstalledError, which says how to get it, where it isn't there."""
 
 
-def listed(path: Path, kind: Kind, engines: Any, built_in: Container[str]) -> dict[str, Any]:
+def listed(path: Path, kind: ModelKind, engines: Any, built_in: Container[str]) -> dict[str, Any]:
     """The engines of one kind that a file adds, by name; a missing file adds none.
 
     engines: the union of their classes, which differ in their tags; built_in: the names that are taken.
@@ -44,7 +44,7 @@ def listed(path: Path, kind: Kind, engines: Any, built_in: Container[str]) -> di
 
 
 def choose(
-    path: Path, kind: Kind, name: str | None, engines: Any, built_in: Mapping[str, AtHand]
+    path: Path, kind: ModelKind, name: str | None, engines: Any, built_in: Mapping[str, Installable]
 ) -> tuple[str, Any, str]:
     """What goes by that name, or the default where None: its name, its engine, and what it stands in for and why.
 
@@ -60,7 +60,7 @@ def choose(
     return name, known[name], ""
 
 
-def preferred(engines: Mapping[str, AtHand]) -> tuple[str, str]:
+def preferred(engines: Mapping[str, Installable]) -> tuple[str, str]:
     """The first of these that is at hand, and why it isn't the very first; empty where it is.
 
     Raises NotInstalledError where none is.
@@ -76,18 +76,18 @@ def preferred(engines: Mapping[str, AtHand]) -> tuple[str, str]:
     raise NotInstalledError(f"none of {', '.join(engines)} is at hand: {'; '.join(reasons)}")
 
 
-def _read(path: Path) -> _Listed:
+def _read(path: Path) -> _ModelsFile:
     try:
-        return msgspec.convert(read_toml(path, "the list of models"), _Listed)
+        return msgspec.convert(read_toml(path, "the list of models"), _ModelsFile)
     except FileNotFoundError:
-        return _Listed()
+        return _ModelsFile()
     except OSError as error:
         raise InputError(f"the list of models {path} can't be read: {error.strerror}") from error
     except msgspec.ValidationError as error:
         raise InputError(f"the list of models {path} is malformed: {error}") from error
 
 
-def _engine(path: Path, kind: Kind, name: str, entry: dict[str, Any], engines: Any) -> Any:
+def _engine(path: Path, kind: ModelKind, name: str, entry: dict[str, Any], engines: Any) -> Any:
     def beside(as_: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself
         if not isinstance(value, str):
             raise TypeError("a path is a string")

@@ -31,7 +31,7 @@ from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Pr
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.transformers import causal
-from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalEngine
+from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalRunner
 from cotrail.engines.language_models.transformers.deterministic import CHUNK
 from cotrail.engines.language_models.transformers.loading import load
 from cotrail.engines.language_models.transformers.model import TransformersModel
@@ -158,7 +158,7 @@ def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
 ) -> None:
     loaded = load(folders[name])
     reference = AutoModelForCausalLM.from_pretrained(folders[name], dtype=torch.float32).to(loaded.model.device)
-    scheduler = Scheduler(CausalEngine(loaded.model, "fast", slots, CONTEXT))
+    scheduler = Scheduler(CausalRunner(loaded.model, "fast", slots, CONTEXT))
     asked = requests(loaded, seed=slots, count=24)
     for request in asked:
         scheduler.submit(request)
@@ -190,7 +190,7 @@ def test_guesses_save_passes_and_change_nothing(folders: dict[str, Path], monkey
         return [*following, chance.randrange(VOCABULARY)]
 
     monkeypatch.setattr(Request, "draft", guess)
-    engine = CausalEngine(loaded.model, "fast", 3, CONTEXT)
+    engine = CausalRunner(loaded.model, "fast", 3, CONTEXT)
     scheduler = Scheduler(engine)
     for request in asked:
         scheduler.submit(request)
@@ -250,16 +250,16 @@ def test_demonstrations_of_one_kind_outlast_many_questions_of_another(make_model
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[Any]]:
     """The logits that each text's tokens were chosen by, under the length of its prompt."""
     logits: dict[int, list[Any]] = {}
-    forward = CausalEngine._forward
+    forward = CausalRunner._forward
 
-    def noted(engine: CausalEngine, feeds: Any, kept: int) -> Any:
+    def noted(engine: CausalRunner, feeds: Any, kept: int) -> Any:
         result = forward(engine, feeds, kept)
         for feed, row in zip(feeds, result, strict=True):
             if feed.whole:
                 logits.setdefault(len(feed.slot.taken.tokens), []).append(row[-1].clone())
         return result
 
-    monkeypatch.setattr(CausalEngine, "_forward", noted)
+    monkeypatch.setattr(CausalRunner, "_forward", noted)
     return logits
 
 
@@ -343,7 +343,7 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
         largest = max(largest, rows)
         return passes(*args, **kwargs)
 
-    engine = CausalEngine(loaded.model, "fast", 4, CONTEXT)
+    engine = CausalRunner(loaded.model, "fast", 4, CONTEXT)
     monkeypatch.setattr(loaded.model, "forward", small)
     short = [Request([n, 7, 9], loaded.vocabulary, "line", 12, Sampling()) for n in range(1, 5)]
     long = Request([5] * 450, loaded.vocabulary, "line", 12, Sampling())
@@ -359,7 +359,7 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
 def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    held = HeldUp(monkeypatch, CausalEngine, "_forward")
+    held = HeldUp(monkeypatch, CausalRunner, "_forward")
     model = make_model(profile)
     with ThreadPoolExecutor(2) as pool:
         running = [pool.submit(model.generate, GenerationRequest(prompt, "line", 24)) for prompt in PROMPTS[:2]]
@@ -375,7 +375,7 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
     make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, CausalEngine, "_forward")
+    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, CausalRunner, "_forward")
 
 
 def test_what_the_engine_does_not_know_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
         path = smollm2_path()
     except UnavailableError as error:
         pytest.skip(str(error))
-    monkeypatch.setitem(causal.GOES_ON, "cpu", True)
+    monkeypatch.setitem(causal.WRITES_AHEAD, "cpu", True)
     model = TransformersModel(path, "smollm2-135m", "fast", 1, CONTEXT)
     text = "Ostmark is a country. Its capital is Brenn."
     paragraph = Paragraph(id="Ostmark", title="Ostmark", text=text)
@@ -433,7 +433,7 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     assert result.text.endswith((".", "?", "!"))
     assert result.raw.lstrip().startswith(result.text)
     assert model.count_tokens(result.raw) - model.count_tokens(result.text) <= 4
-    eventually(lambda: not model._scheduler._engine.busy, "the rest of the chain is written")
+    eventually(lambda: not model._scheduler._runner.busy, "the rest of the chain is written")
     following = model.generate(GenerationRequest(replace(prompt, sentences=(result.text,)), "sentence", 40))
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2

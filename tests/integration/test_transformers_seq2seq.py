@@ -31,7 +31,7 @@ from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
-from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqEngine, company
+from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqRunner, length_group
 from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.errors import InputError, TransientStepError
@@ -144,7 +144,7 @@ def make_writer(loaded: Loaded) -> Iterator[Callable[..., Write]]:
     schedulers = []
 
     def make(profile: Profile = "fast", slots: int = 8) -> Write:
-        scheduler = Scheduler(Seq2SeqEngine(loaded.model, profile, slots, CONTEXT))
+        scheduler = Scheduler(Seq2SeqRunner(loaded.model, profile, slots, CONTEXT))
         schedulers.append(scheduler)
 
         def write(asked: Sequence[Request]) -> list[list[int]]:
@@ -182,7 +182,7 @@ def sizes_of_passes(model: Any) -> tuple[list[int], Any]:
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
     make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, Seq2SeqEngine, "_pass")
+    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, Seq2SeqRunner, "_pass")
 
 
 @pytest.mark.parametrize("slots", [1, 3, 8])
@@ -224,7 +224,7 @@ def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_ask
 def test_finished_rows_leave_and_the_rest_is_written_together(loaded: Loaded) -> None:
     endless = Vocabulary(tokenizer(), ())
     asked = [Request([*range(5, 25), END], endless, "line", length, Sampling()) for length in (1, 3, 6, 2)]
-    engine = Seq2SeqEngine(loaded.model, "fast", 4, CONTEXT)
+    engine = Seq2SeqRunner(loaded.model, "fast", 4, CONTEXT)
     engine.admit(asked)
     assert engine.room() == 0
     sizes, handle = sizes_of_passes(loaded.model)
@@ -241,7 +241,7 @@ def test_finished_rows_leave_and_the_rest_is_written_together(loaded: Loaded) ->
 def test_a_text_joins_others_that_are_being_written(loaded: Loaded) -> None:
     endless = Vocabulary(tokenizer(), ())
     early, late = (Request([*range(5, 25), END], endless, "line", length, Sampling()) for length in (8, 5))
-    engine = Seq2SeqEngine(loaded.model, "fast", 2, CONTEXT)
+    engine = Seq2SeqRunner(loaded.model, "fast", 2, CONTEXT)
     sizes, handle = sizes_of_passes(loaded.model)
     engine.admit([early])
     engine.step()
@@ -360,7 +360,7 @@ def test_a_failed_pass_fails_its_texts_and_the_engine_goes_on(
 def test_company_takes_the_first_prompt_and_pads_little(lengths: list[int], budget: int) -> None:
     vocabulary = Vocabulary(tokenizer(), ())
     waiting = [Request([3] * length, vocabulary, "line", 1, Sampling()) for length in lengths]
-    group = company(waiting, budget)
+    group = length_group(waiting, budget)
     sizes = [len(request.tokens) for request in group]
     padded = max(sizes) * len(sizes)
     assert group[0] is waiting[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.engines.language_models.openai.event_loop import Bridge
+from cotrail.engines.language_models.openai.event_loop import EventLoopThread
 from cotrail.errors import TransientStepError
 
 
@@ -32,7 +32,7 @@ def test_a_panic_is_its_own_requests_and_the_loop_goes_on(kind: type[BaseExcepti
 
         return work()
 
-    bridge = Bridge(Resource())
+    bridge = EventLoopThread(Resource())
     with pytest.raises(met, match="the library is at fault"):
         bridge.run(panicking)
     assert bridge.run(answered) == "answered"

@@ -14,7 +14,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.result import Tokens, generated
+from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems import find_system
@@ -81,7 +81,7 @@ class Writing:
 
     def generate(self, request: GenerationRequest, _: object) -> Generated:
         self.asked.append(request.until)
-        return generated(request.prompt, self.line, self.line, Tokens(prompt=1, cached=0, generated=1))
+        return generated(request.prompt, self.line, self.line, TokenCounts(prompt=1, cached=0, generated=1))
 
 
 def perform(here: Writing, splitter: str) -> Generated:

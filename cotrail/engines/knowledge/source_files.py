@@ -25,18 +25,20 @@ class Progress(Struct, frozen=True, kw_only=True):
     total: int
 
 
-Tell = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 
 
-def quietly(_: Progress) -> None:
+def ignore_progress(_: Progress) -> None:
     """Tells nobody."""
 
 
-Lines = Iterator[tuple[int, bytes]]
+NumberedLines = Iterator[tuple[int, bytes]]
 """Those of a file that aren't blank, each with its number."""
 
 
-def opened_files(paths: Sequence[Path], tell: Tell = quietly) -> Iterator[tuple[Path, Lines]]:
+def opened_files(
+    paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
+) -> Iterator[tuple[Path, NumberedLines]]:
     """Each file with its lines, to be read before the next; `.gz` and `.bz2` are unpacked as they are read.
 
     InputError: a file can't be read or breaks off.
@@ -44,18 +46,18 @@ def opened_files(paths: Sequence[Path], tell: Tell = quietly) -> Iterator[tuple[
     sizes = [_size(path) for path in paths]
     for before, path in enumerate(paths):
         with opened(path, InputError) as file:
-            told = partial(_tell, tell, file, sum(sizes[:before]), sum(sizes))
+            told = partial(_report, on_progress, file, sum(sizes[:before]), sum(sizes))
             yield path, _lines(path, _unpacked(path, file), told)
-    tell(Progress(done=sum(sizes), total=sum(sizes)))
+    on_progress(Progress(done=sum(sizes), total=sum(sizes)))
 
 
-def lines(paths: Sequence[Path], tell: Tell = quietly) -> Iterator[tuple[Path, int, bytes]]:
+def lines(paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress) -> Iterator[tuple[Path, int, bytes]]:
     """The lines of all the files, as in `opened_files`."""
-    return ((path, number, line) for path, found in opened_files(paths, tell) for number, line in found)
+    return ((path, number, line) for path, found in opened_files(paths, on_progress) for number, line in found)
 
 
-def _tell(tell: Tell, file: BinaryIO, before: int, total: int) -> None:
-    tell(Progress(done=before + file.tell(), total=total))
+def _report(on_progress: ProgressCallback, file: BinaryIO, before: int, total: int) -> None:
+    on_progress(Progress(done=before + file.tell(), total=total))
 
 
 def _size(path: Path) -> int:
@@ -72,7 +74,7 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
     return file
 
 
-def _lines(path: Path, file: BinaryIO, told: Callable[[], None]) -> Lines:
+def _lines(path: Path, file: BinaryIO, told: Callable[[], None]) -> NumberedLines:
     number = 0
     try:
         for number, line in numbered_lines(file, str(path), InputError):

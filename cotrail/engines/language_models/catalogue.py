@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.engines.language_models.endpoint import Endpoint, Tokens
+from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
@@ -20,10 +20,10 @@ from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
 DEFAULT_CONTEXT = 8192
-"""Tokens of context where an entry names none."""
+"""ContextLength of context where an entry names none."""
 
 
-class Engine(Protocol):
+class ModelEngine(Protocol):
     """What runs a model."""
 
     def identity(self, name: str) -> str:
@@ -44,14 +44,14 @@ class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
     """
 
     path: Path
-    context: Tokens = DEFAULT_CONTEXT
+    context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context))
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 
         return LlamaCppModel(self.path, name, profile, slots, self.context)
@@ -64,14 +64,14 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
     """
 
     path: Path
-    context: Tokens = DEFAULT_CONTEXT
+    context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context, "transformers"))
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         with installed_with("gpu"):
             from cotrail.engines.language_models.transformers.model import TransformersModel
 
@@ -82,11 +82,11 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     """A server that speaks OpenAI's protocol."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, self.digest)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
-        """See `Engine`."""
+        """See `ModelEngine`."""
         with installed_with("openai"):
             from cotrail.engines.language_models.openai.model import OpenAIModel
 
@@ -99,11 +99,11 @@ class Scripted(_Entry, frozen=True, tag="scripted"):
     path: Path
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, read_script(self.path, Script).digest)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return ScriptedModel(self.path, name)
 
 
@@ -113,11 +113,11 @@ class Oracle(_Entry, frozen=True, tag="oracle"):
     path: Path
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, oracle_script(self.path).digest)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return ScriptedModel(oracle_script(self.path), name)
 
 
@@ -131,11 +131,11 @@ class SmolLM2(Struct, frozen=True):
     context: int = 4096
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return self._engine.identity(name)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return self._engine.open(name, profile, slots)
 
     @property
@@ -147,18 +147,18 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
     """A model's name and the engine that runs it."""
 
     name: str
-    engine: Engine
+    engine: ModelEngine
 
 
 BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
-_Listed = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
+_Engines = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:
     """Every model by name; a missing file adds none. InputError says what is wrong with the file."""
     specs = {spec.name: spec for spec in BUILT_IN}
-    engines = listed(path, "model", _Listed, specs)
+    engines = listed(path, "model", _Engines, specs)
     return specs | {name: ModelSpec(name=name, engine=engine) for name, engine in engines.items()}
 
 

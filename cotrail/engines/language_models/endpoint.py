@@ -11,7 +11,7 @@ from cotrail.common.canonical_json import canonical
 Api = Literal["completions", "chat"]
 """What is asked of the server: to continue the prompt as it stands, or to answer a message that holds it."""
 
-Tokens = Annotated[int, Meta(ge=1)]
+ContextLength = Annotated[int, Meta(ge=1)]
 
 VERSION = "/v1"
 """How an address ends; what servers offer beside OpenAI's protocol lies beside this part of it."""
@@ -33,7 +33,7 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     url: str
     model: Annotated[str, Meta(min_length=1)]
-    context: Tokens
+    context: ContextLength
     api: Api = "completions"
     key_variable: Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]*$")] | None = None
     revision: str = ""

@@ -19,7 +19,7 @@ class _Hop(Struct, frozen=True):
     answer: str
 
 
-class _Line(Struct, frozen=True):
+class _MuSiQueQuestion(Struct, frozen=True):
     """A question as published; test files have neither answers nor hops."""
 
     question: str
@@ -36,7 +36,7 @@ def oracle_script(path: Path) -> Script:
     """
     questions: dict[str, ScriptedQuestion] = {}
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, _Line, place, DatasetError)
+        line = decode(raw, _MuSiQueQuestion, place, DatasetError)
         if line.answerable:
             questions.setdefault(line.question, _gold(line, place))
     if not questions:
@@ -44,7 +44,7 @@ def oracle_script(path: Path) -> Script:
     return Script(name="oracle", questions=questions)
 
 
-def _gold(line: _Line, place: str) -> ScriptedQuestion:
+def _gold(line: _MuSiQueQuestion, place: str) -> ScriptedQuestion:
     if line.answer is None or not line.question_decomposition:
         raise DatasetError(
             f"{place}: the question has no answer or no question_decomposition, which the oracle's chain is made of; "

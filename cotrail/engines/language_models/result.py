@@ -7,7 +7,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 
-class Tokens(Struct, frozen=True):
+class TokenCounts(Struct, frozen=True):
     """The tokens of a generation, as in `Generated`."""
 
     prompt: int
@@ -17,7 +17,7 @@ class Tokens(Struct, frozen=True):
     accepted: int = 0
 
 
-def generated(packed: Prompt, kept: str, raw: str, tokens: Tokens) -> Generated:
+def generated(packed: Prompt, kept: str, raw: str, tokens: TokenCounts) -> Generated:
     """The result of continuing a packed prompt; `kept` is what the step asked for, of all that was written, `raw`."""
     return Generated(
         text=storable(kept),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from cotrail.common.sentences import SentenceStop, first_sentence
 from cotrail.core.generation import Until
 
-STOPS: dict[Until, tuple[str, ...]] = {
+STOP_STRINGS: dict[Until, tuple[str, ...]] = {
     "sentence": (),
     "line": ("\n",),
     "chain": ("\nQ:", "\nWikipedia Title:"),
@@ -34,7 +34,7 @@ def kept(text: str, until: Until) -> str:
             return text.strip()
 
 
-def watch(until: Until) -> Callable[[str], bool]:
+def stop_condition(until: Until) -> Callable[[str], bool]:
     """Takes a text piece by piece, and tells after each whether what was asked for is whole."""
     match until:
         case "sentence":

@@ -10,7 +10,7 @@ LONGEST_PART = 20_000
 """Longer texts, in characters, are whole prompts: their token counts aren't remembered."""
 
 
-def remembering(count: Callable[[str], int]) -> Callable[[str], int]:
+def cached_count(count: Callable[[str], int]) -> Callable[[str], int]:
     """The same count, which remembers those of prompt parts."""
     count_part = lru_cache(maxsize=CACHED_COUNTS)(count)
     return lambda text: count(text) if len(text) > LONGEST_PART else count_part(text)

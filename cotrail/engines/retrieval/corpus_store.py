@@ -7,14 +7,14 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.manifest import IndexManifest
 
-Progress = Callable[[int], None]
+CountCallback = Callable[[int], None]
 """Is told the number of paragraphs so far."""
 
 
 class CorpusStore(Protocol):
     """Keeps corpora by name. UnavailableError where it doesn't answer, InputError for names that no corpus can have."""
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
         """Indexes the paragraphs, whose ids are distinct, as the corpus of that name.
 
         A corpus of that name is searched as before until the new one is whole; an error or an interruption leaves

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
-from cotrail.engines.retrieval.corpus_store import CorpusStore, Progress
+from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback
 from cotrail.engines.retrieval.manifest import IndexManifest, corpora, corpus_directory
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import NotInstalledError
@@ -17,7 +17,7 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; CorpusError where the folder can't be written."""
         from cotrail.engines.retrieval.tantivy import build_index
 

@@ -12,7 +12,7 @@ from msgspec import field
 
 from cotrail.common.json_files import decode
 from cotrail.common.limits import MAX_SMALL_FILE_BYTES, shown
-from cotrail.engines.knowledge.source_files import Lines, Tell, opened_files, quietly
+from cotrail.engines.knowledge.source_files import NumberedLines, ProgressCallback, ignore_progress, opened_files
 from cotrail.engines.knowledge.wikidata.entities import EntityJson
 from cotrail.errors import InputError
 
@@ -23,12 +23,14 @@ class _Record(EntityJson, frozen=True):
     entities: dict[str, EntityJson] | list[None] = field(default_factory=dict)
 
 
-def entities(paths: Sequence[Path], tell: Tell = quietly) -> Iterator[tuple[str, EntityJson]]:
+def entities(
+    paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
+) -> Iterator[tuple[str, EntityJson]]:
     """The files' entities, each with its place, e.g. `dump.json.gz, line 3`; one of a dump is held at a time.
 
     InputError: a file can't be read or breaks off, a line isn't JSON or no entity.
     """
-    for path, lines in opened_files(paths, tell):
+    for path, lines in opened_files(paths, on_progress):
         start = next(lines, (1, b""))
         if start[1].strip() == b"{":  # an extract, laid out over lines
             yield from decoded(b"".join(_bounded(path, chain([start], lines))), str(path))
@@ -36,7 +38,7 @@ def entities(paths: Sequence[Path], tell: Tell = quietly) -> Iterator[tuple[str,
             yield from _entities(path, chain([start], lines))
 
 
-def _bounded(path: Path, lines: Lines) -> Iterator[bytes]:
+def _bounded(path: Path, lines: NumberedLines) -> Iterator[bytes]:
     """The lines of an extract, which is held whole."""
     room = MAX_SMALL_FILE_BYTES
     for number, line in lines:
@@ -57,7 +59,7 @@ def decoded(raw: bytes, place: str) -> Iterator[tuple[str, EntityJson]]:
         yield place, record
 
 
-def _entities(path: Path, lines: Lines) -> Iterator[tuple[str, EntityJson]]:
+def _entities(path: Path, lines: NumberedLines) -> Iterator[tuple[str, EntityJson]]:
     is_open = False
     for number, line in lines:
         stripped = line.strip()

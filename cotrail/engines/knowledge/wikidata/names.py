@@ -3,7 +3,7 @@
 from cotrail.engines.knowledge.words import words
 
 
-def named(name: str) -> tuple[str, str]:
+def normalized_name(name: str) -> tuple[str, str]:
     """A name as it is looked up, in lower case and without marks, and the same as it is written."""
     written = " ".join(words(name))
     return written.casefold(), written

@@ -1,10 +1,10 @@
-"""Dated statements as sentences."""
+"""DatedStatement statements as sentences."""
 
 import re
 
 from msgspec import Struct
 
-from cotrail.engines.knowledge.words import begun
+from cotrail.engines.knowledge.words import capitalized
 
 HAPPENED = {
     569: "{} was born in {}.",
@@ -37,7 +37,7 @@ DID = {
 _LIKE_A_VERB = re.compile(r"(?:\w+ed (?:at|by|for|from|in|of|on|to|with)\b.*|.* (?:at|by|for|from|in|of|on|to|with))$")
 
 
-class Dated(Struct, frozen=True):
+class DatedStatement(Struct, frozen=True):
     """A statement of an item with the labels of what it is about; times in words."""
 
     item: int
@@ -52,20 +52,20 @@ class Dated(Struct, frozen=True):
     end: str | None = None
 
 
-def sentence(statement: Dated) -> str:
+def sentence(statement: DatedStatement) -> str:
     """The statement as a sentence: "Tim Pawlenty held the position of Governor of Minnesota from 2003 to 2011."."""
     if statement.is_time:
-        return begun(_happened(statement))
-    return begun(f"{_stated(statement)} {_when(statement)}.")
+        return capitalized(_happened(statement))
+    return capitalized(f"{_stated(statement)} {_when(statement)}.")
 
 
-def _happened(statement: Dated) -> str:
+def _happened(statement: DatedStatement) -> str:
     if template := HAPPENED.get(statement.property):
         return template.format(statement.subject, statement.value)
     return f"the {statement.label} of {statement.subject} was in {statement.value}."
 
 
-def _stated(statement: Dated) -> str:
+def _stated(statement: DatedStatement) -> str:
     label = statement.label
     if verb := DID.get(statement.property):
         return f"{statement.subject} {verb} {statement.value}"
@@ -74,7 +74,7 @@ def _stated(statement: Dated) -> str:
     return f"the {label} of {statement.subject} was {statement.value}"
 
 
-def _when(statement: Dated) -> str:
+def _when(statement: DatedStatement) -> str:
     match statement.start, statement.end:
         case None, None:
             return f"in {statement.point}"

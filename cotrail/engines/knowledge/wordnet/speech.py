@@ -1,4 +1,4 @@
-"""Parts of speech, and the numbers of synsets, which tell them."""
+"""Parts of speech, and the numbers of synsets, which on_progress them."""
 
 SPEECHES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 """The parts of speech as files are named for them, and their numbers."""

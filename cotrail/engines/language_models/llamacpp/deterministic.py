@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.llamacpp.server import Server, Tokens
+from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.llamacpp.stream import Stream
 
 BATCH_TOKENS = 128
@@ -51,12 +51,12 @@ class DeterministicSlot:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._turn = Lock()
-        self._read: Tokens = []
+        self._read: TokenIds = []
         self._saved: list[_State] = []  # the one used least lately comes first
         self._can_forget = True
         weakref.finalize(self, _close, self._saved)
 
-    def complete(self, tokens: Tokens, shared: int, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+    def complete(self, tokens: TokenIds, shared: int, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
         """Continues a prompt, of which other prompts are expected to share about the first `shared` tokens.
 
         Raises Interrupted, StepError, TransientStepError.
@@ -80,7 +80,7 @@ class DeterministicSlot:
         finally:
             self._turn.release()
 
-    def _recall(self, tokens: Tokens) -> int:
+    def _recall(self, tokens: TokenIds) -> int:
         """Restores the state that reaches farther than what the slot holds; how many tokens need no reading.
 
         That is none with models which can't forget a prompt's end alone, as recurrent ones: they read everything.
@@ -97,7 +97,7 @@ class DeterministicSlot:
                 self._drop(state)
         return _whole_batches(self._read, tokens)
 
-    def _hold(self, tokens: Tokens, count: int, stream: Stream) -> None:
+    def _hold(self, tokens: TokenIds, count: int, stream: Stream) -> None:
         """Has the slot hold the first `count` tokens, whole batches, and one behind them that doesn't follow.
 
         llama.cpp goes on from all that a slot's tokens and the next prompt have in common: now no more than this.
@@ -107,7 +107,7 @@ class DeterministicSlot:
         self._server.complete([*tokens[:count], other], Stream("line", stream.interrupted), 0, Sampling())
         self._read = tokens[:count]
 
-    def _remember(self, tokens: Tokens, count: int, stream: Stream) -> None:
+    def _remember(self, tokens: TokenIds, count: int, stream: Stream) -> None:
         """Saves what the slot read of the first `count` tokens, whole batches, unless a state reaches as far.
 
         Where there is no room for it, the tokens will be read again.
@@ -133,11 +133,11 @@ class DeterministicSlot:
 class _State(Struct, frozen=True):
     """What a slot read, saved: these tokens and one more."""
 
-    tokens: Tokens
+    tokens: TokenIds
     file: IO[bytes]
 
 
-def _whole_batches(read: Tokens, tokens: Tokens) -> int:
+def _whole_batches(read: TokenIds, tokens: TokenIds) -> int:
     """How many tokens need no reading where `read` was read: whole batches, and never the last token."""
     ends = range(BATCH_TOKENS, len(tokens), BATCH_TOKENS)
     return max((end for end in ends if read[:end] == tokens[:end]), default=0)

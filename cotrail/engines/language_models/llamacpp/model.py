@@ -11,13 +11,13 @@ from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.llamacpp import deterministic
-from cotrail.engines.language_models.llamacpp.probabilities import Choices
+from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
-from cotrail.engines.language_models.token_counts import remembering
+from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.model_identity import model_identity, weights_digest
 
 FAST: dict[str, Any] = {
@@ -59,7 +59,7 @@ class LlamaCppModel:
         else:
             self._server = Server(path, 1, context, deterministic.OPTIONS)
             self._deterministic = deterministic.DeterministicSlot(self._server)
-        self.count_tokens = remembering(self._count)
+        self.count_tokens = cached_count(self._count)
 
     @property
     def identity(self) -> str:
@@ -78,7 +78,7 @@ class LlamaCppModel:
         """See `LanguageModel`."""
         tokens = self._server.tokens(text)
         check_fits(len(tokens) + 1, self._context)
-        stream = Choices(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
+        stream = ChoiceStream(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
         if self._deterministic is None:
             self._server.complete(tokens, stream, 1, Sampling(temperature=1.0))
         else:

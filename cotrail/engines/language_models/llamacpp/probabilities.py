@@ -13,7 +13,7 @@ they are to one another, and so much that they come before all others. llama.cpp
 have it tell all of them takes far longer than reading a short prompt."""
 
 
-class Choices(Stream):
+class ChoiceStream(Stream):
     """Takes the probabilities of tokens; which one is written plays no part.
 
     tokens: those in question, all different.

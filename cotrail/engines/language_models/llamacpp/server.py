@@ -13,7 +13,7 @@ from cotrail.core.ports.language_model import Interrupted
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
 
-Tokens = list[int]
+TokenIds = list[int]
 
 DESCRIPTORS = "/proc/self/fd/"
 """Where the kernel shows this process's open files; through it the server writes into files that have no name."""
@@ -40,7 +40,7 @@ class Server:
         )
         self._address = urlsplit(self._server.listening_address).netloc
 
-    def complete(self, prompt: str | Tokens, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+    def complete(self, prompt: str | TokenIds, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
         """Continues a prompt in any slot, which goes on from what it read before as far as the prompt is the same.
 
         Raises Interrupted, StepError, TransientStepError.
@@ -61,10 +61,10 @@ class Server:
         self._server.handle_completions(request, stream.take)
         stream.check()
 
-    def tokens(self, text: str) -> Tokens:
+    def tokens(self, text: str) -> TokenIds:
         """The tokens of a prompt; over HTTP, because xllamacpp offers nothing else."""
         try:
-            tokens: Tokens = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+            tokens: TokenIds = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
             raise TransientStepError(f"llama.cpp didn't count the tokens of a prompt: {error!r}") from error
         return tokens

@@ -8,24 +8,24 @@ from msgspec import Struct
 from cotrail.common.storable import storable
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.result import Tokens
-from cotrail.engines.language_models.stop_conditions import STOPS, kept, watch
+from cotrail.engines.language_models.result import TokenCounts
+from cotrail.engines.language_models.stop_conditions import STOP_STRINGS, kept, stop_condition
 from cotrail.errors import StepError, TransientStepError
 
 BAD_REQUEST = 400
 
 
 class Timings(Struct, frozen=True):
-    """Tokens, in llama.cpp's words: taken from the cache, read, and written."""
+    """TokenCounts, in llama.cpp's words: taken from the cache, read, and written."""
 
     cache_n: int = 0
     prompt_n: int = 0
     predicted_n: int = 0
 
     @property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> TokenCounts:
         """The same in our words."""
-        return Tokens(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
+        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
 
 
 class Stream:
@@ -41,12 +41,12 @@ class Stream:
         self.finished = False
         self._error: Mapping[str, Any] = {}
         self.interrupted = interrupted
-        self._enough = watch(until)
+        self._enough = stop_condition(until)
 
     @property
     def asks(self) -> dict[str, Any]:
         """What of a request it decides."""
-        return {"stop": list(STOPS[self.until])}
+        return {"stop": list(STOP_STRINGS[self.until])}
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
         """The server's callback; true ends the generation."""

@@ -28,7 +28,7 @@ class _Loop(Struct, frozen=True):
     ended: asyncio.Event
 
 
-class Bridge:
+class EventLoopThread:
     """Carries out coroutines for callers in any thread; unlike threads they can be cut off, wherever they wait.
 
     resource: what the coroutines use, closed behind the last of them.

@@ -11,14 +11,14 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.client import Client
-from cotrail.engines.language_models.openai.event_loop import Bridge
+from cotrail.engines.language_models.openai.event_loop import EventLoopThread
 from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.openai.request import PATHS, completion_request, reserved_tokens, tokenizer_request
 from cotrail.engines.language_models.openai.stream import Stream
 from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits
-from cotrail.engines.language_models.result import Tokens, generated
+from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.model_identity import model_identity
 
 
@@ -32,9 +32,9 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
         self._client = Client(endpoint)
-        self._bridge = Bridge(self._client)
-        self._counter = Counter(partial(_tokenized, endpoint, self._client, self._bridge))
-        finalize(self, self._bridge.close)
+        self._event_loop = EventLoopThread(self._client)
+        self._counter = Counter(partial(_tokenized, endpoint, self._client, self._event_loop))
+        finalize(self, self._event_loop.close)
 
     @property
     def identity(self) -> str:
@@ -52,7 +52,7 @@ class OpenAIModel:
             endpoint, self._counter.dialect, text, request.until, request.max_tokens, request.sampling
         )
         self._complete(body, stream, cancellation)
-        tokens = stream.counts or Tokens(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
+        tokens = stream.counts or TokenCounts(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
         return generated(packed, stream.kept(), stream.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
@@ -66,11 +66,11 @@ class OpenAIModel:
 
     def interrupt(self) -> None:
         """See `LanguageModel`."""
-        self._bridge.interrupt()
+        self._event_loop.interrupt()
 
     def _complete(self, body: dict[str, Any], stream: Stream, cancellation: Cancellation | None = None) -> None:
-        self._bridge.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
+        self._event_loop.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
 
 
-def _tokenized(endpoint: Endpoint, client: Client, bridge: Bridge, text: str) -> Tokenized | None:
-    return bridge.run(partial(client.tokenize, tokenizer_request(endpoint, text)))
+def _tokenized(endpoint: Endpoint, client: Client, event_loop: EventLoopThread, text: str) -> Tokenized | None:
+    return event_loop.run(partial(client.tokenize, tokenizer_request(endpoint, text)))

@@ -5,7 +5,7 @@ from typing import Any
 from cotrail.core.generation import Sampling, Until
 from cotrail.engines.language_models.endpoint import Api, Endpoint
 from cotrail.engines.language_models.openai.tokenizer import Dialect
-from cotrail.engines.language_models.stop_conditions import STOPS
+from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
 
@@ -29,7 +29,7 @@ def completion_request(
 ) -> dict[str, Any]:
     """The body that asks for a continuation, as a stream."""
     # What opens a chat's message is layout, so that a line break there is no end: the stream is watched for it.
-    stops = () if endpoint.api == "chat" and until == "line" else STOPS[until]
+    stops = () if endpoint.api == "chat" and until == "line" else STOP_STRINGS[until]
     return {
         "model": endpoint.model,
         **_asked(endpoint.api, prompt),

@@ -11,8 +11,8 @@ from cotrail.core.generation import Until
 from cotrail.core.recordable import MOST_CHARACTERS
 from cotrail.engines.language_models.endpoint import Api
 from cotrail.engines.language_models.openai.refusals import error_message
-from cotrail.engines.language_models.result import Tokens
-from cotrail.engines.language_models.stop_conditions import kept, watch
+from cotrail.engines.language_models.result import TokenCounts
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.errors import TransientStepError, UnrecordableError
 
 END = "[DONE]"
@@ -56,9 +56,9 @@ class _Usage(Struct, frozen=True):
     prompt_tokens_details: _Details | None = None
 
     @property
-    def counts(self) -> Tokens:
+    def counts(self) -> TokenCounts:
         cached = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
-        return Tokens(prompt=self.prompt_tokens, cached=cached or 0, generated=self.completion_tokens)
+        return TokenCounts(prompt=self.prompt_tokens, cached=cached or 0, generated=self.completion_tokens)
 
 
 class _Timings(Struct, frozen=True):
@@ -69,8 +69,8 @@ class _Timings(Struct, frozen=True):
     predicted_n: int = 0
 
     @property
-    def counts(self) -> Tokens:
-        return Tokens(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
+    def counts(self) -> TokenCounts:
+        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
 
 
 class _Chunk(Struct, frozen=True):
@@ -93,13 +93,13 @@ class Stream:
     def __init__(self, until: Until, api: Api = "completions") -> None:
         self.text = ""
         self.pieces = 0
-        self.counts: Tokens | None = None
+        self.counts: TokenCounts | None = None
         self.logprobs: Any = None
         self._until = until
         self._chat = api == "chat"
         self._begun = not self._chat
         self._ended = False
-        self._enough = watch(until)
+        self._enough = stop_condition(until)
 
     def take(self, data: str) -> bool:
         """Takes an event; true once what was asked for is whole. Raises Refused, TransientStepError."""

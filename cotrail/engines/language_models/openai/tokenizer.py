@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.engines.language_models.token_counts import remembering
+from cotrail.engines.language_models.token_counts import cached_count
 
 Dialect = Literal["openai", "llama.cpp", "vllm"]
 """What a server understands beyond OpenAI's protocol, as its tokenizer's answer shows; SGLang answers like vLLM."""
@@ -30,7 +30,7 @@ class Counter:
     def __init__(self, ask: Callable[[str], Tokenized | None]) -> None:
         self._ask = ask
         self._dialect: Dialect | None = None
-        self.count = remembering(self._count)
+        self.count = cached_count(self._count)
 
     @property
     def dialect(self) -> Dialect:

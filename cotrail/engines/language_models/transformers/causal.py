@@ -1,4 +1,4 @@
-"""The engine for decoder-only models: continuous batching over the rows of one cache.
+"""The runner for decoder-only models: continuous batching over the rows of one cache.
 
 transformers has a manager of its own for this, which takes neither a stop condition nor a seed with a request: each
 generation would run to its last token, and a row's text would depend on its neighbours' draws.
@@ -13,7 +13,7 @@ from cotrail.core.ports.language_model import Profile
 from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers import attention, deterministic
 from cotrail.engines.language_models.transformers.batch import Batch, Feed
-from cotrail.engines.language_models.transformers.continuations import Chains, rest_of
+from cotrail.engines.language_models.transformers.continuations import Continuations, rest_of
 from cotrail.engines.language_models.transformers.kv_cache import RowCache, layer_shapes
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.slots import Slot, Slots
@@ -28,20 +28,20 @@ CHUNK = 512
 READ_AT_ONCE = {"cuda": 8, "cpu": 1}
 """How many prompts are read in one pass; on a CPU, one fills it."""
 
-GOES_ON = {"cuda": True, "cpu": False}
+WRITES_AHEAD = {"cuda": True, "cpu": False}
 """Whether chains are written on beyond what was asked for: a GPU has idle rows; on a CPU it costs what it saves."""
 
 MEMORY_SHARE = 0.8
 """The share of a GPU's free memory that the cache may take; passes need the rest."""
 
 
-class CausalEngine:
-    """See `Engine`.
+class CausalRunner:
+    """See `ModelRunner`.
 
     slots: how many prompts it works on at once, fewer where a GPU's memory doesn't hold them; context: tokens a prompt.
     """
 
-    patience = 0.0
+    batching_delay = 0.0
 
     def __init__(self, model: Any, profile: Profile, slots: int, context: int) -> None:
         if not model._supports_sdpa:
@@ -51,8 +51,8 @@ class CausalEngine:
         self._model = model
         self._context = context
         self._drafts = fast
-        self._goes_on = fast and GOES_ON[model.device.type]
-        self._chains = Chains()
+        self._goes_on = fast and WRITES_AHEAD[model.device.type]
+        self._chains = Continuations()
         self._chunk = CHUNK if fast else deterministic.CHUNK
         self._reads = READ_AT_ONCE[model.device.type]
         self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE, context)
@@ -61,15 +61,15 @@ class CausalEngine:
 
     @property
     def busy(self) -> bool:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return bool(self._slots.busy)
 
     def room(self) -> int:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return self._most - sum(slot.taken.rest_of is None for slot in self._slots.busy)
 
     def admit(self, requests: list[Request]) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         with torch.inference_mode():
             for request in requests:
                 self._make_way(request)
@@ -83,21 +83,21 @@ class CausalEngine:
                 self._end(slot)
         if self._slots.full:
             self._end(rests[0][0])
-        request.foretold = self._chains.recall(request)
+        request.predicted = self._chains.recall(request)
 
     def drop(self, request: Request) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         for slot in self._slots.busy:
             if slot.request is request:
                 self._slots.free(slot)
 
     def cancel(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         for slot in self._slots.busy:
             self._slots.free(slot)
 
     def step(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         with torch.inference_mode():
             feeds = [self._feed(slot) for slot in self._slots.busy if self._slots.follow(slot)]
             self._advance([feed for feed in feeds if len(feed.tokens) == 1])
@@ -137,7 +137,7 @@ class CausalEngine:
         return batch.of_feeds(shown.logits)
 
     def _take(self, feed: Feed, tokens: list[int]) -> None:
-        """Takes what the model wrote: one token, and more as far as the draft foretold them."""
+        """Takes what the model wrote: one token, and more as far as the draft predicted them."""
         slot, request = feed.slot, feed.slot.taken
         request.drafted += len(feed.draft)
         for token, guess in zip_longest(tokens, feed.draft):
@@ -164,7 +164,7 @@ class CausalEngine:
 
 
 def _chosen(feed: Feed, likeliest: list[int], logits: torch.Tensor) -> list[int]:
-    draw = feed.slot.taken.draw
+    draw = feed.slot.taken.sampler
     return likeliest[-1 - len(feed.draft) :] if draw.greedy else [draw(logits[-1])]
 
 

@@ -15,7 +15,7 @@ REMEMBERED = 1024
 """How many rests are kept for questions that may not come back."""
 
 
-class Chains:
+class Continuations:
     """What the model went on to write, by what a prompt's chain is then."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Chains:
 
 def rest_of(request: Request, context: int) -> Request | None:
     """The request that goes on where another one was enough; None where its line ended there or the context ends."""
-    if not (request.chain and request.kept and request.draw.greedy):
+    if not (request.chain and request.kept and request.sampler.greedy):
         return None
     tokens = [*request.tokens, *request.written]
     behind = request.text.lstrip()[len(request.kept) :]

@@ -9,7 +9,7 @@ GRAMS = (3, 2)
 LONGEST_DRAFT = 5
 """Tokens of such a guess."""
 
-LONGEST_FORETOLD = 32
+LONGEST_PREDICTED = 32
 """Tokens of a guess that is what the model wrote before, see `chains`."""
 
 

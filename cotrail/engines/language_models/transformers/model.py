@@ -1,4 +1,4 @@
-"""The adapter: packs prompts, and has an engine continue them."""
+"""The adapter: packs prompts, and has an runner continue them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
-from cotrail.engines.language_models.result import Tokens, generated
-from cotrail.engines.language_models.token_counts import remembering
+from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.sampling import Choice
-from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
+from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
+from cotrail.engines.language_models.transformers.scheduler import ModelRunner, Scheduler
 from cotrail.engines.model_identity import model_identity, weights_digest
 
 
@@ -35,8 +35,8 @@ class TransformersModel:
         self._vocabulary = loaded.vocabulary
         self._encoder_decoder = loaded.encoder_decoder
         self._context = context
-        self._scheduler = Scheduler(_engine(loaded, profile, slots, context))
-        self.count_tokens = remembering(self._count)
+        self._scheduler = Scheduler(_runner(loaded, profile, slots, context))
+        self.count_tokens = cached_count(self._count)
 
     @property
     def identity(self) -> str:
@@ -52,7 +52,7 @@ class TransformersModel:
         scheduled.cancellation = cancellation
         self._scheduler.submit(scheduled)
         scheduled.future.result()
-        tokens = Tokens(
+        tokens = TokenCounts(
             prompt=len(scheduled.tokens),
             cached=scheduled.cached,
             generated=len(scheduled.written),
@@ -66,7 +66,7 @@ class TransformersModel:
         tokens = self._vocabulary.encode(text)
         check_fits(len(tokens) + (not self._encoder_decoder), self._context)
         scheduled = Request(tokens, self._vocabulary, "line", 1, Sampling())
-        scheduled.draw = choice = Choice(self._first_tokens(text, choices))
+        scheduled.sampler = choice = ChoiceScorer(self._first_tokens(text, choices))
         self._scheduler.submit(scheduled)
         scheduled.future.result()
         return choice.shares
@@ -90,11 +90,11 @@ class TransformersModel:
         return Request(tokens, self._vocabulary, request.until, request.max_tokens, request.sampling, shared, chain)
 
 
-def _engine(loaded: Loaded, profile: Profile, slots: int, context: int) -> Engine:
+def _runner(loaded: Loaded, profile: Profile, slots: int, context: int) -> ModelRunner:
     if loaded.encoder_decoder:
-        from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
+        from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
 
-        return Seq2SeqEngine(loaded.model, profile, slots, context)
-    from cotrail.engines.language_models.transformers.causal import CausalEngine
+        return Seq2SeqRunner(loaded.model, profile, slots, context)
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
 
-    return CausalEngine(loaded.model, profile, slots, context)
+    return CausalRunner(loaded.model, profile, slots, context)

@@ -5,9 +5,9 @@ from functools import cached_property
 
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.engines.language_models.stop_conditions import kept, watch
-from cotrail.engines.language_models.transformers.drafting import LONGEST_FORETOLD, lookup, packed
-from cotrail.engines.language_models.transformers.sampling import Draw
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.engines.language_models.transformers.drafting import LONGEST_PREDICTED, lookup, packed
+from cotrail.engines.language_models.transformers.sampling import Sampler
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 
 
@@ -17,7 +17,7 @@ class Request:
     tokens: the whole prompt; shared: how many of its first tokens, the demonstrations, others are expected to share.
     chain: the question and the sentences so far, a line each, where another sentence may be asked for; else empty.
     written: tokens so far, in `text` as a text. cached, drafted, accepted: as in `Generated`.
-    foretold: what will be written as far as it can be guessed; rest_of: the request that this one goes on from.
+    predicted: what will be written as far as it can be guessed; rest_of: the request that this one goes on from.
     cancellation: what cuts it off, if anything may.
     """
 
@@ -38,15 +38,15 @@ class Request:
         self.shared = shared
         self.chain = chain
         self.vocabulary = vocabulary
-        self.draw = Draw(sampling)
+        self.sampler = Sampler(sampling)
         self.written: list[int] = []
-        self.foretold: list[int] = []
+        self.predicted: list[int] = []
         self.rest_of: Request | None = None
         self.cancellation: Cancellation | None = None
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
         self._written = vocabulary.written()
-        self._enough = watch(until)
+        self._enough = stop_condition(until)
 
     @property
     def cancelled(self) -> bool:
@@ -75,12 +75,12 @@ class Request:
         return f"{self.chain}\n{self.kept}"
 
     def draft(self) -> list[int]:
-        """What may be written next: what is foretold as long as it comes true, else what the text repeats."""
-        if not self.draw.greedy:
+        """What may be written next: what is predicted as long as it comes true, else what the text repeats."""
+        if not self.sampler.greedy:
             return []
         written, left = len(self.written), self.max_tokens - len(self.written) - 1
-        if self.foretold[:written] == self.written and self.foretold[written:]:
-            return self.foretold[written:][: min(LONGEST_FORETOLD, left)]
+        if self.predicted[:written] == self.written and self.predicted[written:]:
+            return self.predicted[written:][: min(LONGEST_PREDICTED, left)]
         return lookup(self.packed, self.written)[:left]
 
     def take(self, token: int) -> bool:

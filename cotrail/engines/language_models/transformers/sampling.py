@@ -7,7 +7,7 @@ import torch
 from cotrail.core.generation import Sampling
 
 
-class Draw:
+class Sampler:
     """Chooses the tokens of one request, by its own seed: what others draw meanwhile plays no part."""
 
     def __init__(self, sampling: Sampling) -> None:
@@ -28,7 +28,7 @@ class Draw:
         return int(torch.multinomial(likely, 1, generator=self._chance))
 
 
-class Choice(Draw):
+class ChoiceScorer(Sampler):
     """Weighs some tokens instead of drawing one of all.
 
     shares: how likely each is among them alone; empty before it was called.
@@ -45,7 +45,7 @@ class Choice(Draw):
         return self._tokens[0]
 
 
-def next_tokens(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
+def next_tokens(logits: torch.Tensor, draws: Sequence[Sampler]) -> list[int]:
     """A token for each row of logits; the greedy ones leave the device together."""
     tokens: list[int] = logits.argmax(dim=-1).tolist()
     return [token if draw.greedy else draw(row) for token, draw, row in zip(tokens, draws, logits, strict=True)]

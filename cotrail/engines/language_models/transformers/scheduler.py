@@ -1,4 +1,4 @@
-"""The thread that a model works in, and what it asks of an engine."""
+"""The thread that a model works in, and what it asks of an runner."""
 
 from collections import deque
 from threading import Condition, Thread
@@ -10,15 +10,15 @@ from cotrail.engines.language_models.transformers.request import Request
 from cotrail.errors import CotrailError, TransientStepError
 
 
-class Engine(Protocol):
+class ModelRunner(Protocol):
     """Continues several prompts at once; only ever used by one thread.
 
     It calls `Request.take` with each token, and `finish` or `fail` once when it is done with a request.
     """
 
     @property
-    def patience(self) -> float:
-        """How long an idle engine had better wait for company of the first request, in seconds."""
+    def batching_delay(self) -> float:
+        """How long an idle runner had better wait for company of the first request, in seconds."""
 
     @property
     def busy(self) -> bool:
@@ -41,10 +41,10 @@ class Engine(Protocol):
 
 
 class Scheduler:
-    """Lets an engine work on requests in the order in which they come."""
+    """Lets an runner work on requests in the order in which they come."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, runner: ModelRunner) -> None:
+        self._runner = runner
         self._waiting: deque[Request] = deque()
         self._admitted: list[Request] = []
         self._changed = Condition()
@@ -73,7 +73,7 @@ class Scheduler:
                 self._step()
             except BaseException as error:  # noqa: BLE001 - whatever it is, the thread goes on: everybody waits for it
                 self._start_over(error)
-        self._engine.cancel()
+        self._runner.cancel()
         self._give_up(Interrupted())
         for request in self._waiting:
             request.fail(Interrupted())
@@ -87,38 +87,38 @@ class Scheduler:
         admitted = [request for request in self._admitted if request.cancelled and not request.future.done()]
         _fail([*waiting, *admitted], Interrupted())
         for request in admitted:
-            self._engine.drop(request)
+            self._runner.drop(request)
 
     def _take(self) -> list[Request]:
         """The requests that there is room for; waits for one where there is nothing else to do."""
         with self._changed:
-            if not self._engine.busy:
+            if not self._runner.busy:
                 self._changed.wait_for(lambda: self._interrupted or self._waiting)
-                self._changed.wait_for(self._has_company, self._engine.patience)
-            count = 0 if self._interrupted else min(self._engine.room(), len(self._waiting))
+                self._changed.wait_for(self._has_company, self._runner.batching_delay)
+            count = 0 if self._interrupted else min(self._runner.room(), len(self._waiting))
             return [self._waiting.popleft() for _ in range(count)]
 
     def _has_company(self) -> bool:
-        return self._interrupted or len(self._waiting) >= self._engine.room()
+        return self._interrupted or len(self._waiting) >= self._runner.room()
 
     def _admit(self, requests: list[Request]) -> None:
         if not requests:
             return
         try:
-            for request in halving(self._engine.admit, requests):
+            for request in halving(self._runner.admit, requests):
                 request.fail(no_room())
         except BaseException as error:  # noqa: BLE001 - a panic of the tokenizer, for one: others go on
             _fail(requests, error)
         self._admitted = [request for request in [*self._admitted, *requests] if not request.future.done()]
 
     def _step(self) -> None:
-        if self._interrupted or not self._engine.busy:
+        if self._interrupted or not self._runner.busy:
             return
-        self._engine.step()
+        self._runner.step()
 
     def _start_over(self, error: BaseException) -> None:
-        """Ends what is under way, which the engine may have left half done."""
-        self._engine.cancel()
+        """Ends what is under way, which the runner may have left half done."""
+        self._runner.cancel()
         self._give_up(error)
 
     def _give_up(self, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""The engine for encoder-decoder models: T5 and its like, as Flan-T5.
+"""The runner for encoder-decoder models: T5 and its like, as Flan-T5.
 
 Prompts of like lengths are read together, and all texts are written together, whenever they began (`decoded` says why
 that is the same). So a pass of the decoder, which costs nearly the same for one text as for many, serves all of them.
@@ -16,13 +16,13 @@ from cotrail.core.ports.language_model import Profile
 from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import next_tokens
-from cotrail.engines.language_models.transformers.seq2seq_cache import Decoded, bytes_a_row
+from cotrail.engines.language_models.transformers.seq2seq_cache import Seq2SeqCache, bytes_a_row
 from cotrail.errors import InputError
 
 KINDS = ("t5", "mt5")
 """The models known to tell tokens by their distance alone."""
 
-PATIENCE = 0.005
+BATCHING_DELAY = 0.005
 """Seconds that a first prompt waits for company: a small part of what reading it takes."""
 
 TOKENS_AT_ONCE = {"cuda": 16_384, "cpu": 2048}
@@ -43,8 +43,8 @@ class Row(Struct, eq=False):
     done: bool = False
 
 
-class Seq2SeqEngine:
-    """See `Engine`.
+class Seq2SeqRunner:
+    """See `ModelRunner`.
 
     slots: how many texts it writes at once, fewer where a GPU's memory doesn't hold them, and one where the profile is
     `deterministic`; context: tokens of a prompt.
@@ -54,41 +54,41 @@ class Seq2SeqEngine:
         if model.config.model_type not in KINDS:
             kinds = " or ".join(KINDS)
             raise InputError(f"{model.config.model_type} isn't supported: an encoder-decoder model has to be {kinds}")
-        self.patience = PATIENCE if profile == "fast" else 0.0
+        self.batching_delay = BATCHING_DELAY if profile == "fast" else 0.0
         self._model = model
         self._budget = TOKENS_AT_ONCE[model.device.type]
         self._most = _rows(model, slots, context) if profile == "fast" else 1
-        self._decoded = Decoded(model, self._most, context)
+        self._decoded = Seq2SeqCache(model, self._most, context)
         self._unread: list[Request] = []
         self._rows: list[Row] = []
 
     @property
     def busy(self) -> bool:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return bool(self._unread or self._rows)
 
     def room(self) -> int:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return self._most - len(self._unread) - len(self._rows)
 
     def admit(self, requests: list[Request]) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         self._unread += requests
 
     def drop(self, request: Request) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         self._unread = [each for each in self._unread if each is not request]
         for row in self._rows:
             row.done = row.request is request
         self._leave()
 
     def cancel(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         self._unread, self._rows = [], []
         self._decoded.used = 0
 
     def step(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         with torch.inference_mode():
             if self._unread:
                 self._begin()
@@ -97,7 +97,7 @@ class Seq2SeqEngine:
 
     def _begin(self) -> None:
         """Reads the prompt that waits longest, and what goes well with it."""
-        group = company(self._unread, self._budget)
+        group = length_group(self._unread, self._budget)
         for request in halving(self._read, group):
             request.fail(no_room())
         self._unread = [request for request in self._unread if request not in group]
@@ -113,7 +113,7 @@ class Seq2SeqEngine:
             past_key_values=fresh,
             use_cache=True,
         ).logits[:, -1]
-        tokens = next_tokens(logits, [request.draw for request in group])
+        tokens = next_tokens(logits, [request.sampler for request in group])
         for line, (request, token) in enumerate(zip(group, tokens, strict=True)):
             first = self._decoded.put(len(self._rows), fresh, line)
             self._rows.append(Row(request, first, done=request.take(token)))
@@ -144,7 +144,7 @@ class Seq2SeqEngine:
             past_key_values=self._decoded.show(slice(top, top + len(rows)), seen.shape[1], first),
             use_cache=True,
         ).logits[:, -1]
-        for row, token in zip(rows, next_tokens(logits, [row.request.draw for row in rows]), strict=True):
+        for row, token in zip(rows, next_tokens(logits, [row.request.sampler for row in rows]), strict=True):
             row.done = row.request.take(token)
 
     def _leave(self) -> None:
@@ -179,7 +179,7 @@ class Seq2SeqEngine:
         return torch.tensor(numbers, device=self._model.device)
 
 
-def company(requests: Sequence[Request], budget: int) -> list[Request]:
+def length_group(requests: Sequence[Request], budget: int) -> list[Request]:
     """The first request, and those whose prompts are most like it in length, as far as `budget` tokens allow."""
     first = len(requests[0].tokens)
     group = requests[:0]

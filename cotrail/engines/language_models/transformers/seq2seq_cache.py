@@ -54,7 +54,7 @@ class WindowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unuse
         return int(self.kept[0].shape[2])
 
 
-class Decoded:
+class Seq2SeqCache:
     """Rows of keys and values, as many as `rows`, for prompts of up to `context` tokens.
 
     used: how many columns the texts take by now.

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import Progress
+from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
@@ -25,7 +25,7 @@ class ElasticsearchStore:
         self._settings = server.index
         self._existing = server.corpora
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; CorpusError for one that the server doesn't take.
 
         Of two builds of one corpus the one begun later goes on.

@@ -23,6 +23,15 @@ class _ModelsFile(Struct, frozen=True, forbid_unknown_fields=True):
     entailers: dict[str, dict[str, Any]] = {}
 
 
+class EngineTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
+    """A table of the file for a model in this process: its `engine` is the tag, and `path` its file or folder."""
+
+    path: Path
+
+    def check(self) -> None:
+        """See `Installable`: a path that leads nowhere is found when the identity is asked for."""
+
+
 class Installable(Protocol):
     """What may or may not be there on this machine."""
 

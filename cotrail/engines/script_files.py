@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
 from cotrail.common.limits import MAX_SMALL_FILE_BYTES, too_deep, whole
+from cotrail.engines.model_identity import model_identity
 from cotrail.errors import InputError
 
 Form = TypeVar("Form", bound=Struct)
@@ -31,6 +32,11 @@ def read_script(source: Form | Path | Mapping[str, object], form: type[Form]) ->
 def script_digest(script: Struct) -> str:
     """The SHA-256 of everything that a script says, however its file is laid out."""
     return hashlib.sha256(canonical(script)).hexdigest()
+
+
+def script_identity(script: Struct, name: str) -> str:
+    """The identity of a model of that name that follows a script."""
+    return model_identity(name, script_digest(script))
 
 
 def _read(path: Path, form: type[Form]) -> Form:

@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.embedding.scripted import ScriptedEmbedder, scripted_identity
+from cotrail.engines.embedding.scripted import EmbeddingScript, ScriptedEmbedder
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import choose
+from cotrail.engines.models_file import EngineTable, choose
 from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.script_files import read_script, script_identity
 
 
 class EmbedderEngine(Protocol):
@@ -33,14 +34,7 @@ class EmbedderEngine(Protocol):
         """The loaded model."""
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    path: Path
-
-    def check(self) -> None:
-        """See `EmbedderEngine`; whether the path leads anywhere shows as soon as its identity is asked for."""
-
-
-class SentenceTransformers(_Entry, frozen=True, tag="sentence-transformers"):
+class SentenceTransformers(EngineTable, frozen=True, tag="sentence-transformers"):
     """sentence-transformers, in this process, on its GPU if it has one; path: a folder that it saved."""
 
     def identity(self, name: str) -> str:
@@ -55,12 +49,12 @@ class SentenceTransformers(_Entry, frozen=True, tag="sentence-transformers"):
         return SentenceTransformerEmbedder(self.path, self.identity(name), profile)
 
 
-class Scripted(_Entry, frozen=True, tag="scripted"):
+class Scripted(EngineTable, frozen=True, tag="scripted"):
     """What a script says; path: its file."""
 
     def identity(self, name: str) -> str:
         """See `EmbedderEngine`."""
-        return scripted_identity(self.path, name)
+        return script_identity(read_script(self.path, EmbeddingScript), name)
 
     def open(self, name: str, profile: Profile) -> Embedder:  # noqa: ARG002 - both mean the same here
         """See `EmbedderEngine`."""

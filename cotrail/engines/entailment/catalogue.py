@@ -16,11 +16,12 @@ from cotrail.core.ports.entailer import Entailer
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
-from cotrail.engines.entailment.scripted import ScriptedEntailer, scripted_identity
+from cotrail.engines.entailment.scripted import EntailmentScript, ScriptedEntailer
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import choose
+from cotrail.engines.models_file import EngineTable, choose
 from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.script_files import read_script, script_identity
 
 OpenModel = Callable[[], LanguageModel]
 """Opens the run's own language model; called only where the entailer asks it."""
@@ -39,14 +40,7 @@ class EntailerEngine(Protocol):
         """The loaded model."""
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    path: Path
-
-    def check(self) -> None:
-        """See `EntailerEngine`; whether the path leads anywhere shows as soon as its identity is asked for."""
-
-
-class Transformers(_Entry, frozen=True, tag="transformers"):
+class Transformers(EngineTable, frozen=True, tag="transformers"):
     """A classifier in transformers, in this process, on its GPU if it has one.
 
     path: a folder that transformers saved; labels: what its outputs mean, where its configuration doesn't say.
@@ -71,12 +65,12 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
         return TransformersEntailer(self.path, self.identity(name, ""), profile, self.labels)
 
 
-class Scripted(_Entry, frozen=True, tag="scripted"):
+class Scripted(EngineTable, frozen=True, tag="scripted"):
     """What a script says; path: its file."""
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
         """See `EntailerEngine`."""
-        return scripted_identity(self.path, name)
+        return script_identity(read_script(self.path, EntailmentScript), name)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
         """See `EntailerEngine`."""

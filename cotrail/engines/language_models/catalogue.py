@@ -14,7 +14,7 @@ from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.model_identity import model_identity, weights_digest
-from cotrail.engines.models_file import listed
+from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
@@ -33,17 +33,12 @@ class ModelEngine(Protocol):
         """The loaded model."""
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    pass
-
-
-class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
+class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
     """llama.cpp, in this process.
 
     path: a GGUF file; context: tokens that a prompt and its continuation may take together.
     """
 
-    path: Path
     context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
@@ -57,13 +52,12 @@ class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
         return LlamaCppModel(self.path, name, profile, slots, self.context)
 
 
-class Transformers(_Entry, frozen=True, tag="transformers"):
+class Transformers(EngineTable, frozen=True, tag="transformers"):
     """PyTorch and transformers, in this process, on its GPU if it has one.
 
     path: a folder that transformers saved, or a GGUF file; context: as for llama.cpp.
     """
 
-    path: Path
     context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
@@ -93,10 +87,8 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
         return OpenAIModel(self, name)
 
 
-class Scripted(_Entry, frozen=True, tag="scripted"):
+class Scripted(EngineTable, frozen=True, tag="scripted"):
     """What a script says; path: its file, which names the context as well."""
-
-    path: Path
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
@@ -107,10 +99,8 @@ class Scripted(_Entry, frozen=True, tag="scripted"):
         return ScriptedModel(self.path, name)
 
 
-class Oracle(_Entry, frozen=True, tag="oracle"):
+class Oracle(EngineTable, frozen=True, tag="oracle"):
     """MuSiQue's gold chains as a script; path: a file of MuSiQue."""
-
-    path: Path
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""

@@ -17,6 +17,19 @@ class TokenCounts(Struct, frozen=True):
     accepted: int = 0
 
 
+class LlamaCppTimings(Struct, frozen=True):
+    """The token counts of llama.cpp, in its own words: taken from the prefix cache, read, and written."""
+
+    cache_n: int = 0
+    prompt_n: int = 0
+    predicted_n: int = 0
+
+    @property
+    def counts(self) -> TokenCounts:
+        """The same counts under our names; a prompt includes what was cached of it."""
+        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
+
+
 def generated(packed: Prompt, kept: str, raw: str, tokens: TokenCounts) -> Generated:
     """The result of continuing a packed prompt; `kept` is what the step asked for, of all that was written, `raw`."""
     return Generated(

@@ -72,7 +72,7 @@ class LlamaCppModel:
         wanted = cancellation or Cancellation()
         stream = Stream(request.until, lambda: self._interrupted.is_set() or wanted.cancelled)
         self._complete(packed, stream, request.max_tokens, request.sampling)
-        return generated(packed, stream.kept(), stream.text, stream.timings.tokens)
+        return generated(packed, stream.kept(), stream.text, stream.timings.counts)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`."""

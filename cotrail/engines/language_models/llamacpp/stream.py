@@ -3,29 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from cotrail.common.storable import storable
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.result import TokenCounts
+from cotrail.engines.language_models.result import LlamaCppTimings
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS, kept, stop_condition
 from cotrail.errors import StepError, TransientStepError
 
 BAD_REQUEST = 400
-
-
-class Timings(Struct, frozen=True):
-    """TokenCounts, in llama.cpp's words: taken from the cache, read, and written."""
-
-    cache_n: int = 0
-    prompt_n: int = 0
-    predicted_n: int = 0
-
-    @property
-    def tokens(self) -> TokenCounts:
-        """The same in our words."""
-        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
 
 
 class Stream:
@@ -37,7 +22,7 @@ class Stream:
     def __init__(self, until: Until, interrupted: Callable[[], bool]) -> None:
         self.until = until
         self.text = ""
-        self.timings = Timings()
+        self.timings = LlamaCppTimings()
         self.finished = False
         self._error: Mapping[str, Any] = {}
         self.interrupted = interrupted
@@ -54,7 +39,7 @@ class Stream:
             self._error = chunk.get("error", chunk)
             return True
         timings = chunk.get("timings", {})
-        self.timings = Timings(**{field: timings.get(field, 0) for field in Timings.__struct_fields__})
+        self.timings = LlamaCppTimings(**{field: timings.get(field, 0) for field in LlamaCppTimings.__struct_fields__})
         choice = chunk["choices"][0]
         piece = storable(choice["text"])
         self.text += piece

@@ -11,7 +11,7 @@ from cotrail.core.generation import Until
 from cotrail.core.recordable import MOST_CHARACTERS
 from cotrail.engines.language_models.endpoint import Api
 from cotrail.engines.language_models.openai.refusals import error_message
-from cotrail.engines.language_models.result import TokenCounts
+from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.errors import TransientStepError, UnrecordableError
 
@@ -61,22 +61,10 @@ class _Usage(Struct, frozen=True):
         return TokenCounts(prompt=self.prompt_tokens, cached=cached or 0, generated=self.completion_tokens)
 
 
-class _Timings(Struct, frozen=True):
-    """llama.cpp's: tokens taken from the cache, read, and written."""
-
-    cache_n: int = 0
-    prompt_n: int = 0
-    predicted_n: int = 0
-
-    @property
-    def counts(self) -> TokenCounts:
-        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
-
-
 class _Chunk(Struct, frozen=True):
     choices: tuple[_Choice, ...] | None = None
     usage: _Usage | None = None
-    timings: _Timings | None = None
+    timings: LlamaCppTimings | None = None
     error: Any = None
 
 

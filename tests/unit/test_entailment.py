@@ -243,7 +243,7 @@ def test_the_default_is_the_paper_s_model_or_says_what_it_stands_in_for(
             raise NotInstalledError(f"hf download {repository}")
         return tmp_path
 
-    monkeypatch.setattr(catalogue, "cached", cached)
+    monkeypatch.setattr(catalogue, "hugging_face_folder", cached)
     spec = find_entailer(tmp_path / "models.toml", None)
     assert spec.name == name
     assert bool(spec.instead) == bool(instead)

@@ -1,4 +1,4 @@
-"""Out of memory on a device: the work is done again in halves."""
+"""Out-of-memory handling on a device: a batch that doesn't fit is split in halves."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def no_room() -> TransientStepError:
-    """What a request fails with that doesn't fit even alone."""
+    """The error of a request that doesn't fit even alone."""
     return TransientStepError(
         "the device has too little memory for this prompt, even alone: take fewer slots or a shorter context, or leave "
         "the device to this process"
@@ -20,9 +20,10 @@ def no_room() -> TransientStepError:
 
 
 def halving(work: Callable[[list[Item]], None], items: list[Item]) -> list[Item]:
-    """Does the work on all items at once, or else on halves of them, and so on; the items that don't fit even alone.
+    """Does the work on all items at once or, if memory runs out, on halves of them recursively.
 
     work: takes all its items or, where it raises torch.OutOfMemoryError, none.
+    Returns the items that don't fit even alone.
     """
     if _fits(work, items):
         return []
@@ -37,7 +38,7 @@ def halving(work: Callable[[list[Item]], None], items: list[Item]) -> list[Item]
 def in_batches(
     work: Callable[[list[Item]], None], items: Sequence[Item], size: Callable[[Item], int], most: int
 ) -> None:
-    """Does work in batches of similar length, and in halves of those that a device's memory has no room for.
+    """Does work in batches of similar length, and in halves of the batches that don't fit into a device's memory.
 
     work: does all of a batch or, where it raises torch.OutOfMemoryError, nothing; size, most: as in `batches`.
     Raises TransientStepError where an item doesn't fit even alone.
@@ -49,8 +50,10 @@ def in_batches(
             )
 
 
+# A function of its own: the error's traceback holds the tensors of the failed attempt, and only once this frame has
+# returned can `halving` give their memory back to the device.
 def _fits(work: Callable[[list[Item]], None], items: list[Item]) -> bool:
-    """Whether the work was done; what it allocated is free again once the error is gone, hence this function."""
+    """Return whether the work was done."""
     try:
         work(items)
     except torch.OutOfMemoryError:

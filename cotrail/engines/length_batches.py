@@ -7,9 +7,10 @@ Item = TypeVar("Item")
 
 
 def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> list[list[Item]]:
-    """All items, the largest first, in batches that take at most so much once padded to their largest item.
+    """Splits items, the largest first, into batches of at most `most` once padded to their largest item.
 
-    An item that is larger than that, as all are where `most` is 0, makes a batch of its own.
+    size: an item's length, in the unit of `most`. An item larger than `most` makes a batch of its own, as all do where
+        `most` is 0.
     """
     made: list[list[Item]] = []
     for item in sorted(items, key=size, reverse=True):

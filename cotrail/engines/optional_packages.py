@@ -1,4 +1,4 @@
-"""Packages that only some installations of cotrail have."""
+"""Optional dependencies, which only some installations of cotrail have."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Files that say what a scripted model does: for tests, and to show the machinery without a model."""
+"""Scripts: files that say what a scripted model answers, for tests and for demonstrations without a model."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ Form = TypeVar("Form", bound=Struct)
 
 
 def read_script(source: Form | Path | Mapping[str, object], form: type[Form]) -> Form:
-    """A script, from itself, a JSON file, or the same content as a mapping; InputError says what is wrong with a file.
+    """A script, given as itself, as a JSON file or as a mapping of the same content.
 
-    form: the class of such scripts.
+    form: the class of such scripts. Raises InputError where a file is malformed.
     """
     match source:
         case Path():
@@ -30,12 +30,12 @@ def read_script(source: Form | Path | Mapping[str, object], form: type[Form]) ->
 
 
 def script_digest(script: Struct) -> str:
-    """The SHA-256 of everything that a script says, however its file is laid out."""
+    """The SHA-256 of a script's content, however its file is laid out."""
     return hashlib.sha256(canonical(script)).hexdigest()
 
 
 def script_identity(script: Struct, name: str) -> str:
-    """The identity of a model of that name that follows a script."""
+    """The identity of a scripted model of that name."""
     return model_identity(name, script_digest(script))
 
 

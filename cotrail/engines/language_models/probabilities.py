@@ -1,4 +1,4 @@
-"""What the engines have in common when they tell how likely each of several continuations is."""
+"""Probabilities of several continuations, as all engines compute them: by their first tokens."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,9 +6,9 @@ from cotrail.errors import PromptTooLongError, StepError
 
 
 def first_tokens(encode: Callable[[str], list[int]], text: str, choices: Sequence[str]) -> list[int]:
-    """The tokens that the choices begin with behind a text; StepError where two of them have the same or none.
+    """The first token of each choice behind a text; raises StepError where two choices have the same or one has none.
 
-    encode: a text's tokens.
+    encode: returns a text's tokens.
     """
     before = encode(text)
     firsts = [_next(before, encode(text + choice)) for choice in choices]
@@ -21,17 +21,17 @@ def first_tokens(encode: Callable[[str], list[int]], text: str, choices: Sequenc
 
 
 def check_fits(tokens: int, context: int) -> None:
-    """Raises PromptTooLongError where a text takes more tokens than a context."""
+    """Raises PromptTooLongError where a text has more tokens than the context."""
     if tokens > context:
         raise PromptTooLongError(f"the text has {tokens} tokens, and the context has room for {context}")
 
 
 def shares(weights: Sequence[float]) -> tuple[float, ...]:
-    """The same proportions, adding up to 1."""
+    """The weights normalized to a sum of 1."""
     total = sum(weights)
     return tuple(weight / total for weight in weights)
 
 
 def _next(before: list[int], after: list[int]) -> int | None:
-    """The first token that the longer text adds; None where it changes the tokens before."""
+    """The first token that the longer text adds; None where it changes the tokens before it."""
     return after[len(before)] if len(after) > len(before) and after[: len(before)] == before else None

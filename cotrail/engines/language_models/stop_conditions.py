@@ -1,4 +1,4 @@
-"""Where a generation ends, and what is kept of what was written until then."""
+"""Stop conditions: where a generation ends, and what is kept of its text."""
 
 import re
 from collections.abc import Callable
@@ -12,17 +12,18 @@ STOP_STRINGS: dict[Until, tuple[str, ...]] = {
     "chain": ("\nQ:", "\nWikipedia Title:"),
     "end": (),
 }
-"""Before which texts a server can end by itself. Others need to be seen whole, or need what stands before them."""
+"""Stop strings that a server can apply by itself. The other conditions depend on the whole text or on what stands
+before."""
 
 _NEXT = re.compile(
-    # A line above a further hypothesis is the table that it is about, unless it ends the chain.
+    # A line above a further hypothesis is the table that the hypothesis is about, unless the line ends the chain.
     r"\n[^\S\n]*\n(?![^\n]*answer is)[^\n]+\n\s*Question:|(?:\A|\n)\s*(?:Q|Question|Wikipedia Title):"
 )
-"""What begins a further demonstration, in any of the prompts' layouts."""
+"""The beginning of a further demonstration, in any of the prompts' layouts."""
 
 
 def kept(text: str, until: Until) -> str:
-    """What a step asked for, of everything that was written; empty where that is nothing."""
+    """The part of a generated text that the step asked for; may be empty."""
     match until:
         case "sentence":
             return first_sentence(text)
@@ -35,7 +36,7 @@ def kept(text: str, until: Until) -> str:
 
 
 def stop_condition(until: Until) -> Callable[[str], bool]:
-    """Takes a text piece by piece, and tells after each whether what was asked for is whole."""
+    """A function that takes the text piece by piece and returns True once the part that was asked for is complete."""
     match until:
         case "sentence":
             return SentenceStop().feed
@@ -48,11 +49,13 @@ def stop_condition(until: Until) -> Callable[[str], bool]:
 
 
 class _ChainStop:
-    """Watches a chain that is being written and tells when a further demonstration begins behind it."""
+    """Stop condition of a whole chain: the beginning of a further demonstration behind it."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def feed(self, piece: str) -> bool:
         self._text += piece
+        # Every beginning of a demonstration ends in a colon, so that the growing text is searched only for a few
+        # pieces.
         return ":" in piece and bool(_NEXT.search(self._text))

@@ -1,16 +1,16 @@
-"""Token counts that are remembered, because prompts are packed from the same parts again and again."""
+"""Cache of token counts, because prompts are packed from the same parts again and again."""
 
 from collections.abc import Callable
 from functools import lru_cache
 
 CACHED_COUNTS = 4096
-"""How many token counts of prompt parts are remembered."""
+"""The most token counts of prompt parts that are kept."""
 
 LONGEST_PART = 20_000
-"""Longer texts, in characters, are whole prompts: their token counts aren't remembered."""
+"""Characters beyond which a text is a whole prompt, which hardly occurs twice: its count isn't kept."""
 
 
 def cached_count(count: Callable[[str], int]) -> Callable[[str], int]:
-    """The same count, which remembers those of prompt parts."""
+    """The same count, with a cache for parts of prompts."""
     count_part = lru_cache(maxsize=CACHED_COUNTS)(count)
     return lambda text: count(text) if len(text) > LONGEST_PART else count_part(text)

@@ -339,7 +339,7 @@ def test_a_server_that_went_away_is_away_however_many_connections_were_kept(
     open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotrail.engines.language_models.openai.client.IDLE_SECONDS", 0.5)
-    monkeypatch.setattr("cotrail.engines.language_models.openai.client._BACKING_OFF", lambda _: 0.05)
+    monkeypatch.setattr("cotrail.engines.language_models.openai.client._BACKOFF", lambda _: 0.05)
     together = threading.Barrier(8)
 
     def all_at_once() -> Iterator[object]:

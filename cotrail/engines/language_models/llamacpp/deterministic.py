@@ -1,9 +1,9 @@
-"""Reading only what is new of a prompt, and still writing what reading all of it would have written, bit for bit.
+"""The profile `deterministic`: prefix caching that changes no bit of the output.
 
-llama.cpp reads a prompt in batches. What it keeps of a token is decided, to the last bit, by the tokens before it and
-by where batches are cut. Here every prompt is cut alike: into batches of `BATCH_TOKENS` from its first token on. The
-whole batches that two prompts begin with then come out the same for both, whatever was read before or in between. So
-they may be kept, and nothing else is: not the rest of a batch, and not what the model wrote.
+llama.cpp reads a prompt in batches. The keys and values of a token depend, to the last bit, on the tokens before it and
+on the boundaries of the batches. Here every prompt is cut in the same way, into batches of `BATCH_TOKENS` from its
+first token on. The whole batches that two prompts share then come out the same for both, whatever was read before or in
+between, so that they may be kept. Nothing else is kept: not the rest of a batch, and not what the model wrote.
 """
 
 import tempfile
@@ -21,30 +21,30 @@ from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.llamacpp.stream import Stream
 
 BATCH_TOKENS = 128
-"""Of what prompts have in common, half of this is read again on average. On two cores, batches of 512 are read about a
-tenth faster and batches of 32 a third slower."""
+"""Tokens of a batch. On average, half a batch of a shared prefix is read again. On two cores, batches of 512 are read
+about a tenth faster and batches of 32 a third slower."""
 
 SAVED_STATES = 8
-"""How many beginnings of prompts are saved: three sets of demonstrations, each for chains and for answers, and more."""
+"""The most prefixes saved: three sets of demonstrations, each for chains and for answers, and more."""
 
 WATCH_SECONDS = 0.25
-"""How often a prompt that waits for its turn looks whether it is still wanted."""
+"""How often a prompt that waits for its turn checks whether it was cancelled."""
 
 OPTIONS: dict[str, Any] = {
     "n_batch": BATCH_TOKENS,
     "n_ubatch": BATCH_TOKENS,
     "cache_ram_mib": 0,
-    "n_ctx_checkpoints": 0,  # a checkpoint cuts the last batches elsewhere
-    "swa_full": True,  # models with sliding windows forget what the next prompt would go on from otherwise
+    "n_ctx_checkpoints": 0,  # a checkpoint moves the boundaries of the last batches
+    "swa_full": True,  # models with sliding windows otherwise drop what the next prompt would continue from
 }
-"""What a server needs for this."""
+"""Options that the server needs for this profile."""
 
 
 class DeterministicSlot:
     """The only slot of a server, which works on one prompt at a time.
 
-    It goes on from what it holds of the last prompt or from a saved state, whichever is more. States are saved of what
-    prompts are expected to share, their demonstrations. They lie in files without names in the folder for temporary
+    It continues from the last prompt or from a saved state, whichever shares more. States are saved for the prefixes
+    that prompts are expected to share, their demonstrations. They are kept in unnamed files in the folder for temporary
     files, so that nothing is left behind however the process ends; 2,000 tokens of SmolLM2 take 46 MB.
     """
 
@@ -52,12 +52,12 @@ class DeterministicSlot:
         self._server = server
         self._turn = Lock()
         self._read: TokenIds = []
-        self._saved: list[_State] = []  # the one used least lately comes first
+        self._saved: list[_State] = []  # least recently used first
         self._can_forget = True
         weakref.finalize(self, _close, self._saved)
 
     def complete(self, tokens: TokenIds, shared: int, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
-        """Continues a prompt, of which other prompts are expected to share about the first `shared` tokens.
+        """Continues a prompt; other prompts are expected to share about its first `shared` tokens.
 
         Raises Interrupted, StepError, TransientStepError.
         """
@@ -81,9 +81,10 @@ class DeterministicSlot:
             self._turn.release()
 
     def _recall(self, tokens: TokenIds) -> int:
-        """Restores the state that reaches farther than what the slot holds; how many tokens need no reading.
+        """Restores the saved state that shares more than the slot does; returns how many tokens needn't be read.
 
-        That is none with models which can't forget a prompt's end alone, as recurrent ones: they read everything.
+        That is 0 with models that can't drop only the end of a prompt, such as recurrent ones: they read everything
+        again.
         """
         if not self._can_forget:
             return 0
@@ -98,9 +99,9 @@ class DeterministicSlot:
         return _whole_batches(self._read, tokens)
 
     def _hold(self, tokens: TokenIds, count: int, stream: Stream) -> None:
-        """Has the slot hold the first `count` tokens, whole batches, and one behind them that doesn't follow.
+        """Makes the slot hold the first `count` tokens, whole batches, and one token behind them that doesn't follow.
 
-        llama.cpp goes on from all that a slot's tokens and the next prompt have in common: now no more than this.
+        llama.cpp reuses the longest common prefix of the slot's tokens and the next prompt: now exactly these.
         """
         other = 0 if tokens[count] else 1
         self._read = []
@@ -108,9 +109,9 @@ class DeterministicSlot:
         self._read = tokens[:count]
 
     def _remember(self, tokens: TokenIds, count: int, stream: Stream) -> None:
-        """Saves what the slot read of the first `count` tokens, whole batches, unless a state reaches as far.
+        """Saves the slot's state after the first `count` tokens, whole batches, unless a saved state reaches as far.
 
-        Where there is no room for it, the tokens will be read again.
+        If there is no room for it, the tokens will be read again.
         """
         if not self._can_forget or count <= max((_whole_batches(s.tokens, tokens) for s in self._saved), default=0):
             return
@@ -131,14 +132,14 @@ class DeterministicSlot:
 
 
 class _State(Struct, frozen=True):
-    """What a slot read, saved: these tokens and one more."""
+    """A saved state of a slot, which holds these tokens and one more."""
 
     tokens: TokenIds
     file: IO[bytes]
 
 
 def _whole_batches(read: TokenIds, tokens: TokenIds) -> int:
-    """How many tokens need no reading where `read` was read: whole batches, and never the last token."""
+    """How many tokens needn't be read after `read` was: whole batches, and never the last token."""
     ends = range(BATCH_TOKENS, len(tokens), BATCH_TOKENS)
     return max((end for end in ends if read[:end] == tokens[:end]), default=0)
 

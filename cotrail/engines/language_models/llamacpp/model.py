@@ -1,4 +1,4 @@
-"""The adapter: packs prompts, and lets llama.cpp continue them in one of two profiles."""
+"""Adapter of the port: packs prompts, and has llama.cpp continue them in one of two profiles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,33 +21,33 @@ from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.model_identity import model_identity, weights_digest
 
 FAST: dict[str, Any] = {
-    # How much of a prompt is read between two chances to interrupt; larger batches read no faster on two cores.
+    # Tokens of a prompt that are read between two chances to interrupt; larger batches are no faster on two cores.
     "n_batch": 512,
     # Room for prefixes that no slot holds at the moment, so that reason steps and readers, whose demonstrations differ,
-    # can take turns without reading each other's demonstrations again.
+    # can alternate without reading each other's demonstrations again.
     "cache_ram_mib": 2048,
-    # A prompt takes over a slot whose text makes up this share of it, else the slot that was used least lately.
-    # Below it lies what questions of a run have in common, their demonstrations; above it a question's next step.
+    # A prompt takes over a slot if its text is at least this share of the prompt, otherwise the least recently used
+    # slot. Questions of a run share less (their demonstrations), a question's next step shares more.
     "slot_prompt_similarity": 0.9,
 }
-"""How llama.cpp's server is set up for the profile `fast`."""
+"""Options of llama.cpp's server for the profile `fast`."""
 
 SPARE_SLOTS = 2
-"""Slots of `fast` beyond those at work: they keep what was read of questions that wait for their paragraphs."""
+"""Slots of `fast` beyond the active ones: they keep the prefixes of questions that wait for their paragraphs."""
 
 
 def fast_server(path: Path, slots: int, context: int) -> Server:
-    """The server of the profile `fast`, for so many prompts at once."""
+    """A server of the profile `fast` for that many prompts at once."""
     return Server(path, slots + SPARE_SLOTS, context, FAST)
 
 
 class LlamaCppModel:
     """A GGUF model.
 
-    path, name: its file, and what the identity calls it.
+    path, name: its file, and the identity's name.
     profile: `fast` works on `slots` prompts at once and reuses the longest prefix that a slot has read before;
         `deterministic` works on one prompt at a time, and reuses only what changes no bit of the result.
-    context: how many tokens a prompt and its continuation may take together.
+    context: tokens that a prompt and its continuation may take together.
     """
 
     def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:

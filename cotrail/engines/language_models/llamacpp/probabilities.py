@@ -1,4 +1,4 @@
-"""How likely llama.cpp takes some tokens to be next, however unlikely they all are."""
+"""Probabilities of tokens from llama.cpp, however unlikely they are."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from cotrail.engines.language_models.probabilities import shares
 from cotrail.errors import StepError
 
 BIAS = 100.0
-"""What is added to the logits of the tokens in question, in nats: the same for each, so that it changes nothing of what
-they are to one another, and so much that they come before all others. llama.cpp tells the likeliest tokens only; to
-have it tell all of them takes far longer than reading a short prompt."""
+"""Bias in nats on the logits of the tokens in question. It is the same for each, so that their proportions stay, and so
+large that they come before all other tokens: llama.cpp returns the likeliest tokens only, and returning all of them
+takes far longer than reading a short prompt."""
 
 
 class ChoiceStream(Stream):
-    """Takes the probabilities of tokens; which one is written plays no part.
+    """Takes the probabilities of tokens; the token that is written isn't used.
 
     tokens: those in question, all different.
     """

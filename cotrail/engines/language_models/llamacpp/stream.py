@@ -1,4 +1,4 @@
-"""What llama.cpp writes, while it is being written."""
+"""The stream of chunks that llama.cpp writes for one generation."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,9 +14,9 @@ BAD_REQUEST = 400
 
 
 class Stream:
-    """Takes what the server writes and says when it is enough.
+    """Takes the server's chunks until the generation is complete.
 
-    interrupted: whether the generation is to be cut off by now.
+    interrupted: returns whether the generation was cancelled.
     """
 
     def __init__(self, until: Until, interrupted: Callable[[], bool]) -> None:
@@ -30,11 +30,11 @@ class Stream:
 
     @property
     def asks(self) -> dict[str, Any]:
-        """What of a request it decides."""
+        """The fields of a request that it decides."""
         return {"stop": list(STOP_STRINGS[self.until])}
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
-        """The server's callback; true ends the generation."""
+        """The server's callback; True ends the generation."""
         if "choices" not in chunk:
             self._error = chunk.get("error", chunk)
             return True
@@ -47,7 +47,9 @@ class Stream:
         return self.finished or self.interrupted()
 
     def check(self) -> None:
-        """Raises what kept the generation from its end; xllamacpp itself raises nothing, not even what `take` does."""
+        """Raises the reason why a generation didn't complete; xllamacpp itself raises nothing, not even what `take`
+        raises.
+        """
         if self.finished:
             return
         if self.interrupted():
@@ -56,5 +58,5 @@ class Stream:
         raise StepError(message) if self._error.get("code") == BAD_REQUEST else TransientStepError(message)
 
     def kept(self) -> str:
-        """What the step asked for, of everything that was written."""
+        """The part of the text that the step asked for."""
         return kept(self.text, self.until)

@@ -1,4 +1,4 @@
-"""The thread that all requests to a server are under way in."""
+"""Event loop in a thread of its own, in which all requests to a server run."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -17,7 +17,7 @@ Done = TypeVar("Done")
 
 
 class Closable(Protocol):
-    """What has to be closed in the thread that it was used in."""
+    """A resource that has to be closed in the thread in which it was used."""
 
     async def aclose(self) -> None:
         """Closes it."""
@@ -29,9 +29,9 @@ class _Loop(Struct, frozen=True):
 
 
 class EventLoopThread:
-    """Carries out coroutines for callers in any thread; unlike threads they can be cut off, wherever they wait.
+    """Runs coroutines for callers in any thread; unlike threads, coroutines can be cancelled wherever they wait.
 
-    resource: what the coroutines use, closed behind the last of them.
+    resource: used by the coroutines, and closed after the last of them.
     """
 
     def __init__(self, resource: Closable) -> None:
@@ -42,12 +42,14 @@ class EventLoopThread:
         self._running: set[Future[Any]] = set()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Done]], cancellation: Cancellation | None = None) -> Done:
-        """What the coroutine returns or raises; Interrupted where it was cut off, alone or with all others."""
+        """Returns or raises what the coroutine does; raises Interrupted where it was cancelled, alone or with all
+        others.
+        """
         if self._interrupted.is_set():
             raise Interrupted
         future = asyncio.run_coroutine_threadsafe(_contained(work()), self._serving.loop)
         self._running.add(future)
-        if self._interrupted.is_set():  # perhaps since the others were cut off
+        if self._interrupted.is_set():  # `interrupt` may have run just before the future was added
             future.cancel()
         try:
             with (cancellation or Cancellation()).calling(future.cancel):
@@ -56,10 +58,10 @@ class EventLoopThread:
             raise Interrupted from None
         finally:
             self._running.discard(future)
-            del future  # else it and its error would keep each other, and so whatever the error's frames know
+            del future  # else future, error and traceback would keep each other alive, and all that the frames hold
 
     def interrupt(self) -> None:
-        """Cuts off every coroutine, under way or to come."""
+        """Cancels every coroutine, now and from now on."""
         self._interrupted.set()
         for future in self._running.copy():
             future.cancel()
@@ -71,7 +73,9 @@ class EventLoopThread:
 
 
 async def _contained(work: Coroutine[Any, Any, Done]) -> Done:
-    """The same, without what would end the loop, and so all that is under way in it."""
+    """Awaits the work; turns errors that would end the event loop, and with it all other requests, into a step's
+    error.
+    """
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:

@@ -1,4 +1,4 @@
-"""The adapter: packs prompts, and has a server continue them."""
+"""Adapter of the port: packs prompts, and has a server continue them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,9 +23,9 @@ from cotrail.engines.model_identity import model_identity
 
 
 class OpenAIModel:
-    """A model that a server runs; nothing is asked of the server before the first prompt.
+    """A model that a server runs; no request is sent before the first prompt.
 
-    endpoint, name: where it is, and what the identity calls it. BlockedError says that its key isn't set.
+    endpoint, name: its address, and the identity's name. Raises BlockedError where its API key isn't set.
     """
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
@@ -42,7 +42,7 @@ class OpenAIModel:
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`; BlockedError says that a person has to see to the server's key or address."""
+        """See `LanguageModel`; raises BlockedError where the server's key or address has to be corrected."""
         endpoint = self._endpoint
         packed = pack(
             request.prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), request.max_tokens
@@ -56,7 +56,7 @@ class OpenAIModel:
         return generated(packed, stream.kept(), stream.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `LanguageModel`; StepError where the server doesn't tell enough of them, BlockedError as above."""
+        """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""
         endpoint, stream = self._endpoint, Stream("sentence")
         check_fits(self._counter.count(text) + 1, endpoint.context - reserved_tokens(endpoint.api))
         dialect = self._counter.dialect

@@ -1,4 +1,4 @@
-"""How likely a server takes some texts to be next."""
+"""Probabilities of continuations, from a server's log probabilities."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ LIKELIEST: dict[Api, dict[Dialect, int]] = {
     "completions": {"openai": 5, "llama.cpp": 1000, "vllm": 20},
     "chat": {"openai": 20, "llama.cpp": 1000, "vllm": 20},
 }
-"""How many of the tokens that may be next a server tells; OpenAI's own tells no more, nor does vLLM by default."""
+"""How many of the likeliest tokens a server returns; OpenAI returns no more, nor does vLLM by default."""
 
 
 class _Token(Struct, frozen=True):
@@ -29,29 +29,30 @@ class _Position(Struct, frozen=True):
 
 
 class _Logprobs(Struct, frozen=True):
-    """The likeliest tokens at each place: `content` of chats, and of whatever llama.cpp's server writes."""
+    """The likeliest tokens at each position: `content` of chats, and of everything that llama.cpp's server writes."""
 
     content: tuple[_Position, ...] | None = None
     top_logprobs: tuple[dict[str, float] | None, ...] | None = None
 
     @property
     def first(self) -> dict[str, float]:
-        """By the text of a token, the logarithm of its probability to be the first one."""
+        """The log probability of each token to be the first one, by its text."""
         if self.content:
             return {each.token: each.logprob for each in self.content[0].top_logprobs}
         return (self.top_logprobs[0] if self.top_logprobs else None) or {}
 
 
 def probabilities_request(api: Api, dialect: Dialect) -> dict[str, Any]:
-    """What a body says beside all else to be told the likeliest tokens."""
+    """Fields that a request needs in addition to be told the likeliest tokens."""
     count = LIKELIEST[api][dialect]
     return {"logprobs": True, "top_logprobs": count} if api == "chat" else {"logprobs": count}
 
 
 def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> tuple[float, ...]:
-    """How likely each choice is among them alone, by the first token that a server wrote.
+    """The probability of each choice among the choices alone, by the first token that a server wrote.
 
-    logprobs: what it said of that, None for nothing. StepError where it doesn't name each choice's first token.
+    logprobs: what the server returned, None for nothing. Raises StepError where it doesn't name each choice's first
+        token.
     """
     try:
         likely = msgspec.convert(logprobs or {}, _Logprobs).first
@@ -69,7 +70,7 @@ def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> 
 
 
 def _beginning(likely: Mapping[str, float], choice: str) -> str | None:
-    """The longest token that a choice begins with, without the space before it, which is as the server likes."""
+    """The longest token that a choice begins with, without the space before it, which servers treat differently."""
     tokens = {token.strip() for token in likely} - {""}
     return max((token for token in tokens if choice.strip().startswith(token)), key=len, default=None)
 

@@ -1,4 +1,4 @@
-"""How many tokens a text takes: by the server's own tokenizer where it offers one, else estimated."""
+"""Token counts: by the server's own tokenizer where it offers one, otherwise estimated."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -8,23 +8,23 @@ from msgspec import Struct
 from cotrail.engines.language_models.token_counts import cached_count
 
 Dialect = Literal["openai", "llama.cpp", "vllm"]
-"""What a server understands beyond OpenAI's protocol, as its tokenizer's answer shows; SGLang answers like vLLM."""
+"""The server's extensions of OpenAI's protocol, told by its tokenizer's response; SGLang responds like vLLM."""
 
 CHARACTERS_A_TOKEN = 3
-"""ASCII characters that are taken for a token; English has more than four, so a fourth of a context stays empty."""
+"""ASCII characters estimated as one token; English has more than four, so that a quarter of the context stays empty."""
 
 
 class Tokenized(Struct, frozen=True):
-    """What a tokenizer answers: vLLM the number as well, llama.cpp the tokens alone."""
+    """A tokenizer's response: vLLM's includes the count, llama.cpp's has the tokens alone."""
 
     tokens: list[int]
     count: int | None = None
 
 
 class Counter:
-    """Counts tokens, and learns by that which dialect the server speaks.
+    """Counts tokens, and detects the server's dialect on the way.
 
-    ask: sends a text to the server's tokenizer; None means that it has none.
+    ask: sends a text to the server's tokenizer; returns None where it has none.
     """
 
     def __init__(self, ask: Callable[[str], Tokenized | None]) -> None:
@@ -34,7 +34,7 @@ class Counter:
 
     @property
     def dialect(self) -> Dialect:
-        """Known from the first count on."""
+        """The dialect, known after the first count."""
         return self._dialect or "openai"
 
     def _count(self, text: str) -> int:
@@ -49,6 +49,6 @@ class Counter:
 
 
 def estimated_tokens(text: str) -> int:
-    """A token for every three ASCII characters, and one for each other character."""
+    """One token for every three ASCII characters, and one for each other character."""
     others = sum(not character.isascii() for character in text)
     return -(-(len(text) - others) // CHARACTERS_A_TOKEN) + others

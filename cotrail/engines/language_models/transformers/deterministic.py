@@ -1,14 +1,14 @@
-"""Reading only what is new of a prompt, and still writing what reading all of it would have written, bit for bit.
+"""The profile `deterministic`: prefix caching that changes no bit of the output.
 
-A pass computes each of its rows together with the others, and the kernels that it is made of depend on how many rows
-and tokens there are: what comes out of a row differs in its last bits with its company. So here a pass has one row,
-and every prompt is cut alike, into chunks of the same size from its first token on. The whole chunks that two prompts
-begin with then come out the same for both, whatever was read before or in between, and may be kept; the rest of a
-prompt and what the model wrote may not. Nothing is guessed either, because a guessed token is checked in company.
+The kernels of a pass depend on its number of rows and tokens, so that a row's results differ in their last bits with
+the rows beside it. Here, therefore, a pass has one row, and every prompt is cut in the same way: into chunks of the
+same size from its first token on. The whole chunks that two prompts share then come out the same for both, whatever was
+read before or in between, and may be kept; the rest of a prompt and what the model wrote may not. There is no
+speculative decoding either, because a draft is verified in a pass of several tokens.
 """
 
 CHUNK = 128
-"""Tokens of a chunk. Of what prompts have in common, half of this is read again on average."""
+"""Tokens of a chunk. On average, half a chunk of a shared prefix is read again."""
 
 SPARE = 3
-"""Rows of the cache beside the one at work: they keep the demonstrations of chains and of answers, and more."""
+"""Rows of the cache beside the active one: they keep the demonstrations of chains and of answers, and more."""

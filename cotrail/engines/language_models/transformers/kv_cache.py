@@ -1,4 +1,4 @@
-"""Keys and values of many prompts: a row each, allocated once."""
+"""KV cache of many prompts: one row each, allocated once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,15 +11,15 @@ from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
 from cotrail.errors import InputError
 
 ALIGNED = 64
-"""Rows have a multiple of so many tokens, so that all begin alike in memory: kernels choose their ways by that. A pass
-sees as many."""
+"""Rows have a multiple of this many tokens, and passes see as many: kernels are chosen by memory alignment, so that
+equal alignment means equal results."""
 
 
 class View(Struct, frozen=True):
     """The part of the cache that a forward pass writes and sees.
 
     rows: the cache's row for each row of the batch; length: how many tokens of them are seen.
-    batch, query: which tokens of the pass are kept; row, position: where.
+    batch, query: indices of the pass's tokens that are stored; row, position: where in the cache they are stored.
     """
 
     rows: slice | torch.Tensor
@@ -43,12 +43,12 @@ class RowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-i
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Nothing: all is there from the start."""
+        """Does nothing: everything is allocated from the start."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keeps what is new, and returns what the pass sees."""
+        """Stores the new keys and values, and returns those that the pass sees."""
         view = self.view
         self.keys[view.row, :, view.position] = key_states[view.batch, :, view.query]
         self.values[view.row, :, view.position] = value_states[view.batch, :, view.query]
@@ -63,40 +63,41 @@ class RowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-i
         return self.view.length
 
     def get_max_length(self) -> int:
-        """How many tokens a row takes."""
+        """The most tokens of a row."""
         return int(self.keys.shape[2])
 
 
 class RowCache(Cache):  # type: ignore[misc, unused-ignore]
     """The keys and values of all layers.
 
-    shapes: heads and sizes of each layer's keys and values, see `layer_shapes`.
+    shapes: heads and sizes of each layer's keys and values, see `layer_shapes`; like: a tensor of the cache's type and
+        device.
     """
 
     def __init__(self, shapes: Sequence["Shape"], rows: int, context: int, like: torch.Tensor) -> None:
         tokens = -(-context // ALIGNED) * ALIGNED
 
         def empty(heads: int, size: int) -> torch.Tensor:
-            # Zeros, since what is masked is still multiplied, and memory may hold values that aren't numbers.
+            # Zeros, because masked values are still multiplied, and uninitialized memory may hold NaN.
             return torch.zeros(rows, heads, tokens, size, dtype=like.dtype, device=like.device)
 
         self._rows = [RowLayer(empty(shape.heads, shape.key), empty(shape.heads, shape.value)) for shape in shapes]
         super().__init__(layers=[*self._rows])
 
     def show(self, view: View) -> None:
-        """Says what the next pass writes and sees."""
+        """Sets what the next pass writes and sees."""
         for layer in self._rows:
             layer.view = view
 
     def copy(self, source: int, target: int, tokens: int) -> None:
-        """Copies the first tokens of a row into another one."""
+        """Copies the first tokens of a row into another row."""
         for layer in self._rows:
             for states in (layer.keys, layer.values):
                 states[target, :, :tokens] = states[source, :, :tokens]
 
 
 class Shape(Struct, frozen=True):
-    """How many heads a layer keeps keys and values for, and their sizes."""
+    """The number of heads that a layer keeps keys and values for, and their sizes."""
 
     heads: int
     key: int
@@ -104,14 +105,14 @@ class Shape(Struct, frozen=True):
 
     @property
     def numbers(self) -> int:
-        """How many numbers a token takes in this layer."""
+        """How many numbers this layer keeps for a token."""
         return self.heads * (self.key + self.value)
 
 
 def layer_shapes(model: Any, context: int) -> list[Shape]:
-    """What a model keeps of a token, found out by showing it one.
+    """The shapes of each layer's keys and values, found by a pass with a single token.
 
-    Raises InputError where a layer doesn't keep all of the context.
+    Raises InputError where a layer doesn't keep the whole context.
     """
     limit = getattr(model.config, "max_position_embeddings", None)
     if limit is not None and context > limit:
@@ -129,5 +130,6 @@ def layer_shapes(model: Any, context: int) -> list[Shape]:
     return [Shape(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]) for layer in cache.layers]
 
 
+# A layer with a sliding window drops old tokens, which a row of fixed positions can't.
 def _keeps(layer: Any, context: int) -> bool:
     return isinstance(layer, DynamicLayer) and context <= getattr(layer, "sliding_window", context)

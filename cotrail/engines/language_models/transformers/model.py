@@ -1,4 +1,4 @@
-"""The adapter: packs prompts, and has an runner continue them."""
+"""Adapter of the port: packs prompts, and has a model runner continue them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +22,12 @@ from cotrail.engines.model_identity import model_identity, weights_digest
 class TransformersModel:
     """A model that transformers loads.
 
-    path, name: the folder that it was saved to, or a GGUF file; and what the identity calls it.
-    profile: `fast` works on up to `slots` prompts at once and reuses what it read before; `deterministic` works on one
-        prompt at a time, and reuses only what changes no bit of the result (see `deterministic`).
-    context: how many tokens a prompt and its continuation may take together, or the prompt alone where the model has
-        an encoder.
+    path, name: a folder saved by transformers or a GGUF file, and the identity's name.
+    profile: `fast` works on up to `slots` prompts at once and reuses prefixes that it read before; `deterministic`
+        works on one prompt at a time, and reuses only what changes no bit of the result (see the module
+        `deterministic`).
+    context: tokens that a prompt and its continuation may take together, or the prompt alone where the model has an
+        encoder.
     """
 
     def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:
@@ -45,7 +46,8 @@ class TransformersModel:
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
-        # What such a model writes takes nothing of its context, but IRCoT's released code sets it aside all the same.
+        # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
+        # it.
         reserved = 0 if self._encoder_decoder and request.prompt.drop == "last" else request.max_tokens
         packed = pack(request.prompt, self.count_tokens, self._context, reserved)
         scheduled = self._scheduled(packed, request)
@@ -62,7 +64,7 @@ class TransformersModel:
         return generated(packed, scheduled.kept, scheduled.text, tokens)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `LanguageModel`; they are found in the pass that reads the text."""
+        """See `LanguageModel`; they come from the pass that reads the text."""
         tokens = self._vocabulary.encode(text)
         check_fits(len(tokens) + (not self._encoder_decoder), self._context)
         scheduled = Request(tokens, self._vocabulary, "line", 1, Sampling())
@@ -79,7 +81,7 @@ class TransformersModel:
         return len(self._vocabulary.encode(text))
 
     def _first_tokens(self, text: str, choices: Sequence[str]) -> list[int]:
-        if self._encoder_decoder:  # whose continuation is a text of its own
+        if self._encoder_decoder:  # the continuation is a text of its own
             return first_tokens(lambda choice: self._vocabulary.encode(choice, special=False), "", choices)
         return first_tokens(self._vocabulary.encode, text, choices)
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.retriever import Field, Scope
-from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 ANSWER = "Grayle"
@@ -20,21 +19,14 @@ PARAGRAPHS = [Paragraph(id=f"p{i}", title=f"Town number {i}", text=f"{i * i} {i}
 HITS = tuple(Hit(paragraph=paragraph, rank=rank, score=9.0 - rank) for rank, paragraph in enumerate(PARAGRAPHS, 1))
 
 
-class CostlessGenerator:
+class CostlessModel:
     """Writes a chain of three sentences and an answer."""
 
     identity = "costless"
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """What `write` says, which takes no token."""
-        text = self.write(prompt, until, sampling)
+        text, prompt = self.write(request), request.prompt
         return Generated(
             text=text,
             raw=text,
@@ -46,9 +38,9 @@ class CostlessGenerator:
             generated_tokens=0,
         )
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
-        return SENTENCES[len(prompt.sentences)] if until == "sentence" else ANSWER
+        return SENTENCES[len(request.prompt.sentences)] if request.until == "sentence" else ANSWER
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """The same for each."""

@@ -1,22 +1,26 @@
 """The worker of `workers.app` with the model and the search of `benchmarks.workload` (`celery -A ...`)."""
 
 from benchmarks import workload
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Hit
-from cotrail.core.prompts import Prompt
+from cotrail.core.ports.language_model import GenerationRequest
 from workers.app import app
 
 __all__ = ["app"]
 
 
-class OwnChains(CostlessGenerator):
+class OwnChains(CostlessModel):
     """Writes each question a chain of its own."""
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
-        return workload.sentence(prompt.question, len(prompt.sentences)) if until == "sentence" else workload.ANSWER
+        prompt = request.prompt
+        return (
+            workload.sentence(prompt.question, len(prompt.sentences))
+            if request.until == "sentence"
+            else workload.ANSWER
+        )
 
 
 class OwnParagraphs(CostlessRetriever):

@@ -21,11 +21,12 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
-from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.transformers import TransformersGenerator, causal
+from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.transformers import causal
 from cotrail.engines.language_models.transformers.batch import Feed
+from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 
 GUESSING = ("nothing", "lookup", "lookup and chain")
@@ -55,11 +56,11 @@ def main(
 
 def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str, Any]:
     with _guessing(guessed) as passes, bar() as shown:
-        generator = TransformersGenerator(smollm2_path(), "benchmark", "fast", 1, context)
+        model = TransformersModel(smollm2_path(), "benchmark", "fast", 1, context)
         began = perf_counter()
-        done = list(shown.track(_continued(generator, chains), sum(map(len, chains)), description=guessed))
+        done = list(shown.track(_continued(model, chains), sum(map(len, chains)), description=guessed))
         seconds = perf_counter() - began
-        generator.interrupt()
+        model.interrupt()
     return {
         "seconds": round(seconds, 1),
         "passes_that_write": len(passes),
@@ -69,28 +70,28 @@ def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str
     }
 
 
-def _continued(generator: TransformersGenerator, chains: list[list[Asked]]) -> Iterator[Generated]:
+def _continued(model: TransformersModel, chains: list[list[Asked]]) -> Iterator[Generated]:
     for asked in (asked for chain in chains for asked in chain):
-        yield generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        yield model.generate(GenerationRequest(asked.prompt, asked.until, asked.max_tokens))
 
 
 @contextmanager
 def _guessing(guessed: str) -> Iterator[list[int]]:
     """Has the engine guess so much and no more; yields a list that grows by one with each pass that writes."""
     passes: list[int] = []
-    whole = causal.CausalEngine._pass
+    whole = causal.CausalRunner._pass
 
-    def counted(engine: causal.CausalEngine, feeds: list[Feed]) -> None:
+    def counted(engine: causal.CausalRunner, feeds: list[Feed]) -> None:
         if any(feed.whole for feed in feeds):
             passes.append(len(feeds))
         whole(engine, feeds)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(causal.CausalEngine, "_pass", counted))
+        stack.enter_context(patch.object(causal.CausalRunner, "_pass", counted))
         if guessed == "nothing":
             stack.enter_context(patch.object(Request, "draft", lambda _: []))
         if guessed.endswith("chain"):
-            stack.enter_context(patch.dict(causal.GOES_ON, {"cpu": True}))
+            stack.enter_context(patch.dict(causal.WRITES_AHEAD, {"cpu": True}))
         yield passes
 
 

@@ -14,11 +14,11 @@ from rich.console import Console
 
 from benchmarks.shapes import SHAPES, Asked, Shape
 from cotrail.core.generation import Sampling
-from cotrail.engines.language_models.transformers.causal import CausalEngine
-from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.device_memory import halving, no_room
+from cotrail.engines.language_models.transformers.causal import CausalRunner
 from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.scheduler import Engine, Scheduler
-from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
+from cotrail.engines.language_models.transformers.scheduler import ModelRunner, Scheduler
+from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
 
 AUTHORS_TOKENS = 200
 """What the authors' server writes behind each prompt."""
@@ -127,7 +127,7 @@ def _timed(work: Callable[[], int], prompts: int, prompts_a_question: int) -> di
 
 def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[Asked]], slots: int) -> int:
     """All questions at once, each of whose steps follows on the one before; how many tokens were written."""
-    kind: Callable[..., Engine] = Seq2SeqEngine if shape.config.is_encoder_decoder else CausalEngine
+    kind: Callable[..., ModelRunner] = Seq2SeqRunner if shape.config.is_encoder_decoder else CausalRunner
     scheduler = Scheduler(kind(model, "fast", slots, shape.context))
     with ThreadPoolExecutor(max_workers=2 * slots) as threads:
         written = sum(threads.map(lambda chain: _follow(scheduler, chain), chains))

@@ -24,13 +24,13 @@ from sqlalchemy import Engine, text
 from benchmarks import machine
 from benchmarks.by_hand import LEASE_SECONDS, own_store
 from benchmarks.contenders.cotrail import submission
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from benchmarks.costless import CostlessModel, CostlessRetriever
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
@@ -251,7 +251,7 @@ def executed(action: Action) -> Outcome:
     if isinstance(action, Retrieve):
         return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
     assert isinstance(action, Reason | Read)
-    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+    return CostlessModel().generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 
 
 def _compared(empty: list[float], full: list[float]) -> dict[str, Any]:

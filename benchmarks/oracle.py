@@ -25,8 +25,8 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
-from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.replay import Failed, Finished, Recorded, advance
@@ -35,7 +35,7 @@ from cotrail.core.system import Answer
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.evaluation.metrics.coverage import coverage
 from cotrail.evaluation.metrics.support import support_recall
@@ -56,7 +56,7 @@ MEASURED = ("cotrail", "tantivy", "msgspec", "rapidfuzz")
 class World(Struct, frozen=True):
     """What carries out the systems' actions."""
 
-    oracle: ScriptedGenerator
+    oracle: ScriptedModel
     retriever: TantivyRetriever
 
     @property
@@ -75,7 +75,7 @@ class World(Struct, frozen=True):
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
-        return self.oracle.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        return self.oracle.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 
     def answer(self, system: str, question: Question, count: int) -> Answer:
         """What the system returns for the question with K = `count`."""
@@ -107,7 +107,7 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
     """Runs both systems over the questions for every K, and prints the mean recall of gold paragraphs."""
-    asked, oracle = load_questions("musique", questions), ScriptedGenerator(oracle_script(questions))
+    asked, oracle = load_questions("musique", questions), ScriptedModel(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         build_index(read_corpus(corpus), Path(folder))
         world = World(oracle, TantivyRetriever(Path(folder)))

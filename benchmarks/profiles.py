@@ -25,10 +25,12 @@ from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import bar
 from configuration.settings import settings
 from cotrail.core.generation import Sampling
-from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, exact, smollm2_path
+from cotrail.core.ports.language_model import GenerationRequest, Profile
+from cotrail.engines.language_models.llamacpp import deterministic
+from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.smollm2 import smollm2_path
 
 ORDERS = {"first": 1, "again": 1, "reversed": -1}
 """The passes over the prompts, and the direction of each."""
@@ -61,8 +63,8 @@ def main(
     chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
     slots = settings().generation_slots
     profiles: dict[str, tuple[Callable[[], Continue], int]] = {
-        "fast": (lambda: _generator("fast", slots, context), slots),
-        "deterministic": (lambda: _generator("deterministic", 1, context), 1),
+        "fast": (lambda: _model("fast", slots, context), slots),
+        "deterministic": (lambda: _model("deterministic", 1, context), 1),
         "afresh": (lambda: _afresh(context), 1),
     }
     passes = {name: _passes(name, chains, make(), threads) for name, (make, threads) in profiles.items()}
@@ -95,18 +97,18 @@ class Pass(Struct, frozen=True):
         return sum(each.cached_tokens for each in self.continued) / sent
 
 
-def _generator(profile: Profile, slots: int, context: int) -> Continue:
-    generator = LlamaCppGenerator(smollm2_path(), "benchmark", profile, slots, context)
+def _model(profile: Profile, slots: int, context: int) -> Continue:
+    model = LlamaCppModel(smollm2_path(), "benchmark", profile, slots, context)
 
     def work(asked: Asked) -> Continued:
-        done = generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
+        done = model.generate(GenerationRequest(asked.prompt, asked.until, asked.max_tokens))
         return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
 
     return work
 
 
 def _afresh(context: int) -> Continue:
-    server = Server(smollm2_path(), 1, context, exact.OPTIONS | {"cache_prompt": False})
+    server = Server(smollm2_path(), 1, context, deterministic.OPTIONS | {"cache_prompt": False})
 
     def work(asked: Asked) -> Continued:
         stream = Stream(asked.until, Event().is_set)

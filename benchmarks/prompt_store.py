@@ -27,14 +27,14 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
-from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
-from cotrail.engines.language_models.scripted import Script, ScriptedGenerator, ScriptedQuestion
+from cotrail.engines.language_models.scripted import Script, ScriptedModel, ScriptedQuestion
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from models.commands.submission import submit
 from models.queries.traces import rebuild_prompt
@@ -93,7 +93,7 @@ class World:
 
     def __init__(self, questions: Sequence[Question], retriever: TantivyRetriever, context: int) -> None:
         script = {question.text: _chain(question) for question in questions}
-        self.generator = ScriptedGenerator(Script(name="gold", questions=script, context=context))
+        self.model = ScriptedModel(Script(name="gold", questions=script, context=context))
         self.retriever = retriever
 
     def __call__(self, action: Action) -> Outcome:
@@ -101,7 +101,7 @@ class World:
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
         assert isinstance(action, Reason | Read)
-        return self.generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        return self.model.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 
 
 def _chain(question: Question) -> ScriptedQuestion:
@@ -113,7 +113,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
     """Submits the run."""
     shots = read_demonstrations(demonstrations)
     binding = Binding(
-        model=world.generator.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
+        model=world.model.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
     )
     run = replace(
         submission(),

@@ -37,10 +37,10 @@ from configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.analysis import english, plain
-from cotrail.engines.retrieval.elasticsearch import ElasticsearchStore
 from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
-from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 
 SEED = 1

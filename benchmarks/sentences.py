@@ -20,7 +20,7 @@ from benchmarks import machine
 from cotrail.common.sentences import first_sentence
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.files import read_demonstrations
-from cotrail.engines.language_models.splitting import open_pipeline, pinned
+from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 
 Split = Callable[[str], str]
 

@@ -21,10 +21,11 @@ from benchmarks.machine import describe, versions
 from benchmarks.retrieval import made_up
 from benchmarks.searching import RETRIEVED, searched
 from configuration.settings import Settings
-from cotrail.engines.retrieval.elasticsearch import ElasticsearchRetriever, ElasticsearchStore
 from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
-from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
+from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
 QUERIES = 500

@@ -2,11 +2,10 @@
 
 import time
 
-from benchmarks.costless import ANSWER, CostlessGenerator, CostlessRetriever
+from benchmarks.costless import ANSWER, CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Hit
-from cotrail.core.prompts import Prompt
+from cotrail.core.ports.language_model import GenerationRequest
 from workers.app import app
 
 __all__ = ["app"]
@@ -18,12 +17,12 @@ FACTS = 3
 """How many facts each chain states, all of them its own."""
 
 
-class SampledChains(CostlessGenerator):
+class SampledChains(CostlessModel):
     """Writes a chain of its own for each sample."""
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The chain of that number."""
-        facts = [f"Town number {sampling.sample} has {number} bridges." for number in range(FACTS)]
+        facts = [f"Town number {request.sampling.sample} has {number} bridges." for number in range(FACTS)]
         return " ".join([*facts, f"So the answer is: {ANSWER}."])
 
 

@@ -24,9 +24,9 @@ from cotrail.core.ports.retriever import Retriever
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.retrieval.analysis import WORDS, plain
-from cotrail.engines.retrieval.elasticsearch import ElasticsearchStore
 from cotrail.engines.retrieval.elasticsearch.client import Client
-from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual import sentences_of

@@ -18,7 +18,7 @@ from cotrail.common.short_digest import shortened
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
-from cotrail.engines.knowledge.files import Progress
+from cotrail.engines.knowledge.source_files import Progress
 from cotrail.engines.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
 from cotrail.errors import NotInstalledError
 

@@ -17,7 +17,7 @@ from cli.rethinking_report import read_trials, rethinking_report
 from cli.rethinking_schedule import RethinkingSchedule
 from cli.schedule import Schedule
 from configuration.settings import settings
-from cotrail.engines.language_models.splitting import pinned
+from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of

@@ -23,7 +23,7 @@ from cotrail.data.datasets import has_snippets, load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, listed_set
 from cotrail.engines.language_models.catalogue import check_profile, default_profile, find_model, identity
-from cotrail.engines.language_models.splitting import pinned
+from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.coverage import coverage, located
 from cotrail.faithfulness.tasks import TASK_OF, Task

@@ -15,8 +15,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from configuration.brokers import check_broker
 from cotrail.common.addresses import Address, read_address
 from cotrail.common.redaction import Secrets
+from cotrail.engines.retrieval.corpus_store import CorpusStore
 from cotrail.engines.retrieval.search_file import read_search_file
-from cotrail.engines.retrieval.stores import CorpusStore, SearchServer, check_node, corpus_store
+from cotrail.engines.retrieval.search_server import SearchServer, check_node
+from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import InputError
 
 MAX_SOCKET_PATH = 90

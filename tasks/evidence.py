@@ -8,12 +8,12 @@ from typing import Any, TypeVar, cast
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.ports.knowledge import Knowledge, Source
-from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.results import Embedded, Entailed
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
-from cotrail.engines.identity import is_pinned
 from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.model_identity import is_pinned
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from models.records.runs import RunPlan
 from tasks.batching import Batcher
@@ -25,14 +25,14 @@ class EvidenceEngines:
     """One a process; each model and source is opened once, when it is first needed.
 
     What threads hand to a model while it works is its next batch.
-    catalogue: the file that lists a person's models; knowledge: the folder of what was built; generator: a run's
+    catalogue: the file that lists a person's models; knowledge: the folder of what was built; model: a run's
     language model, for an entailer that asks it.
     """
 
-    def __init__(self, catalogue: Path, knowledge: Path, generator: Callable[[RunPlan], Generator]) -> None:
+    def __init__(self, catalogue: Path, knowledge: Path, model: Callable[[RunPlan], LanguageModel]) -> None:
         self._catalogue = catalogue
         self._store = KnowledgeStore(knowledge)
-        self._generator = generator
+        self._model = model
         self._opening = threading.Lock()
         self._opened: dict[Hashable, Any] = {}
 
@@ -51,7 +51,7 @@ class EvidenceEngines:
 
         def open_() -> Batcher[Entail, Entailed]:
             profile = cast(Profile, run.binding.profile)
-            entailer = find_entailer(self._catalogue, run.entailer_name).open(profile, lambda: self._generator(run))
+            entailer = find_entailer(self._catalogue, run.entailer_name).open(profile, lambda: self._model(run))
             check_model(entailer.identity, run.binding.entailer)
             return Batcher("entailer", entailer.judge)
 

@@ -6,8 +6,9 @@ from cotrail.core.actions.prompted import sampling
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.generation import RULES
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.splitting import Pipeline, open_pipeline
+from cotrail.engines.language_models.sentence_splitters import Pipeline, open_pipeline
 from models.execution.ledger import Claim
 from tasks.station import Station
 
@@ -19,8 +20,8 @@ def generate(here: Station, claim: Claim) -> Generated:
     drawn = sampling(action, claim.run.binding)
     pipeline = _pipeline(action)
     until = "line" if pipeline else action.until
-    generator, cancellation = here.generator(claim.run), here.cancellation(claim)
-    written = generator.generate(action.prompt, until, action.max_tokens, drawn, cancellation)
+    model, cancellation = here.model(claim.run), here.cancellation(claim)
+    written = model.generate(GenerationRequest(action.prompt, until, action.max_tokens, drawn), cancellation)
     if pipeline:
         written = replace(written, text=pipeline.first_sentence(written.text))
     return written if drawn.sample is None else replace(written, seed=drawn.seed)

@@ -15,9 +15,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_e
 from configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Generator, Profile
+from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.language_models.catalogue import find_model, open_generator
+from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.errors import CorpusChangedError, OverdueError
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Beaten, Claim, Completion, Ledger
@@ -82,12 +82,12 @@ class Station:
         self._claims: Batcher[Dispatch, Held | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
         self._room = threading.BoundedSemaphore(UNRECORDED)
         self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
-        self._generators: dict[tuple[str, str], Generator] = {}
+        self._models: dict[tuple[str, str], LanguageModel] = {}
         self._retrievers: dict[str, Retriever] = {}
         self._opening = threading.Lock()
         self.outages = Outages()
         self.failing = Failing(self.ledger, self.outages, self.insist, settings.max_attempts)
-        self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.generator)
+        self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.model)
         self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heartbeat.start()
 
@@ -160,21 +160,19 @@ class Station:
             return f"what it claims or records hasn't come to an end for {busy:.0f} s, though the database answers"
         return None
 
-    def generator(self, run: RunPlan) -> Generator:
+    def model(self, run: RunPlan) -> LanguageModel:
         """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
-        generator = self.load(run.model_name, run.binding.profile)
-        check_model(generator.identity, run.binding.model)
-        return generator
+        model = self.load(run.model_name, run.binding.profile)
+        check_model(model.identity, run.binding.model)
+        return model
 
-    def load(self, name: str, profile: str) -> Generator:
+    def load(self, name: str, profile: str) -> LanguageModel:
         """A model in a serving profile, loaded once."""
         with self._opening:
-            if (name, profile) not in self._generators:
+            if (name, profile) not in self._models:
                 spec = find_model(self.settings.catalogue_path, name)
-                self._generators[name, profile] = open_generator(
-                    spec, cast(Profile, profile), self.settings.generation_slots
-                )
-            return self._generators[name, profile]
+                self._models[name, profile] = open_model(spec, cast(Profile, profile), self.settings.generation_slots)
+            return self._models[name, profile]
 
     def retriever(self, run: RunPlan) -> Retriever:
         """The corpus that a run was submitted with; raises CorpusChangedError, UnknownNameError, UnavailableError."""
@@ -204,8 +202,8 @@ class Station:
     def stop(self) -> None:
         """Cuts off what the models are writing; each such step is given back."""
         self.stopping.set()
-        for generator in list(self._generators.values()):
-            generator.interrupt()
+        for model in list(self._models.values()):
+            model.interrupt()
 
     def close(self) -> None:
         """Waits until all that ended is recorded, frees the engines, and gives back what wasn't begun.
@@ -213,7 +211,7 @@ class Station:
         An engine whose threads outlive the interpreter can crash the process as it exits.
         """
         wait(list(self._recording))
-        self._generators.clear()
+        self._models.clear()
         self.evidence.close()
         self.forgo(list(self._ahead))
         if self.stopping.is_set():

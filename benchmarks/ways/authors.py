@@ -92,7 +92,7 @@ class World(Struct, frozen=True):
         self.tally.count(stream)
         line = stream.text.partition("\n")[0]
         text = first_sentence(line) if isinstance(action, Reason) else line.strip()
-        return generated(packed, text, stream.text, stream.timings.tokens)
+        return generated(packed, text, stream.text, stream.timings.counts)
 
 
 def measure(job: Job) -> dict[str, Any]:

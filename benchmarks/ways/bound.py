@@ -12,7 +12,7 @@ from benchmarks.asked import Asked, load_asked
 from benchmarks.ways import Job, bar, peak_mib
 from configuration.settings import settings
 from cotrail.core.generation import Sampling
-from cotrail.engines.language_models.llamacpp.generator import fast_server
+from cotrail.engines.language_models.llamacpp.model import fast_server
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.engines.identity import is_pinned
+from cotrail.engines.model_identity import is_pinned
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.protocols import experiment_of
 from models.queries.progress import LATEST

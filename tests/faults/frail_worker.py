@@ -4,10 +4,8 @@ import os
 import signal
 import time
 
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
-from cotrail.core.generation import Sampling, Until
-from cotrail.core.ports.language_model import Generator
-from cotrail.core.prompts import Prompt
+from benchmarks.costless import CostlessModel, CostlessRetriever
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from models.records.runs import RunPlan
 from tasks.station import Station
 from tests.faults.deadly import DEADLY
@@ -19,21 +17,21 @@ SECONDS = 0.1
 """How long each sentence takes."""
 
 
-class FrailGenerator(CostlessGenerator):
+class FrailModel(CostlessModel):
     """Writes as the costless one does, after a while in which a deadly prompt may end it."""
 
-    def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
+    def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
         time.sleep(SECONDS)
-        if DEADLY in prompt.question:
+        if DEADLY in request.prompt.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().write(prompt, until, sampling)
+        return super().write(request)
 
 
-_frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Station.load
+_frail, _retriever, _load = FrailModel(), CostlessRetriever(), Station.load
 
 
-def load(station: Station, name: str, profile: str) -> Generator:
+def load(station: Station, name: str, profile: str) -> LanguageModel:
     """The frail model under its name, any other as ever."""
     return _frail if name == "costless" else _load(station, name, profile)
 

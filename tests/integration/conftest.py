@@ -13,8 +13,8 @@ from benchmarks.search_servers import Running
 from cli.main import app
 from configuration.settings import Settings, settings
 from cotrail.audit.verifying import verify
-from cotrail.core.ports.language_model import Generator, Profile
-from cotrail.engines.language_models.catalogue import find_model, open_generator
+from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.errors import UnavailableError
 from models.records.trail import read_trail
 from models.schema.database import connect, migrate
@@ -46,42 +46,43 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture
-def open_served(tmp_path: Path) -> Iterator[Callable[..., Generator]]:
+def open_served(tmp_path: Path) -> Iterator[Callable[..., LanguageModel]]:
     """Opens a server as a model of the catalogue; fields are those of its entry."""
     pytest.importorskip("httpx2", reason="httpx2 isn't installed")
-    made: list[Generator] = []
+    made: list[LanguageModel] = []
 
-    def open_(url: str, **fields: object) -> Generator:
+    def open_(url: str, **fields: object) -> LanguageModel:
         entry = {"url": url, "model": "m", "context": 4096, "timeout_seconds": 60.0} | fields
         lines = ["[models.served]", 'engine = "openai"', *(f"{name} = {value!r}" for name, value in entry.items())]
         (tmp_path / "models.toml").write_text("\n".join(lines))
-        made.append(open_generator(find_model(tmp_path / "models.toml", "served"), "fast", 1))
+        made.append(open_model(find_model(tmp_path / "models.toml", "served"), "fast", 1))
         return made[-1]
 
     yield open_
-    for generator in made:
-        generator.interrupt()
+    for model in made:
+        model.interrupt()
 
 
 @pytest.fixture
 def smollm2() -> Iterator[Callable[..., Any]]:
     """Opens the model of the wheel in llama.cpp; what was opened is interrupted in the end."""
-    made: list[Generator] = []
+    made: list[LanguageModel] = []
 
     def open_(profile: Profile = "fast", slots: int = 1, context: int = 1024) -> Any:
         pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-        from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, smollm2_path
+        from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
+        from cotrail.engines.language_models.smollm2 import smollm2_path
 
         try:
             path = smollm2_path()
         except UnavailableError as error:
             pytest.skip(str(error))
-        made.append(LlamaCppGenerator(path, "smollm2-135m", profile, slots, context))
+        made.append(LlamaCppModel(path, "smollm2-135m", profile, slots, context))
         return made[-1]
 
     yield open_
-    for generator in made:
-        generator.interrupt()
+    for model in made:
+        model.interrupt()
 
 
 @pytest.fixture(scope="session", params=search_servers.tested())

@@ -1,4 +1,4 @@
-"""Generators that are held up in the middle of their work, until a test lets them go on."""
+"""Language models that are held up in the middle of their work, until a test lets them go on."""
 
 import threading
 from collections.abc import Sequence
@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Generator, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Prompt
 
 DEADLINE = 60
@@ -31,17 +30,17 @@ class HeldUp:
 
 
 def is_cut_off_alone(
-    monkeypatch: pytest.MonkeyPatch, generator: Generator, prompts: Sequence[Prompt], owner: type, name: str
+    monkeypatch: pytest.MonkeyPatch, model: LanguageModel, prompts: Sequence[Prompt], owner: type, name: str
 ) -> None:
     """One that is cut off while the engine's method is held up ends, and the others write what they would have."""
     cancellation = Cancellation()
-    before = [generator.generate(prompt, "line", 8, Sampling()).raw for prompt in prompts]
+    before = [model.generate(GenerationRequest(prompt, "line", 8)).raw for prompt in prompts]
     held = HeldUp(monkeypatch, owner, name)
     with ThreadPoolExecutor(8) as pool:
-        cut = pool.submit(generator.generate, prompts[0], "line", 200, Sampling(), cancellation)
+        cut = pool.submit(model.generate, GenerationRequest(prompts[0], "line", 200), cancellation)
         assert held.begun.wait(DEADLINE)
-        others = [pool.submit(generator.generate, prompt, "line", 8, Sampling()) for prompt in prompts]
-        waiting = pool.submit(generator.generate, prompts[0], "line", 200, Sampling(), cancellation)
+        others = [pool.submit(model.generate, GenerationRequest(prompt, "line", 8)) for prompt in prompts]
+        waiting = pool.submit(model.generate, GenerationRequest(prompts[0], "line", 200), cancellation)
         cancellation.cancel()
         held.go_on.set()
         assert [type(future.exception(DEADLINE)) for future in (cut, waiting)] == [Interrupted, Interrupted]

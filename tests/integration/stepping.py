@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, update
 
 from benchmarks.contenders.cotrail import submission
-from benchmarks.costless import CostlessGenerator, CostlessRetriever
+from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.workload import question
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
@@ -64,7 +64,7 @@ def executed(claim: Claim) -> Outcome:
     if isinstance(action, Retrieve):
         return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
     assert isinstance(action, Reason | Read)
-    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+    return CostlessModel().generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 
 
 def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion:

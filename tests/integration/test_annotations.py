@@ -12,15 +12,15 @@ from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
-from benchmarks.costless import SENTENCES, CostlessGenerator
+from benchmarks.costless import SENTENCES, CostlessModel
 from cli.annotating import annotate
 from cli.experiment_results import with_examples
 from configuration.settings import settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
@@ -87,7 +87,7 @@ def _outcome(claim: Claim) -> Outcome:
         place = SENTENCES.index(action.query) + 1 if action.query in SENTENCES else 0
         return Retrieved(hits=(Hit(paragraph=PARAGRAPHS[place], rank=1, score=1.0),))
     assert isinstance(action, Reason | Read)
-    written = CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+    written = CostlessModel().generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
     return replace(written, text=READ, raw=READ) if isinstance(action, Read) else written
 
 

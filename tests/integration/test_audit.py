@@ -19,10 +19,10 @@ from configuration.settings import Settings, settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Failure, Retrieved
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
 from models.commands.submission import submit
@@ -135,7 +135,7 @@ class Hands:
     def __init__(self, engine: Engine, home: Path) -> None:
         self.engine = engine
         self.ledger = Ledger(engine, "hands@here", 30)
-        self.generator = ScriptedGenerator(home / "script.json", "scripted")
+        self.model = ScriptedModel(home / "script.json", "scripted")
         self.retriever = open_corpus(home / "corpora", "sample")
 
     def claim(self, run: str) -> list[Claim]:
@@ -162,7 +162,7 @@ class Hands:
             return Retrieved(hits=self.retriever.search(action.query, action.count, action.titles))
         assert isinstance(action, Reason | Read)
         try:
-            return self.generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
+            return self.model.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
         except StepError as error:
             return Failure(type=type(error).__name__, message=str(error))
 

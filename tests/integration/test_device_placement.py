@@ -15,12 +15,12 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from benchmarks.shapes import SHAPES
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.transformers.causal import CausalEngine
+from cotrail.engines.language_models.transformers.causal import CausalRunner
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.sampling import Choice
-from cotrail.engines.language_models.transformers.scheduler import Engine
-from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
+from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
+from cotrail.engines.language_models.transformers.scheduler import ModelRunner
+from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from tests.integration.pretended_gpu import OnGpu, pretended_gpu
 from tests.integration.test_transformers import SIZES, save
@@ -46,11 +46,11 @@ def requests(vocabulary: Vocabulary) -> list[Request]:
         tokens = [*shared, *(chance.randrange(3, 200) for _ in range(chance.randrange(5, 90)))]
         sampling = Sampling(temperature=0.7 * (number % 2), seed=number)
         made.append(Request(tokens, vocabulary, "sentence", 24, sampling, len(shared), chain=f"question {number}"))
-    made[-1].draw = Choice([5, 6, 7])
+    made[-1].sampler = ChoiceScorer([5, 6, 7])
     return made
 
 
-def written(engine: Engine, asked: Sequence[Request]) -> list[list[int]]:
+def written(engine: ModelRunner, asked: Sequence[Request]) -> list[list[int]]:
     """What an engine writes behind each, without a thread of its own."""
     waiting = list(asked)
     while waiting or engine.busy:
@@ -68,9 +68,9 @@ def written(engine: Engine, asked: Sequence[Request]) -> list[list[int]]:
 def test_a_decoder_only_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
     loaded: Loaded, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    expected = written(CausalEngine(loaded.model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
+    expected = written(CausalRunner(loaded.model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
     with pretended_gpu(monkeypatch) as move:
-        engine = CausalEngine(move(loaded.model), profile, SLOTS, CONTEXT)
+        engine = CausalRunner(move(loaded.model), profile, SLOTS, CONTEXT)
         assert written(engine, requests(loaded.vocabulary)) == expected
 
 
@@ -79,9 +79,9 @@ def test_an_encoder_decoder_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
     loaded: Loaded, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     model: Any = SHAPES["tiny"]["tiny-t5"].model("cpu")
-    expected = written(Seq2SeqEngine(model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
+    expected = written(Seq2SeqRunner(model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
     with pretended_gpu(monkeypatch) as move:
-        engine = Seq2SeqEngine(move(model), profile, SLOTS, CONTEXT)
+        engine = Seq2SeqRunner(move(model), profile, SLOTS, CONTEXT)
         assert written(engine, requests(loaded.vocabulary)) == expected
 
 

@@ -34,15 +34,12 @@ from configuration.settings import Settings, settings
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.retrieval.elasticsearch import (
-    ElasticsearchRetriever,
-    ElasticsearchStore,
-    building,
-    client,
-    retriever,
-)
+from cotrail.engines.retrieval.elasticsearch import building, client, retriever
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
-from cotrail.engines.retrieval.stores import SearchServer, corpus_store
+from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
+from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.search_server import SearchServer
+from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import (
     CorpusChangedError,
     CorpusError,
@@ -290,7 +287,8 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(
     script = (
         "import os, signal, sys\n"
         "from cotrail.core.paragraphs import Paragraph\n"
-        "from cotrail.engines.retrieval.stores import SearchServer, corpus_store\n"
+        "from cotrail.engines.retrieval.search_server import SearchServer\n"
+        "from cotrail.engines.retrieval.stores import corpus_store\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted, Profile
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
-from cotrail.engines.language_models.catalogue import find_model, identity, open_generator
-from cotrail.engines.language_models.llamacpp import LlamaCppGenerator
-from cotrail.engines.language_models.llamacpp.exact import BATCH_TOKENS
-from cotrail.engines.language_models.llamacpp.generator import SPARE_SLOTS
+from cotrail.engines.language_models.catalogue import find_model, identity, open_model
+from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
+from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.errors import (
     InputError,
@@ -48,7 +47,7 @@ DEMONSTRATIONS = Demonstrations(
     )
 )
 
-Make = Callable[..., LlamaCppGenerator]
+Make = Callable[..., LlamaCppModel]
 
 
 def prompt_for(question: str, demonstrations: Demonstrations = DEMONSTRATIONS) -> Prompt:
@@ -61,15 +60,15 @@ PROMPTS = [prompt_for(question) for question in FACTS]
 
 
 def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
-    generator = smollm2()
-    sentence = generator.generate(PROMPTS[2], "sentence", 40, Sampling())
+    model = smollm2()
+    sentence = model.generate(GenerationRequest(PROMPTS[2], "sentence", 40))
     assert "\n" not in sentence.text
     assert sentence.raw.lstrip().startswith(sentence.text)
     assert 0 < sentence.generated_tokens <= 40
-    assert sentence.prompt_tokens == generator.count_tokens(PROMPTS[2].render())
+    assert sentence.prompt_tokens == model.count_tokens(PROMPTS[2].render())
     assert sentence.prompt_digest == PROMPTS[2].digest
     assert (sentence.demonstrations, sentence.paragraphs) == (3, 1)
-    line = generator.generate(PROMPTS[2], "line", 40, Sampling())
+    line = model.generate(GenerationRequest(PROMPTS[2], "line", 40))
     assert line.text == line.raw.strip()
     assert "\n" not in line.text
     assert line.text.startswith(sentence.text)
@@ -78,9 +77,9 @@ def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_a_chain_is_written_over_its_lines_up_to_the_next_demonstration(smollm2: Make, profile: Profile) -> None:
-    generator = smollm2(profile=profile)
-    whole = generator.generate(PROMPTS[2], "end", 60, Sampling())
-    chain = generator.generate(PROMPTS[2], "chain", 60, Sampling())
+    model = smollm2(profile=profile)
+    whole = model.generate(GenerationRequest(PROMPTS[2], "end", 60))
+    chain = model.generate(GenerationRequest(PROMPTS[2], "chain", 60))
     marks = ("\nQ:", "\nWikipedia Title:")
     assert any(mark in whole.text for mark in marks)
     assert whole.text.startswith(chain.text)
@@ -101,30 +100,30 @@ DETERMINISTIC = [prompt_for(question, shots) for shots in LONG for question in l
 Written = tuple[str, str, int, int]
 
 
-def written(generator: LlamaCppGenerator, prompt: Prompt) -> Written:
-    result = generator.generate(prompt, "sentence", 24, Sampling())
+def written(model: LlamaCppModel, prompt: Prompt) -> Written:
+    result = model.generate(GenerationRequest(prompt, "sentence", 24))
     return result.text, result.raw, result.generated_tokens, result.prompt_tokens
 
 
 def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(smollm2: Make) -> None:
-    generator = smollm2("deterministic", slots=4)
+    model = smollm2("deterministic", slots=4)
     seen: dict[str, set[Written]] = {}
     for prompts in (DETERMINISTIC, DETERMINISTIC[::-1]):
         for prompt in prompts:
-            seen.setdefault(prompt.digest, set()).add(written(generator, prompt))
+            seen.setdefault(prompt.digest, set()).add(written(model, prompt))
     with ThreadPoolExecutor(4) as pool:
         asked = DETERMINISTIC[1:3]
-        for prompt, bytes_ in zip(asked, pool.map(partial(written, generator), asked), strict=True):
+        for prompt, bytes_ in zip(asked, pool.map(partial(written, model), asked), strict=True):
             seen[prompt.digest].add(bytes_)
     seen[DETERMINISTIC[-1].digest].add(written(smollm2("deterministic"), DETERMINISTIC[-1]))
     assert [len(each) for each in seen.values()] == [1] * len(DETERMINISTIC)
 
 
 def test_what_was_read_before_is_not_read_again_in_whole_batches(smollm2: Make) -> None:
-    generator = smollm2("deterministic")
-    shared = generator.count_tokens(LONG[1].text)
+    model = smollm2("deterministic")
+    shared = model.count_tokens(LONG[1].text)
     assert shared > 3 * BATCH_TOKENS
-    first, *others = [generator.generate(prompt, "sentence", 24, Sampling()) for prompt in DETERMINISTIC[2:]]
+    first, *others = [model.generate(GenerationRequest(prompt, "sentence", 24)) for prompt in DETERMINISTIC[2:]]
     assert first.cached_prompt_tokens == 0
     for result in others:
         assert shared - BATCH_TOKENS <= result.cached_prompt_tokens < result.prompt_tokens
@@ -132,54 +131,57 @@ def test_what_was_read_before_is_not_read_again_in_whole_batches(smollm2: Make) 
 
 
 def test_a_seed_decides_what_is_drawn(smollm2: Make) -> None:
-    generator = smollm2("deterministic")
+    model = smollm2("deterministic")
 
     def draw(seed: int) -> str:
-        return generator.generate(PROMPTS[0], "line", 24, Sampling(temperature=1.5, seed=seed)).raw
+        return model.generate(GenerationRequest(PROMPTS[0], "line", 24, Sampling(temperature=1.5, seed=seed))).raw
 
     assert draw(3) == draw(3)
     assert len({draw(seed) for seed in range(3)}) > 1
 
 
 def test_once_each_slot_has_read_the_demonstrations_no_question_has_them_read_again(smollm2: Make) -> None:
-    generator = smollm2()
+    model = smollm2()
     slots = 1 + SPARE_SLOTS
     for prompt in PROMPTS[:slots]:
-        generator.generate(prompt, "sentence", 24, Sampling())
-    shared = generator.count_tokens("\n\n\n".join(d.render() for d in DEMONSTRATIONS.items))
+        model.generate(GenerationRequest(prompt, "sentence", 24))
+    shared = model.count_tokens("\n\n\n".join(d.render() for d in DEMONSTRATIONS.items))
     assert len(PROMPTS) > slots
     for prompt in PROMPTS[slots:]:
-        assert generator.generate(prompt, "sentence", 24, Sampling()).cached_prompt_tokens >= shared
+        assert model.generate(GenerationRequest(prompt, "sentence", 24)).cached_prompt_tokens >= shared
 
 
 def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(smollm2: Make) -> None:
-    generator = smollm2()
+    model = smollm2()
     other = Demonstrations(items=tuple(replace(d, answer="It is so.") for d in DEMONSTRATIONS.items[::-1]))
     kinds = [DEMONSTRATIONS, other]
-    shared = [generator.count_tokens("\n\n\n".join(d.render() for d in kind.items)) for kind in kinds]
+    shared = [model.count_tokens("\n\n\n".join(d.render() for d in kind.items)) for kind in kinds]
     cached = [
-        [generator.generate(prompt_for(question, kind), "line", 24, Sampling()).cached_prompt_tokens for kind in kinds]
+        [
+            model.generate(GenerationRequest(prompt_for(question, kind), "line", 24)).cached_prompt_tokens
+            for kind in kinds
+        ]
         for question in FACTS
     ]
     assert all(tokens >= least for turn in cached[1:] for tokens, least in zip(turn, shared, strict=True))
 
 
 def test_many_threads_work_on_several_slots_with_the_whole_context_each(smollm2: Make) -> None:
-    generator = smollm2(slots=2, context=240)
+    model = smollm2(slots=2, context=240)
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda p: generator.generate(p, "sentence", 24, Sampling()), PROMPTS * 2))
+        results = list(pool.map(lambda p: model.generate(GenerationRequest(p, "sentence", 24)), PROMPTS * 2))
     assert all(result.text and result.demonstrations == 3 for result in results)
     assert all(result.prompt_tokens > 240 / 2 for result in results)
 
 
 def test_a_prompt_is_packed_into_the_context(smollm2: Make) -> None:
-    generator = smollm2(context=150)
-    result = generator.generate(PROMPTS[0], "sentence", 24, Sampling())
+    model = smollm2(context=150)
+    result = model.generate(GenerationRequest(PROMPTS[0], "sentence", 24))
     assert 0 < result.demonstrations < 3
     assert result.prompt_tokens <= 150 - 24
     assert result.prompt_digest == PROMPTS[0].keep(result.demonstrations, 1).digest
     with pytest.raises(PromptTooLongError):
-        generator.generate(PROMPTS[0], "sentence", 149, Sampling())
+        model.generate(GenerationRequest(PROMPTS[0], "sentence", 149))
 
 
 @pytest.mark.parametrize("until", ["sentence", "line"])
@@ -189,7 +191,7 @@ def test_a_line_break_before_any_word_ends_what_is_written_at_once(
 ) -> None:
     demonstration = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
     prompt = Prompt(demonstrations=Demonstrations(items=(demonstration,)), question="a")
-    result = smollm2(profile).generate(prompt, until, 8, Sampling())
+    result = smollm2(profile).generate(GenerationRequest(prompt, until, 8))
     assert result.text == result.raw.strip() == ""
     assert result.generated_tokens <= 2
 
@@ -206,16 +208,16 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
         return take(stream, chunk)
 
     monkeypatch.setattr(Stream, "take", noticed)
-    generator = smollm2(profile, context=8192)
+    model = smollm2(profile, context=8192)
     item = Demonstration(id="long", paragraphs=(), question="Who?", answer="word and word " * 400)
     prompt = prompt_for("What is the capital of Ostmark?", Demonstrations(items=(item,) * 5))
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(generator.generate, prompt, "sentence", 24, Sampling()) for _ in range(2)]
+        running = [pool.submit(model.generate, GenerationRequest(prompt, "sentence", 24)) for _ in range(2)]
         assert begun.wait(DEADLINE)
-        generator.interrupt()
+        model.interrupt()
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
     with pytest.raises(Interrupted):
-        generator.generate(prompt, "sentence", 24, Sampling())
+        model.generate(GenerationRequest(prompt, "sentence", 24))
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
@@ -230,14 +232,14 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
         assert go_on.wait(DEADLINE)
         return take(stream, chunk)
 
-    generator = smollm2(profile, slots=2, context=2048)
-    before = [generator.generate(prompt, "line", 24, Sampling()).raw for prompt in PROMPTS]
+    model = smollm2(profile, slots=2, context=2048)
+    before = [model.generate(GenerationRequest(prompt, "line", 24)).raw for prompt in PROMPTS]
     monkeypatch.setattr(Stream, "take", noticed)
     cancellation = Cancellation()
     with ThreadPoolExecutor(4) as pool:
-        cut = pool.submit(generator.generate, PROMPTS[0], "line", 400, Sampling(), cancellation)
+        cut = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 400), cancellation)
         assert begun.wait(DEADLINE)
-        others = [pool.submit(generator.generate, prompt, "line", 24, Sampling()) for prompt in PROMPTS]
+        others = [pool.submit(model.generate, GenerationRequest(prompt, "line", 24)) for prompt in PROMPTS]
         cancellation.cancel()
         go_on.set()
         assert isinstance(cut.exception(DEADLINE), Interrupted)
@@ -254,11 +256,11 @@ def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeyp
         return take(stream, chunk)
 
     monkeypatch.setattr(Stream, "take", noticed)
-    generator, cancellation = smollm2("deterministic"), Cancellation()
+    model, cancellation = smollm2("deterministic"), Cancellation()
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(generator.generate, PROMPTS[0], "line", 4, Sampling())
+        first = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 4))
         assert begun.wait(DEADLINE)
-        waiting = pool.submit(generator.generate, PROMPTS[1], "line", 4, Sampling(), cancellation)
+        waiting = pool.submit(model.generate, GenerationRequest(PROMPTS[1], "line", 4), cancellation)
         cancellation.cancel()
         assert isinstance(waiting.exception(DEADLINE), Interrupted)
         assert not first.done()
@@ -289,13 +291,13 @@ def test_characters_that_no_store_takes_are_replaced() -> None:
 def test_the_catalogue_opens_the_model_under_the_identity_that_it_names(tmp_path: Path, smollm2: Make) -> None:
     spec = find_model(tmp_path / "models.toml", "smollm2-135m")
     smollm2(context=64)  # skips where the model isn't installed
-    generator = open_generator(spec, "deterministic", 1)
-    assert generator.identity == identity(spec)
-    assert generator.identity.startswith("smollm2-135m@")
+    model = open_model(spec, "deterministic", 1)
+    assert model.identity == identity(spec)
+    assert model.identity.startswith("smollm2-135m@")
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF, but not really")
     with pytest.raises(InputError, match=r"can't load .*broken\.gguf"):
-        LlamaCppGenerator(path, "broken", "fast", 1, 512)
+        LlamaCppModel(path, "broken", "fast", 1, 512)

@@ -14,14 +14,14 @@ import pytest
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Generator, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.catalogue import find_model, identity, open_generator
+from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.openai import OpenAIGenerator
-from cotrail.engines.language_models.openai.counting import estimated_tokens
+from cotrail.engines.language_models.openai.model import OpenAIModel
+from cotrail.engines.language_models.openai.tokenizer import estimated_tokens
+from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import (
     BlockedError,
     CotrailError,
@@ -55,16 +55,16 @@ PROMPT = Prompt(
 )
 WHOLE = [piece("Brenn is"), piece(" the capital."), piece("", "stop"), "[DONE]"]
 
-Make = Callable[..., Generator]
+Make = Callable[..., LanguageModel]
 
 
-def write(generator: Generator, until: Until = "sentence", max_tokens: int = 24, prompt: Prompt = PROMPT) -> Generated:
-    return generator.generate(prompt, until, max_tokens, Sampling())
+def write(model: LanguageModel, until: Until = "sentence", max_tokens: int = 24, prompt: Prompt = PROMPT) -> Generated:
+    return model.generate(GenerationRequest(prompt, until, max_tokens))
 
 
-def refused(generator: Generator) -> CotrailError:
+def refused(model: LanguageModel) -> CotrailError:
     with pytest.raises(CotrailError) as caught:
-        write(generator)
+        write(model)
     return caught.value
 
 
@@ -76,8 +76,8 @@ def test_a_completion_is_asked_for_in_standard_words_and_its_first_line_is_kept(
 ) -> None:
     usage = {"prompt_tokens": 70, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 64}}
     served.replies = [streamed([*WHOLE[:-1], {"choices": [], "usage": usage}, "[DONE]"])]
-    generator = open_served(served.url, model="org/model")
-    result = generator.generate(PROMPT, "line", 24, Sampling(temperature=0.5, seed=7))
+    model = open_served(served.url, model="org/model")
+    result = model.generate(GenerationRequest(PROMPT, "line", 24, Sampling(temperature=0.5, seed=7)))
     assert (result.text, result.raw) == ("Brenn is the capital.", "Brenn is the capital.")
     assert (result.prompt_tokens, result.cached_prompt_tokens, result.generated_tokens) == (70, 64, 5)
     assert (result.demonstrations, result.paragraphs, result.prompt_digest) == (3, 1, PROMPT.digest)
@@ -189,10 +189,10 @@ def test_whatever_is_no_tokenizer_leaves_the_estimate(open_served: Make, served:
 
 def test_a_tokenizer_that_fails_is_tried_later(open_served: Make, served: Served) -> None:
     served.tokenizer, served.replies = answer(500), [streamed(WHOLE)]
-    generator = open_served(served.url)
-    assert "its tokenizer failed" in str(refused(generator))
+    model = open_served(served.url)
+    assert "its tokenizer failed" in str(refused(model))
     served.tokenizer = answer(200, {"tokens": [1] * 77})
-    assert write(generator).prompt_tokens == 77
+    assert write(model).prompt_tokens == 77
 
 
 @pytest.mark.parametrize("until", ["sentence", "line"])
@@ -222,10 +222,10 @@ def test_blank_lines_that_open_a_chats_message_are_no_part_of_what_is_written(
 def test_a_busy_server_is_asked_again(open_served: Make, served: Served, status: int) -> None:
     served.tokenizer = answer(status, headers={"Retry-After": "0"})
     served.replies = [answer(status, headers={"Retry-After": "0"}), streamed(WHOLE)]
-    generator = open_served(served.url)
-    assert type(refused(generator)) is UnavailableError
+    model = open_served(served.url)
+    assert type(refused(model)) is UnavailableError
     served.tokenizer = answer(404)
-    assert write(generator).text == "Brenn is the capital."
+    assert write(model).text == "Brenn is the capital."
     assert len(served.generations) == 2
 
 
@@ -282,13 +282,13 @@ def test_a_refusal_says_what_to_do_and_never_the_key(
     monkeypatch.setenv("A_KEY", KEY)
     caplog.set_level("DEBUG")
     served.replies = [reply]
-    generator = open_served(served.url, key_variable="A_KEY")
+    model = open_served(served.url, key_variable="A_KEY")
     with pytest.raises(kind, match=problem) as caught:
-        write(generator)
+        write(model)
     assert type(caught.value) is kind
     assert len(served.generations) == 1
     assert served.generations[0].headers["Authorization"] == f"Bearer {KEY}"
-    assert KEY not in f"{caught.value!r} {caplog.text} {generator!r} {vars(generator)}"
+    assert KEY not in f"{caught.value!r} {caplog.text} {model!r} {vars(model)}"
 
 
 @pytest.mark.parametrize("value", [None, " ", "two\nlines", "schlüssel"])
@@ -304,8 +304,8 @@ def test_a_key_that_is_missing_or_odd_blocks(
 def test_a_silent_server_is_given_up_and_the_step_tried_later(open_served: Make, served: Served) -> None:
     released = threading.Event()
     served.replies = [held(released, streamed(WHOLE)), streamed(paused(WHOLE[:1], released, WHOLE[1:]))]
-    generator = open_served(served.url, timeout_seconds=0.3)
-    errors = [refused(generator) for _ in range(2)]
+    model = open_served(served.url, timeout_seconds=0.3)
+    errors = [refused(model) for _ in range(2)]
     released.set()
     assert [type(error) for error in errors] == [TransientStepError] * 2
     assert all("ReadTimeout" in str(error) for error in errors)
@@ -339,7 +339,7 @@ def test_a_server_that_went_away_is_away_however_many_connections_were_kept(
     open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cotrail.engines.language_models.openai.client.IDLE_SECONDS", 0.5)
-    monkeypatch.setattr("cotrail.engines.language_models.openai.client._BACKING_OFF", lambda _: 0.05)
+    monkeypatch.setattr("cotrail.engines.language_models.openai.client._BACKOFF", lambda _: 0.05)
     together = threading.Barrier(8)
 
     def all_at_once() -> Iterator[object]:
@@ -350,11 +350,11 @@ def test_a_server_that_went_away_is_away_however_many_connections_were_kept(
         streamed(all_at_once())(handler)
 
     served.replies = [reply]
-    generator = open_served(served.url)
+    model = open_served(served.url)
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda _: write(generator, "line"), range(8)))
+        list(threads.map(lambda _: write(model, "line"), range(8)))
     served.close()
-    assert isinstance(refused(generator), UnavailableError)
+    assert isinstance(refused(model), UnavailableError)
 
 
 # Many at once, and the end
@@ -370,9 +370,9 @@ def test_two_hundred_are_under_way_at_once_from_one_process(open_served: Make, s
         whole(handler)
 
     served.replies = [together]
-    generator = open_served(served.url)
+    model = open_served(served.url)
     with ThreadPoolExecutor(count) as pool:
-        results = list(pool.map(lambda _: write(generator), range(count)))
+        results = list(pool.map(lambda _: write(model), range(count)))
     assert {result.text for result in results} == {"Brenn is the capital."}
 
 
@@ -390,9 +390,9 @@ def test_no_more_are_under_way_than_the_list_of_models_says(
         whole(handler)
 
     served.replies = [meet]
-    generator = open_served(served.url, in_flight=in_flight)
+    model = open_served(served.url, in_flight=in_flight)
     with ThreadPoolExecutor(6) as pool:
-        assert len(list(pool.map(lambda _: write(generator), range(6)))) == 6
+        assert len(list(pool.map(lambda _: write(model), range(6)))) == 6
     assert len(met) == (6 if in_flight == 3 else 0)
 
 
@@ -407,15 +407,15 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
         "its turn": [answer(503, headers={"Retry-After": "50"})],
         "a connection": [held(released, streamed(WHOLE))],
     }[waits_for]
-    generator = open_served(served.url, in_flight=1 if waits_for == "a connection" else 8)
+    model = open_served(served.url, in_flight=1 if waits_for == "a connection" else 8)
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(write, generator) for _ in range(2 if waits_for == "a connection" else 1)]
+        running = [pool.submit(write, model) for _ in range(2 if waits_for == "a connection" else 1)]
         eventually(lambda: served.generations, "the server is asked")
-        generator.interrupt()
+        model.interrupt()
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted] * len(running)
     released.set()
     with pytest.raises(Interrupted):
-        write(generator)
+        write(model)
 
 
 def test_one_generation_is_cut_off_and_the_others_go_on(
@@ -423,11 +423,11 @@ def test_one_generation_is_cut_off_and_the_others_go_on(
 ) -> None:
     released = threading.Event()
     served.replies = [streamed(paused(WHOLE[:1], released, rest)) for rest in ([WHOLE[1]] * 1000, WHOLE[1:])]
-    generator, cancellation = open_served(served.url), Cancellation()
+    model, cancellation = open_served(served.url), Cancellation()
     with ThreadPoolExecutor(2) as pool:
-        cut = pool.submit(generator.generate, PROMPT, "line", 24, Sampling(), cancellation)
+        cut = pool.submit(model.generate, GenerationRequest(PROMPT, "line", 24), cancellation)
         eventually(lambda: len(served.generations) == 1, "the server is asked")
-        other = pool.submit(write, generator, "line")
+        other = pool.submit(write, model, "line")
         eventually(lambda: len(served.generations) == 2, "the server is asked again")
         cancellation.cancel()
         assert isinstance(cut.exception(DEADLINE), Interrupted)
@@ -436,21 +436,21 @@ def test_one_generation_is_cut_off_and_the_others_go_on(
         assert other.result(DEADLINE).text == "Brenn is the capital."
     assert served.cut.wait(DEADLINE)
     with pytest.raises(Interrupted):
-        generator.generate(PROMPT, "line", 24, Sampling(), cancellation)
+        model.generate(GenerationRequest(PROMPT, "line", 24), cancellation)
 
 
-def test_a_generator_that_nobody_needs_any_more_ends_its_thread(served: Served, eventually: Eventually) -> None:
+def test_a_model_that_nobody_needs_any_more_ends_its_thread(served: Served, eventually: Eventually) -> None:
     def threads() -> set[threading.Thread]:
         return {thread for thread in threading.enumerate() if thread.name == "openai"}
 
     served.replies = [streamed(WHOLE), answer(400)]
     before = threads()
-    generator = OpenAIGenerator(Endpoint(url=served.url, model="m", context=4096), "m")
-    write(generator)
+    model = OpenAIModel(Endpoint(url=served.url, model="m", context=4096), "m")
+    write(model)
     with suppress(StepError):
-        write(generator)
+        write(model)
     assert len(threads() - before) == 1
-    del generator
+    del model
     eventually(lambda: not threads() - before, "the thread ends")
 
 
@@ -459,9 +459,9 @@ def test_a_generator_that_nobody_needs_any_more_ends_its_thread(served: Served, 
 
 def test_the_identity_is_what_decides_the_output_and_not_where_it_is(open_served: Make, tmp_path: Path) -> None:
     def named(url: str, **fields: object) -> str:
-        generator = open_served(url, **fields)
-        assert generator.identity == identity(find_model(tmp_path / "models.toml", "served"))
-        return generator.identity
+        model = open_served(url, **fields)
+        assert model.identity == identity(find_model(tmp_path / "models.toml", "served"))
+        return model.identity
 
     known = named("http://127.0.0.1:1/v1")
     assert known == named("https://elsewhere/v1", key_variable="PATH", in_flight=3, timeout_seconds=1.0)
@@ -472,7 +472,7 @@ def test_the_identity_is_what_decides_the_output_and_not_where_it_is(open_served
 def test_a_server_promises_no_deterministic_profile(open_served: Make, tmp_path: Path) -> None:
     open_served("http://127.0.0.1:1/v1")
     with pytest.raises(InputError, match="served is behind a server"):
-        open_generator(find_model(tmp_path / "models.toml", "served"), "deterministic", 1)
+        open_model(find_model(tmp_path / "models.toml", "served"), "deterministic", 1)
 
 
 # A real server
@@ -502,9 +502,9 @@ def real(open_served: Make, llama: str, monkeypatch: pytest.MonkeyPatch) -> Make
 
 
 def test_llama_cpp_writes_a_sentence_and_a_line_and_says_what_they_took(real: Make) -> None:
-    generator = real()
-    sentence = write(generator, max_tokens=40)
-    line = write(generator, "line", max_tokens=40)
+    model = real()
+    sentence = write(model, max_tokens=40)
+    line = write(model, "line", max_tokens=40)
     assert sentence.raw.lstrip().startswith(sentence.text)
     assert line.text.startswith(sentence.text)
     assert "\n" not in line.text

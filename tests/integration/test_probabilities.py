@@ -12,11 +12,12 @@ import pytest
 
 from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import Generator, Interrupted, Profile
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel, Profile
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.engines.language_models.llamacpp import LlamaCppGenerator, smollm2_path
+from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import Stream
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
+from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
 from tests.integration.served import Served, answer, streamed
 
@@ -44,7 +45,7 @@ PROMPTS = [
 
 # llama.cpp
 
-Open = Callable[..., LlamaCppGenerator]
+Open = Callable[..., LlamaCppModel]
 
 
 def shares(logarithms: Sequence[float]) -> list[float]:
@@ -69,12 +70,12 @@ class Everything(Stream):
         return super().take(chunk)
 
 
-def by_all_tokens(generator: LlamaCppGenerator, asked: str, choices: Sequence[str]) -> list[float]:
+def by_all_tokens(model: LlamaCppModel, asked: str, choices: Sequence[str]) -> list[float]:
     """The same from the probabilities of the whole vocabulary, read as the profile reads."""
-    server, stream = generator._server, Everything()
+    server, stream = model._server, Everything()
     tokens = server.tokens(asked)
-    if generator._exact:
-        generator._exact.complete(tokens, 0, stream, 1, Sampling())
+    if model._deterministic:
+        model._deterministic.complete(tokens, 0, stream, 1, Sampling())
     else:
         server.complete(tokens, stream, 1, Sampling())
     assert len(stream.likely) > 40_000
@@ -83,37 +84,35 @@ def by_all_tokens(generator: LlamaCppGenerator, asked: str, choices: Sequence[st
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_llama_cpp_tells_what_its_whole_vocabulary_does_however_unlikely(smollm2: Open, profile: Profile) -> None:
-    generator = smollm2(profile)
+    model = smollm2(profile)
     for asked, choices in [(TEXTS[0], CHOICES), (TEXTS[1], CHOICES), (TEXTS[1], UNLIKELY), (TEXTS[1], UNLIKELY[:2])]:
-        generator.probabilities(asked, choices)  # of what was read before, `fast` reads less, and that differs
-        told = generator.probabilities(asked, choices)
+        model.probabilities(asked, choices)  # of what was read before, `fast` reads less, and that differs
+        told = model.probabilities(asked, choices)
         assert sum(told) == pytest.approx(1.0)
-        assert told == pytest.approx(by_all_tokens(generator, asked, choices), rel=1e-4)
-    assert generator.probabilities(TEXTS[1], UNLIKELY)[-1] > 0.99
+        assert told == pytest.approx(by_all_tokens(model, asked, choices), rel=1e-4)
+    assert model.probabilities(TEXTS[1], UNLIKELY)[-1] > 0.99
 
 
 def test_the_order_of_the_choices_is_that_of_the_probabilities(smollm2: Open) -> None:
-    generator = smollm2("deterministic")
-    told = generator.probabilities(TEXTS[0], CHOICES)
-    assert generator.probabilities(TEXTS[0], CHOICES[::-1]) == told[::-1]
+    model = smollm2("deterministic")
+    told = model.probabilities(TEXTS[0], CHOICES)
+    assert model.probabilities(TEXTS[0], CHOICES[::-1]) == told[::-1]
     assert len(set(told)) == 3
-    assert generator.probabilities(TEXTS[0], CHOICES[:1]) == (1.0,)
+    assert model.probabilities(TEXTS[0], CHOICES[:1]) == (1.0,)
 
 
 def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(smollm2: Open) -> None:
-    generator, chance = smollm2("deterministic"), random.Random(3)
-    tokens = [generator.count_tokens(each) for each in TEXTS]
+    model, chance = smollm2("deterministic"), random.Random(3)
+    tokens = [model.count_tokens(each) for each in TEXTS]
     assert min(tokens) < 128 < 256 < max(tokens)
     told: dict[str, set[tuple[float, ...]]] = {each: set() for each in TEXTS}
     for _ in range(2):
         for asked in chance.sample(TEXTS, len(TEXTS)):
-            told[asked].add(generator.probabilities(asked, CHOICES))
+            told[asked].add(model.probabilities(asked, CHOICES))
             if chance.random() < 0.4:
-                generator.generate(chance.choice(PROMPTS), "sentence", 6, Sampling())
+                model.generate(GenerationRequest(chance.choice(PROMPTS), "sentence", 6))
     with ThreadPoolExecutor(4) as pool:
-        for asked, result in zip(
-            TEXTS, pool.map(lambda each: generator.probabilities(each, CHOICES), TEXTS), strict=True
-        ):
+        for asked, result in zip(TEXTS, pool.map(lambda each: model.probabilities(each, CHOICES), TEXTS), strict=True):
             told[asked].add(result)
     told[TEXTS[2]].add(smollm2("deterministic").probabilities(TEXTS[2], CHOICES))
     assert [len(each) for each in told.values()] == [1] * len(TEXTS)
@@ -121,8 +120,8 @@ def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(smo
 
 
 def test_deterministic_texts_stay_the_same_with_probabilities_asked_for_in_between(smollm2: Open) -> None:
-    def write(generator: LlamaCppGenerator, prompt: Prompt) -> str:
-        return generator.generate(prompt, "sentence", 16, Sampling(temperature=1.0, seed=5)).raw
+    def write(model: LlamaCppModel, prompt: Prompt) -> str:
+        return model.generate(GenerationRequest(prompt, "sentence", 16, Sampling(temperature=1.0, seed=5))).raw
 
     undisturbed, disturbed = smollm2("deterministic"), smollm2("deterministic")
     expected = [write(undisturbed, prompt) for prompt in (*PROMPTS, *PROMPTS)]
@@ -135,10 +134,10 @@ def test_deterministic_texts_stay_the_same_with_probabilities_asked_for_in_betwe
 
 
 def test_many_threads_are_told_what_one_is(smollm2: Open) -> None:
-    generator = smollm2(slots=3)
-    alone = [generator.probabilities(each, CHOICES) for each in TEXTS]
+    model = smollm2(slots=3)
+    alone = [model.probabilities(each, CHOICES) for each in TEXTS]
     with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(lambda each: generator.probabilities(each, CHOICES), TEXTS))
+        together = list(pool.map(lambda each: model.probabilities(each, CHOICES), TEXTS))
     for one, other in zip(alone, together, strict=True):
         assert one == pytest.approx(other, abs=0.1)  # `fast` promises no bits
 
@@ -151,18 +150,18 @@ def test_a_text_fills_the_context_but_for_one_token(smollm2: Open) -> None:
 
 
 def test_choices_that_begin_alike_are_refused(smollm2: Open) -> None:
-    generator = smollm2()
+    model = smollm2()
     for choices in ([" True", " True enough"], [" True", " True"], [" True", ""]):
         with pytest.raises(StepError, match="don't tell apart how ' True'"):
-            generator.probabilities(TEXTS[0], choices)
+            model.probabilities(TEXTS[0], choices)
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_an_interrupted_llama_cpp_tells_nothing(smollm2: Open, profile: Profile) -> None:
-    generator = smollm2(profile)
-    generator.interrupt()
+    model = smollm2(profile)
+    model.interrupt()
     with pytest.raises(Interrupted):
-        generator.probabilities(TEXTS[0], CHOICES)
+        model.probabilities(TEXTS[0], CHOICES)
 
 
 # transformers
@@ -196,17 +195,17 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def tiny(folders: dict[str, Path], one_core: None) -> Iterator[OpenTiny]:
-    from cotrail.engines.language_models.transformers import TransformersGenerator
+    from cotrail.engines.language_models.transformers.model import TransformersModel
 
     made = []
 
-    def open_(kind: str, profile: Profile = "fast", slots: int = 4, context: int = 1024) -> TransformersGenerator:
-        made.append(TransformersGenerator(folders[kind], kind, profile, slots, context))
+    def open_(kind: str, profile: Profile = "fast", slots: int = 4, context: int = 1024) -> TransformersModel:
+        made.append(TransformersModel(folders[kind], kind, profile, slots, context))
         return made[-1]
 
     yield open_
-    for generator in made:
-        generator.interrupt()
+    for model in made:
+        model.interrupt()
 
 
 SHORT = [" the river", " sea", " into", "."]
@@ -237,11 +236,11 @@ def by_the_model_itself(folder: Path, asked: str, choices: Sequence[str]) -> lis
 def test_transformers_tells_what_one_pass_of_the_model_does(
     tiny: OpenTiny, folders: dict[str, Path], kind: str, profile: Profile
 ) -> None:
-    generator = tiny(kind, profile)
+    model = tiny(kind, profile)
     asked = [each.replace("\n", " ") for each in TEXTS]
     expected = [by_the_model_itself(folders[kind], each, SHORT) for each in asked]
     with ThreadPoolExecutor(6) as pool:
-        told = list(pool.map(lambda each: generator.probabilities(each, SHORT), asked))
+        told = list(pool.map(lambda each: model.probabilities(each, SHORT), asked))
     for one, other in zip(told, expected, strict=True):
         assert sum(one) == pytest.approx(1.0)
         assert one == pytest.approx(other, abs=1e-4)
@@ -250,27 +249,29 @@ def test_transformers_tells_what_one_pass_of_the_model_does(
 
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 def test_deterministic_transformers_tells_the_same_bits_whatever_came_before(tiny: OpenTiny, kind: str) -> None:
-    generator, chance = tiny(kind, "deterministic"), random.Random(3)
+    model, chance = tiny(kind, "deterministic"), random.Random(3)
     told: dict[str, set[tuple[float, ...]]] = {each: set() for each in TEXTS}
     for _ in range(3):
         for asked in chance.sample(TEXTS, len(TEXTS)):
-            told[asked].add(generator.probabilities(asked, SHORT))
-            generator.generate(chance.choice(PROMPTS), "line", 6, Sampling(temperature=1.0, seed=2))
+            told[asked].add(model.probabilities(asked, SHORT))
+            model.generate(GenerationRequest(chance.choice(PROMPTS), "line", 6, Sampling(temperature=1.0, seed=2)))
     for asked in TEXTS[:2]:
         told[asked].add(tiny(kind, "deterministic").probabilities(asked, SHORT))
     assert [len(each) for each in told.values()] == [1] * len(TEXTS)
 
 
 def test_what_is_written_stays_the_same_with_probabilities_asked_for_meanwhile(tiny: OpenTiny) -> None:
-    generator = tiny("llama", slots=4)
+    model = tiny("llama", slots=4)
 
     def write(seed: int) -> str:
-        written: str = generator.generate(PROMPTS[0], "line", 20, Sampling(temperature=1.0, seed=seed)).raw
+        written: str = model.generate(
+            GenerationRequest(PROMPTS[0], "line", 20, Sampling(temperature=1.0, seed=seed))
+        ).raw
         return written
 
     alone = [write(seed) for seed in range(3)]
     with ThreadPoolExecutor(9) as pool:
-        told = [pool.submit(generator.probabilities, each, SHORT) for each in TEXTS]
+        told = [pool.submit(model.probabilities, each, SHORT) for each in TEXTS]
         assert list(pool.map(write, range(3))) == alone
         assert all(len(each.result()) == len(SHORT) for each in told)
 
@@ -292,9 +293,9 @@ def test_choices_that_begin_alike_are_refused_by_transformers(tiny: OpenTiny, ki
 def test_both_engines_tell_alike_of_the_same_file(smollm2: Open) -> None:
     pytest.importorskip("gguf", reason="gguf isn't installed")
     pytest.importorskip("transformers", reason="transformers isn't installed")
-    from cotrail.engines.language_models.transformers import TransformersGenerator
+    from cotrail.engines.language_models.transformers.model import TransformersModel
 
-    one, other = smollm2(), TransformersGenerator(smollm2_path(), "smollm2-135m", "fast", 1, 1024)
+    one, other = smollm2(), TransformersModel(smollm2_path(), "smollm2-135m", "fast", 1, 1024)
     for asked in TEXTS[:2]:
         assert one.probabilities(asked, CHOICES) == pytest.approx(other.probabilities(asked, CHOICES), abs=0.06)
     assert one.probabilities(TEXTS[1], UNLIKELY) == pytest.approx(other.probabilities(TEXTS[1], UNLIKELY), abs=0.01)
@@ -303,7 +304,7 @@ def test_both_engines_tell_alike_of_the_same_file(smollm2: Open) -> None:
 
 # Servers
 
-OpenServed = Callable[..., Generator]
+OpenServed = Callable[..., LanguageModel]
 
 
 def completion(likely: dict[str, float]) -> Any:
@@ -394,10 +395,10 @@ def test_a_text_that_is_longer_than_a_server_s_context_is_not_sent(open_served: 
 
 
 def test_an_interrupt_ends_what_a_server_is_asked(open_served: OpenServed, served: Served) -> None:
-    generator = open_served(served.url)
-    generator.interrupt()
+    model = open_served(served.url)
+    model.interrupt()
     with pytest.raises(Interrupted):
-        generator.probabilities(TEXTS[0], CHOICES)
+        model.probabilities(TEXTS[0], CHOICES)
 
 
 @pytest.mark.parametrize("api", ["completions", "chat"])
@@ -416,16 +417,16 @@ def test_a_server_of_llama_cpp_tells_what_llama_cpp_does(open_served: OpenServed
 # Scripts
 
 
-def scripted(table: Mapping[str, Sequence[float]] | None, context: int = 100) -> ScriptedGenerator:
+def scripted(table: Mapping[str, Sequence[float]] | None, context: int = 100) -> ScriptedModel:
     script: dict[str, object] = {"name": "s", "questions": {}, "context": context}
-    return ScriptedGenerator(script | ({} if table is None else {"probabilities": table}))
+    return ScriptedModel(script | ({} if table is None else {"probabilities": table}))
 
 
 def test_a_script_weighs_choices_by_the_longest_piece_of_the_text() -> None:
-    generator = scripted({"": (1, 1), "Vell": (3, 1), "Vell is": (1, 4)})
-    assert generator.probabilities("Oslo", CHOICES[:2]) == (0.5, 0.5)
-    assert generator.probabilities("The Vell flows", CHOICES[:2]) == (0.75, 0.25)
-    assert generator.probabilities("The Vell is long", CHOICES[:2]) == (0.2, 0.8)
+    model = scripted({"": (1, 1), "Vell": (3, 1), "Vell is": (1, 4)})
+    assert model.probabilities("Oslo", CHOICES[:2]) == (0.5, 0.5)
+    assert model.probabilities("The Vell flows", CHOICES[:2]) == (0.75, 0.25)
+    assert model.probabilities("The Vell is long", CHOICES[:2]) == (0.2, 0.8)
     assert scripted(None).probabilities("Oslo", "abcd") == (0.25,) * 4
 
 
@@ -442,7 +443,7 @@ def test_a_script_s_probabilities_are_part_of_its_identity_once_it_has_them() ->
 
 
 def test_an_interrupted_script_tells_nothing() -> None:
-    generator = scripted(None)
-    generator.interrupt()
+    model = scripted(None)
+    model.interrupt()
     with pytest.raises(Interrupted):
-        generator.probabilities("Oslo", CHOICES)
+        model.probabilities("Oslo", CHOICES)

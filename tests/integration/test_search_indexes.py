@@ -11,11 +11,11 @@ import pytest
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.retrieval.elasticsearch import ElasticsearchRetriever
 from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.elasticsearch.index import K1
-from cotrail.engines.retrieval.search_file import ExistingIndex
-from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
+from cotrail.engines.retrieval.existing_index import ExistingIndex
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import CorpusChangedError, CorpusError, InputError, StepError, UnknownNameError
 from tests.integration.test_elasticsearch import (

@@ -27,16 +27,17 @@ from transformers.utils import logging
 
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import Interrupted, Profile
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
 from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
-from cotrail.engines.identity import model_identity, weights_digest
-from cotrail.engines.language_models.llamacpp import smollm2_path
-from cotrail.engines.language_models.transformers import TransformersGenerator, causal
-from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalEngine
-from cotrail.engines.language_models.transformers.exact import CHUNK
+from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.transformers import causal
+from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalRunner
+from cotrail.engines.language_models.transformers.deterministic import CHUNK
 from cotrail.engines.language_models.transformers.loading import load
+from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
+from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError, UnavailableError
 from tests.conftest import Eventually
 from tests.integration.holding import HeldUp, is_cut_off_alone
@@ -124,20 +125,20 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-Make = Callable[..., TransformersGenerator]
+Make = Callable[..., TransformersModel]
 
 
 @pytest.fixture
-def make_generator(folders: dict[str, Path]) -> Iterator[Make]:
+def make_model(folders: dict[str, Path]) -> Iterator[Make]:
     made = []
 
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersGenerator:
-        made.append(TransformersGenerator(folders["llama"], "tiny", profile, slots, context))
+    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersModel:
+        made.append(TransformersModel(folders["llama"], "tiny", profile, slots, context))
         return made[-1]
 
     yield make
-    for generator in made:
-        generator.interrupt()
+    for model in made:
+        model.interrupt()
 
 
 def requests(model: Any, seed: int, count: int) -> list[Request]:
@@ -157,7 +158,7 @@ def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
 ) -> None:
     loaded = load(folders[name])
     reference = AutoModelForCausalLM.from_pretrained(folders[name], dtype=torch.float32).to(loaded.model.device)
-    scheduler = Scheduler(CausalEngine(loaded.model, "fast", slots, CONTEXT))
+    scheduler = Scheduler(CausalRunner(loaded.model, "fast", slots, CONTEXT))
     asked = requests(loaded, seed=slots, count=24)
     for request in asked:
         scheduler.submit(request)
@@ -189,7 +190,7 @@ def test_guesses_save_passes_and_change_nothing(folders: dict[str, Path], monkey
         return [*following, chance.randrange(VOCABULARY)]
 
     monkeypatch.setattr(Request, "draft", guess)
-    engine = CausalEngine(loaded.model, "fast", 3, CONTEXT)
+    engine = CausalRunner(loaded.model, "fast", 3, CONTEXT)
     scheduler = Scheduler(engine)
     for request in asked:
         scheduler.submit(request)
@@ -201,75 +202,75 @@ def test_guesses_save_passes_and_change_nothing(folders: dict[str, Path], monkey
     assert sum(request.accepted for request in asked) > 30
 
 
-def test_a_result_counts_what_was_read_and_written(make_generator: Make) -> None:
-    generator = make_generator()
-    result = generator.generate(PROMPTS[0], "line", 30, Sampling())
+def test_a_result_counts_what_was_read_and_written(make_model: Make) -> None:
+    model = make_model()
+    result = model.generate(GenerationRequest(PROMPTS[0], "line", 30))
     assert result.text == result.raw.strip()
     assert "\n" not in result.raw
     assert 0 < result.generated_tokens <= 30
-    assert result.prompt_tokens == generator.count_tokens(PROMPTS[0].render())
+    assert result.prompt_tokens == model.count_tokens(PROMPTS[0].render())
     assert result.prompt_digest == PROMPTS[0].digest
     assert (result.demonstrations, result.paragraphs, result.cached_prompt_tokens) == (len(LANDS), 1, 0)
     assert result.accepted_tokens <= result.drafted_tokens
 
 
-def test_demonstrations_are_read_once_for_all_questions_even_of_those_that_come_together(make_generator: Make) -> None:
-    generator = make_generator(slots=4)
-    shared = generator.count_tokens(demonstrations().text)
+def test_demonstrations_are_read_once_for_all_questions_even_of_those_that_come_together(make_model: Make) -> None:
+    model = make_model(slots=4)
+    shared = model.count_tokens(demonstrations().text)
     with ThreadPoolExecutor(5) as pool:
-        results = list(pool.map(lambda prompt: generator.generate(prompt, "line", 8, Sampling()), PROMPTS))
+        results = list(pool.map(lambda prompt: model.generate(GenerationRequest(prompt, "line", 8)), PROMPTS))
     cached = sorted(result.cached_prompt_tokens for result in results)
     assert cached[0] == 0
     assert min(cached[1:]) >= shared - 1
 
 
-def test_a_questions_next_step_goes_on_from_its_paragraphs(make_generator: Make) -> None:
-    generator = make_generator()
+def test_a_questions_next_step_goes_on_from_its_paragraphs(make_model: Make) -> None:
+    model = make_model()
     read = 0
     for paragraphs in (1, 3, 5):
         steps = [prompt_for(name, paragraphs) for name in ("Vell", "Brenn")]
-        results = [generator.generate(prompt, "line", 8, Sampling()) for prompt in steps]
+        results = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in steps]
         before = prompt_for("Vell", paragraphs - 2).render().partition("\n\nQ: Where does")[0]
-        read = generator.count_tokens(before) - 1
+        read = model.count_tokens(before) - 1
         assert paragraphs == 1 or min(result.cached_prompt_tokens for result in results) >= read
-    assert read > generator.count_tokens(demonstrations().text)
+    assert read > model.count_tokens(demonstrations().text)
 
 
-def test_demonstrations_of_one_kind_outlast_many_questions_of_another(make_generator: Make) -> None:
-    generator = make_generator()
+def test_demonstrations_of_one_kind_outlast_many_questions_of_another(make_model: Make) -> None:
+    model = make_model()
     other = demonstrations(LANDS[::-1])
-    generator.generate(prompt_for("Vell", shown=other), "line", 4, Sampling())
+    model.generate(GenerationRequest(prompt_for("Vell", shown=other), "line", 4))
     for n in range(2 * (1 + SPARE_ROWS)):
-        generator.generate(prompt_for(f"River {n}"), "line", 4, Sampling())
-    again = generator.generate(prompt_for("Brenn", shown=other), "line", 4, Sampling())
-    assert again.cached_prompt_tokens >= generator.count_tokens(other.text) - 1
+        model.generate(GenerationRequest(prompt_for(f"River {n}"), "line", 4))
+    again = model.generate(GenerationRequest(prompt_for("Brenn", shown=other), "line", 4))
+    assert again.cached_prompt_tokens >= model.count_tokens(other.text) - 1
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[Any]]:
     """The logits that each text's tokens were chosen by, under the length of its prompt."""
     logits: dict[int, list[Any]] = {}
-    forward = CausalEngine._forward
+    forward = CausalRunner._forward
 
-    def noted(engine: CausalEngine, feeds: Any, kept: int) -> Any:
+    def noted(engine: CausalRunner, feeds: Any, kept: int) -> Any:
         result = forward(engine, feeds, kept)
         for feed, row in zip(feeds, result, strict=True):
             if feed.whole:
                 logits.setdefault(len(feed.slot.taken.tokens), []).append(row[-1].clone())
         return result
 
-    monkeypatch.setattr(CausalEngine, "_forward", noted)
+    monkeypatch.setattr(CausalRunner, "_forward", noted)
     return logits
 
 
 def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_read(
-    make_generator: Make, seen: dict[int, list[Any]]
+    make_model: Make, seen: dict[int, list[Any]]
 ) -> None:
     prompts = [prompt_for(name, count) for count, name in enumerate(["Vell", "Brenn", "Ostra", "Aune", "Selk"], 1)]
-    generator = make_generator("deterministic", slots=4)
+    model = make_model("deterministic", slots=4)
 
-    def ask(prompt: Prompt, generator: TransformersGenerator = generator) -> tuple[str, int]:
-        result = generator.generate(prompt, "line", 24, Sampling())
+    def ask(prompt: Prompt, model: TransformersModel = model) -> tuple[str, int]:
+        result = model.generate(GenerationRequest(prompt, "line", 24))
         return result.raw, result.prompt_tokens
 
     def logits(results: Sequence[tuple[str, int]]) -> list[Any]:
@@ -277,7 +278,7 @@ def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_rea
         seen.clear()
         return found
 
-    alone = [ask(prompt, make_generator("deterministic")) for prompt in prompts]
+    alone = [ask(prompt, make_model("deterministic")) for prompt in prompts]
     expected = logits(alone)
     assert len({tokens for _, tokens in alone}) == len(prompts)
     for order in (prompts, prompts[::-1], prompts[2:] + prompts[:2]):
@@ -292,11 +293,11 @@ def sorted_by_length(results: Sequence[tuple[str, int]], logits: Sequence[Any]) 
     return [each for _, each in sorted(zip((tokens for _, tokens in results), logits, strict=True), key=lambda p: p[0])]
 
 
-def test_deterministic_reading_reuses_whole_chunks(make_generator: Make) -> None:
-    generator = make_generator("deterministic")
-    shared = generator.count_tokens(demonstrations().text)
+def test_deterministic_reading_reuses_whole_chunks(make_model: Make) -> None:
+    model = make_model("deterministic")
+    shared = model.count_tokens(demonstrations().text)
     assert shared > 2 * CHUNK
-    first, *others = [generator.generate(prompt, "line", 8, Sampling()) for prompt in [*PROMPTS, PROMPTS[0]]]
+    first, *others = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in [*PROMPTS, PROMPTS[0]]]
     assert first.cached_prompt_tokens == 0
     for result in others:
         assert result.cached_prompt_tokens >= shared // CHUNK * CHUNK
@@ -305,11 +306,11 @@ def test_deterministic_reading_reuses_whole_chunks(make_generator: Make) -> None
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
-def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_generator: Make, profile: Profile) -> None:
-    generator = make_generator(profile, slots=3)
+def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, profile: Profile) -> None:
+    model = make_model(profile, slots=3)
 
     def draw(seed: int) -> str:
-        return generator.generate(PROMPTS[0], "line", 16, Sampling(temperature=0.8, seed=seed)).raw
+        return model.generate(GenerationRequest(PROMPTS[0], "line", 16, Sampling(temperature=0.8, seed=seed))).raw
 
     alone = [draw(seed) for seed in range(6)]
     with ThreadPoolExecutor(3) as pool:
@@ -317,14 +318,14 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_generator: Make,
     assert len(set(alone)) > 1
 
 
-def test_a_prompt_is_packed_into_the_context(make_generator: Make) -> None:
-    generator = make_generator(context=250)
-    result = generator.generate(PROMPTS[0], "line", 24, Sampling())
+def test_a_prompt_is_packed_into_the_context(make_model: Make) -> None:
+    model = make_model(context=250)
+    result = model.generate(GenerationRequest(PROMPTS[0], "line", 24))
     assert 0 < result.demonstrations < len(LANDS)
     assert result.prompt_tokens <= 250 - 24
     assert result.prompt_digest == PROMPTS[0].keep(result.demonstrations, 1).digest
     with pytest.raises(PromptTooLongError):
-        generator.generate(PROMPTS[0], "line", 249, Sampling())
+        model.generate(GenerationRequest(PROMPTS[0], "line", 249))
 
 
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
@@ -342,7 +343,7 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
         largest = max(largest, rows)
         return passes(*args, **kwargs)
 
-    engine = CausalEngine(loaded.model, "fast", 4, CONTEXT)
+    engine = CausalRunner(loaded.model, "fast", 4, CONTEXT)
     monkeypatch.setattr(loaded.model, "forward", small)
     short = [Request([n, 7, 9], loaded.vocabulary, "line", 12, Sampling()) for n in range(1, 5)]
     long = Request([5] * 450, loaded.vocabulary, "line", 12, Sampling())
@@ -356,42 +357,42 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
-    make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    held = HeldUp(monkeypatch, CausalEngine, "_forward")
-    generator = make_generator(profile)
+    held = HeldUp(monkeypatch, CausalRunner, "_forward")
+    model = make_model(profile)
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(generator.generate, prompt, "line", 24, Sampling()) for prompt in PROMPTS[:2]]
+        running = [pool.submit(model.generate, GenerationRequest(prompt, "line", 24)) for prompt in PROMPTS[:2]]
         assert held.begun.wait(DEADLINE)
-        generator.interrupt()
+        model.interrupt()
         held.go_on.set()
         assert [type(future.exception(DEADLINE)) for future in running] == [Interrupted, Interrupted]
     with pytest.raises(Interrupted):
-        generator.generate(PROMPTS[0], "line", 24, Sampling())
+        model.generate(GenerationRequest(PROMPTS[0], "line", 24))
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
-    make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    is_cut_off_alone(monkeypatch, make_generator(profile, slots=2), PROMPTS, CausalEngine, "_forward")
+    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, CausalRunner, "_forward")
 
 
 def test_what_the_engine_does_not_know_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="takes 2048 tokens"):
-        TransformersGenerator(folders["llama"], "tiny", "fast", 1, 2049)
+        TransformersModel(folders["llama"], "tiny", "fast", 1, 2049)
     sliding = save(tmp_path, MistralForCausalLM(MistralConfig(**SIZES, sliding_window=64)))
     with pytest.raises(InputError, match="don't keep 65 tokens"):
-        TransformersGenerator(sliding, "sliding", "fast", 1, 65)
-    TransformersGenerator(sliding, "sliding", "fast", 1, 64).interrupt()
+        TransformersModel(sliding, "sliding", "fast", 1, 65)
+    TransformersModel(sliding, "sliding", "fast", 1, 64).interrupt()
 
 
 def test_what_is_no_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be read"):
-        TransformersGenerator(tmp_path / "nowhere", "broken", "fast", 1, 512)
+        TransformersModel(tmp_path / "nowhere", "broken", "fast", 1, 512)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="transformers can't load"):
-        TransformersGenerator(tmp_path, "broken", "fast", 1, 512)
+        TransformersModel(tmp_path, "broken", "fast", 1, 512)
 
 
 def test_weights_that_end_too_soon_are_named(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -399,19 +400,19 @@ def test_weights_that_end_too_soon_are_named(folders: dict[str, Path], tmp_path:
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(InputError, match="transformers can't load"):
-        TransformersGenerator(broken, "broken", "fast", 1, 512)
+        TransformersModel(broken, "broken", "fast", 1, 512)
 
 
-def test_an_identity_follows_every_file_of_a_model(folders: dict[str, Path], make_generator: Make) -> None:
-    before = make_generator().identity
+def test_an_identity_follows_every_file_of_a_model(folders: dict[str, Path], make_model: Make) -> None:
+    before = make_model().identity
     assert before == model_identity("tiny", weights_digest(folders["llama"], CONTEXT, "transformers"))
     assert before.startswith("tiny@")
-    assert make_generator(context=512).identity != before
+    assert make_model(context=512).identity != before
     (folders["llama"] / "README.md").write_text("A tiny model.")
-    assert make_generator().identity == before
+    assert make_model().identity == before
     extra = folders["llama"] / "chat_template.jinja"
     extra.write_text("{{ messages }}")
-    changed = make_generator().identity
+    changed = make_model().identity
     extra.unlink()
     assert changed != before
 
@@ -421,25 +422,25 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
         path = smollm2_path()
     except UnavailableError as error:
         pytest.skip(str(error))
-    monkeypatch.setitem(causal.GOES_ON, "cpu", True)
-    generator = TransformersGenerator(path, "smollm2-135m", "fast", 1, CONTEXT)
+    monkeypatch.setitem(causal.WRITES_AHEAD, "cpu", True)
+    model = TransformersModel(path, "smollm2-135m", "fast", 1, CONTEXT)
     text = "Ostmark is a country. Its capital is Brenn."
     paragraph = Paragraph(id="Ostmark", title="Ostmark", text=text)
     prompt = Prompt(
         demonstrations=demonstrations(), paragraphs=(paragraph,), question="What is the capital of Ostmark?"
     )
-    result = generator.generate(prompt, "sentence", 40, Sampling())
+    result = model.generate(GenerationRequest(prompt, "sentence", 40))
     assert result.text.endswith((".", "?", "!"))
     assert result.raw.lstrip().startswith(result.text)
-    assert generator.count_tokens(result.raw) - generator.count_tokens(result.text) <= 4
-    eventually(lambda: not generator._scheduler._engine.busy, "the rest of the chain is written")
-    following = generator.generate(replace(prompt, sentences=(result.text,)), "sentence", 40, Sampling())
+    assert model.count_tokens(result.raw) - model.count_tokens(result.text) <= 4
+    eventually(lambda: not model._scheduler._runner.busy, "the rest of the chain is written")
+    following = model.generate(GenerationRequest(replace(prompt, sentences=(result.text,)), "sentence", 40))
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2
     nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
     breaking = Prompt(demonstrations=Demonstrations(items=(nothing,)), question="a")
     untils: tuple[Until, ...] = ("sentence", "line")
     for until in untils:
-        ended = generator.generate(breaking, until, 8, Sampling())
+        ended = model.generate(GenerationRequest(breaking, until, 8))
         assert (ended.text, ended.generated_tokens) == ("", 1)
-    generator.interrupt()
+    model.interrupt()

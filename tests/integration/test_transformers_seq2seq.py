@@ -25,14 +25,14 @@ from transformers.utils import logging
 from cotrail.common.sentences import first_sentence
 from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.engines.language_models.transformers import TransformersGenerator
-from cotrail.engines.language_models.transformers.decoded import COLUMNS
 from cotrail.engines.language_models.transformers.loading import Loaded, load
+from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
-from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqEngine, company
+from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqRunner, length_group
+from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.errors import InputError, TransientStepError
 from tests.integration.holding import is_cut_off_alone
@@ -105,20 +105,20 @@ def loaded(folder: Path) -> Loaded:
     return load(folder)
 
 
-Make = Callable[..., TransformersGenerator]
+Make = Callable[..., TransformersModel]
 
 
 @pytest.fixture
-def make_generator(folder: Path) -> Iterator[Make]:
+def make_model(folder: Path) -> Iterator[Make]:
     made = []
 
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersGenerator:
-        made.append(TransformersGenerator(folder, "tiny", profile, slots, context))
+    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersModel:
+        made.append(TransformersModel(folder, "tiny", profile, slots, context))
         return made[-1]
 
     yield make
-    for generator in made:
-        generator.interrupt()
+    for model in made:
+        model.interrupt()
 
 
 def requests(loaded: Loaded, seed: int, count: int, longest: int = 40) -> list[Request]:
@@ -144,7 +144,7 @@ def make_writer(loaded: Loaded) -> Iterator[Callable[..., Write]]:
     schedulers = []
 
     def make(profile: Profile = "fast", slots: int = 8) -> Write:
-        scheduler = Scheduler(Seq2SeqEngine(loaded.model, profile, slots, CONTEXT))
+        scheduler = Scheduler(Seq2SeqRunner(loaded.model, profile, slots, CONTEXT))
         schedulers.append(scheduler)
 
         def write(asked: Sequence[Request]) -> list[list[int]]:
@@ -180,9 +180,9 @@ def sizes_of_passes(model: Any) -> tuple[list[int], Any]:
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
-    make_generator: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
-    is_cut_off_alone(monkeypatch, make_generator(profile, slots=2), PROMPTS, Seq2SeqEngine, "_pass")
+    is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, Seq2SeqRunner, "_pass")
 
 
 @pytest.mark.parametrize("slots", [1, 3, 8])
@@ -224,7 +224,7 @@ def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_ask
 def test_finished_rows_leave_and_the_rest_is_written_together(loaded: Loaded) -> None:
     endless = Vocabulary(tokenizer(), ())
     asked = [Request([*range(5, 25), END], endless, "line", length, Sampling()) for length in (1, 3, 6, 2)]
-    engine = Seq2SeqEngine(loaded.model, "fast", 4, CONTEXT)
+    engine = Seq2SeqRunner(loaded.model, "fast", 4, CONTEXT)
     engine.admit(asked)
     assert engine.room() == 0
     sizes, handle = sizes_of_passes(loaded.model)
@@ -241,7 +241,7 @@ def test_finished_rows_leave_and_the_rest_is_written_together(loaded: Loaded) ->
 def test_a_text_joins_others_that_are_being_written(loaded: Loaded) -> None:
     endless = Vocabulary(tokenizer(), ())
     early, late = (Request([*range(5, 25), END], endless, "line", length, Sampling()) for length in (8, 5))
-    engine = Seq2SeqEngine(loaded.model, "fast", 2, CONTEXT)
+    engine = Seq2SeqRunner(loaded.model, "fast", 2, CONTEXT)
     sizes, handle = sizes_of_passes(loaded.model)
     engine.admit([early])
     engine.step()
@@ -253,21 +253,21 @@ def test_a_text_joins_others_that_are_being_written(loaded: Loaded) -> None:
     assert early.written[:5] == late.written
 
 
-def test_a_sentence_ends_where_a_longer_text_has_its_first_one(make_generator: Make) -> None:
-    generator = make_generator(slots=4)
-    whole = [generator.generate(prompt, "line", 120, Sampling()) for prompt in PROMPTS]
-    sentences = [generator.generate(prompt, "sentence", 120, Sampling()) for prompt in PROMPTS]
+def test_a_sentence_ends_where_a_longer_text_has_its_first_one(make_model: Make) -> None:
+    model = make_model(slots=4)
+    whole = [model.generate(GenerationRequest(prompt, "line", 120)) for prompt in PROMPTS]
+    sentences = [model.generate(GenerationRequest(prompt, "sentence", 120)) for prompt in PROMPTS]
     assert [result.text for result in sentences] == [first_sentence(result.raw) for result in whole]
     early = [result for result in sentences if result.generated_tokens < 100]
     assert len(early) > len(PROMPTS) / 2
     assert all(len(result.raw) - len(result.text) < 40 for result in early)
 
 
-def test_what_many_threads_ask_at_once_is_what_one_asks(make_generator: Make) -> None:
-    alone, shared = make_generator(slots=1), make_generator(slots=5)
+def test_what_many_threads_ask_at_once_is_what_one_asks(make_model: Make) -> None:
+    alone, shared = make_model(slots=1), make_model(slots=5)
 
-    def ask(generator: TransformersGenerator, prompt: Prompt) -> str:
-        return generator.generate(prompt, "sentence", 40, Sampling()).raw
+    def ask(model: TransformersModel, prompt: Prompt) -> str:
+        return model.generate(GenerationRequest(prompt, "sentence", 40)).raw
 
     with ThreadPoolExecutor(max_workers=12) as threads:
         together = list(threads.map(lambda prompt: ask(shared, prompt), PROMPTS * 3))
@@ -275,11 +275,11 @@ def test_what_many_threads_ask_at_once_is_what_one_asks(make_generator: Make) ->
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
-def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_generator: Make, profile: Profile) -> None:
-    generator = make_generator(profile, slots=6)
+def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, profile: Profile) -> None:
+    model = make_model(profile, slots=6)
 
     def draw(seed: int) -> str:
-        return generator.generate(PROMPTS[0], "line", 20, Sampling(temperature=2.0, seed=seed)).raw
+        return model.generate(GenerationRequest(PROMPTS[0], "line", 20, Sampling(temperature=2.0, seed=seed))).raw
 
     alone = [draw(seed) for seed in range(6)]
     with ThreadPoolExecutor(max_workers=6) as threads:
@@ -287,11 +287,11 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_generator: Make,
     assert len(set(alone)) == 6
 
 
-def test_the_context_counts_the_prompt_alone(make_generator: Make) -> None:
-    context = make_generator().count_tokens(prompt_for("Vell", paragraphs=3).render()) + 2
-    generator = make_generator(context=context)
+def test_the_context_counts_the_prompt_alone(make_model: Make) -> None:
+    context = make_model().count_tokens(prompt_for("Vell", paragraphs=3).render()) + 2
+    model = make_model(context=context)
     results = [
-        generator.generate(prompt_for(name, paragraphs=12), "line", 2 * context, Sampling()) for name in WORDS[:4]
+        model.generate(GenerationRequest(prompt_for(name, paragraphs=12), "line", 2 * context)) for name in WORDS[:4]
     ]
     assert {result.paragraphs for result in results} == {3}
     assert all(result.prompt_tokens <= context for result in results)
@@ -360,7 +360,7 @@ def test_a_failed_pass_fails_its_texts_and_the_engine_goes_on(
 def test_company_takes_the_first_prompt_and_pads_little(lengths: list[int], budget: int) -> None:
     vocabulary = Vocabulary(tokenizer(), ())
     waiting = [Request([3] * length, vocabulary, "line", 1, Sampling()) for length in lengths]
-    group = company(waiting, budget)
+    group = length_group(waiting, budget)
     sizes = [len(request.tokens) for request in group]
     padded = max(sizes) * len(sizes)
     assert group[0] is waiting[0]
@@ -377,4 +377,4 @@ def test_models_that_know_tokens_by_their_places_are_refused(tmp_path: Path) -> 
     BartForConditionalGeneration(BartConfig(**sizes)).save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
     with pytest.raises(InputError, match="bart isn't supported"):
-        TransformersGenerator(tmp_path, "bart", "fast", 1, 64)
+        TransformersModel(tmp_path, "bart", "fast", 1, 64)

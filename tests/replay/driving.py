@@ -16,7 +16,7 @@ from cotrail.core.actions.registry import fingerprint, kind
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.language_model import Generator
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
 from cotrail.core.results import Embedded, Entailed, Failure, Retrieved
 from cotrail.core.system import StepFailed, System, Together
@@ -54,12 +54,12 @@ class MadeUp:
 
     def __init__(
         self,
-        generator: Generator,
+        model: LanguageModel,
         found: Mapping[str, tuple[Paragraph, ...]] | None = None,
         similar: Mapping[tuple[str, str], float] | None = None,
         entailed: Mapping[tuple[str, str], tuple[float, float]] | None = None,
     ) -> None:
-        self.generator = generator
+        self.model = model
         self.found: Mapping[str, tuple[Paragraph, ...]] = found or {}
         self.similar: Mapping[tuple[str, str], float] = similar or {}
         self.entailed: Mapping[tuple[str, str], tuple[float, float]] = entailed or {}
@@ -81,7 +81,9 @@ class MadeUp:
                 return self._entailment(action.premise.text, action.hypothesis)
         assert isinstance(action, Reason | Read)
         try:
-            return self.generator.generate(action.prompt, action.until, action.max_tokens, sampling(action, BINDING))
+            return self.model.generate(
+                GenerationRequest(action.prompt, action.until, action.max_tokens, sampling(action, BINDING))
+            )
         except Exception as error:  # noqa: BLE001 - as a worker does
             return Failure(type=type(error).__name__, message=str(error))
 

@@ -23,7 +23,7 @@ from cotrail.core.questions import Question
 from cotrail.core.replay import Failed, Next, Outcome, Replay, advance
 from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Answer, StepFailed, System, Together
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
 from cotrail.systems.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
@@ -150,7 +150,7 @@ SCRIPT = {
 
 
 def scripted_world(**failures: str) -> World:
-    return MadeUp(ScriptedGenerator({**SCRIPT, "failures": {ROME.text: failures}}))
+    return MadeUp(ScriptedModel({**SCRIPT, "failures": {ROME.text: failures}}))
 
 
 class Opened(Struct, frozen=True):

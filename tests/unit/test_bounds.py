@@ -29,11 +29,11 @@ from cotrail.data.corpora.recipes import RECIPES
 from cotrail.data.datasets import DATASETS, infotabs, load_questions
 from cotrail.data.demonstrations.chains import read_chains
 from cotrail.data.demonstrations.files import read_demonstrations
-from cotrail.engines.catalogue import listed
 from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
 from cotrail.engines.knowledge.wikidata.building import build_wikidata
 from cotrail.engines.language_models.scripted import Script
-from cotrail.engines.scripts import read_script
+from cotrail.engines.models_file import listed
+from cotrail.engines.script_files import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.engines.language_models.catalogue import LlamaCpp, OpenAI, catalogue, find_model, identity, open_generator
+from cotrail.engines.language_models.catalogue import LlamaCpp, OpenAI, catalogue, find_model, identity, open_model
 from cotrail.errors import InputError, UnknownNameError
 
 OPENAI = 'engine = "openai"\nurl = "https://host:8000/v1"\nmodel = "org/m"\ncontext = 4096\n'
@@ -26,7 +26,7 @@ def test_an_added_model_is_found_beside_its_list_and_opens_under_its_name(models
     models.write_text('[models.mine]\nengine = "scripted"\npath = "chain.json"\n')
     spec = find_model(models, "mine")
     assert spec.name == "mine"
-    assert open_generator(spec, "deterministic", 1).identity == identity(spec)
+    assert open_model(spec, "deterministic", 1).identity == identity(spec)
     assert identity(spec).startswith("mine@")
 
 
@@ -51,9 +51,9 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
     models.write_text(f'[models.openai]\n{OPENAI}[models.transformers]\nengine = "transformers"\npath = "x"\n')
     code = (
         "import sys; from pathlib import Path\n"
-        "from cotrail.engines.language_models.catalogue import find_model, open_generator\n"
+        "from cotrail.engines.language_models.catalogue import find_model, open_model\n"
         f"assert {library!r} not in sys.modules; sys.modules[{library!r}] = None\n"
-        f"open_generator(find_model(Path({str(models)!r}), {name!r}), 'fast', 1)"
+        f"open_model(find_model(Path({str(models)!r}), {name!r}), 'fast', 1)"
     )
     tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "NotInstalledError: " in tried.stderr

@@ -10,8 +10,8 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.embedding import catalogue
 from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.embedding.cosine_similarity import embedded
 from cotrail.engines.embedding.scripted import ScriptedEmbedder
-from cotrail.engines.embedding.vectors import embedded
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")

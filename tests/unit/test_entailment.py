@@ -15,14 +15,14 @@ from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.engines.entailment.labels import Label, Order, label_order
 from cotrail.engines.entailment.prompted import CHOICES, PromptedEntailer
 from cotrail.engines.entailment.scripted import ScriptedEntailer
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea. It is a river of Ostmark.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")
 
 
-def no_model() -> ScriptedGenerator:
+def no_model() -> ScriptedModel:
     raise AssertionError("no language model is needed")
 
 
@@ -157,7 +157,7 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 
 def prompted(table: dict[str, Sequence[float]], context: int = 100_000) -> PromptedEntailer:
     script = {"name": "s", "questions": {}, "context": context, "probabilities": table}
-    return PromptedEntailer(ScriptedGenerator(script))
+    return PromptedEntailer(ScriptedModel(script))
 
 
 def test_a_language_model_s_answers_are_weighed_against_those_without_the_premise() -> None:
@@ -194,9 +194,9 @@ def test_what_a_language_model_never_says_divides_nothing_by_zero() -> None:
 
 def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
     spec = find_entailer(tmp_path / "models.toml", "prompted")
-    generator = ScriptedGenerator({"name": "s", "questions": {}})
+    model = ScriptedModel({"name": "s", "questions": {}})
     assert spec.asks_model
-    assert spec.identity(generator.identity) == spec.open("fast", lambda: generator).identity
+    assert spec.identity(model.identity) == spec.open("fast", lambda: model).identity
     assert spec.identity("m@1").startswith("prompted@")
     assert spec.identity("m@1").endswith("+m@1")
 
@@ -243,7 +243,7 @@ def test_the_default_is_the_paper_s_model_or_says_what_it_stands_in_for(
             raise NotInstalledError(f"hf download {repository}")
         return tmp_path
 
-    monkeypatch.setattr(catalogue, "cached", cached)
+    monkeypatch.setattr(catalogue, "hugging_face_folder", cached)
     spec = find_entailer(tmp_path / "models.toml", None)
     assert spec.name == name
     assert bool(spec.instead) == bool(instead)

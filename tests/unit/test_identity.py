@@ -8,8 +8,8 @@ from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.engines.entailment.prompted import prompted_identity
-from cotrail.engines.identity import is_pinned, model_identity
 from cotrail.engines.language_models.catalogue import OpenAI
+from cotrail.engines.model_identity import is_pinned, model_identity
 from cotrail.errors import ModelChangedError
 from tasks.evidence import check_model
 

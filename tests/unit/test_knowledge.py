@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.ports.knowledge import LIMIT, Sentence, ranked
-from cotrail.engines.knowledge.files import Progress, lines
+from cotrail.engines.knowledge.source_files import Progress, lines
 from cotrail.engines.knowledge.store import KnowledgeStore, find_source
 from cotrail.engines.knowledge.words import STOP_WORDS, content, differ, terms, words
 from cotrail.errors import InputError, UnknownNameError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.ports.knowledge import LIMIT, Knowledge
-from cotrail.engines.knowledge.files import Progress
+from cotrail.engines.knowledge.source_files import Progress
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wikidata.times import Time, in_words
 from cotrail.errors import InputError

@@ -6,7 +6,7 @@ import pytest
 
 from cotrail.core.ports.knowledge import Knowledge
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.knowledge.wordnet.files import shipped
+from cotrail.engines.knowledge.wordnet.database_files import shipped
 from cotrail.errors import InputError
 from tests.unit.made_knowledge import animals
 

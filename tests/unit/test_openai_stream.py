@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cotrail.common.sentences import first_sentence
 from cotrail.core.generation import Until
 from cotrail.engines.language_models.openai.stream import END, Refused, Stream
-from cotrail.engines.language_models.result import Tokens
+from cotrail.engines.language_models.result import TokenCounts
 from cotrail.errors import TransientStepError
 
 
@@ -49,11 +49,13 @@ def test_tokens_are_counted_by_whatever_the_server_says_last() -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 3}
     timings = {"cache_n": 4, "prompt_n": 6, "predicted_n": 2, "predicted_ms": 1.5}
     assert read("line", event("a", "stop")).counts is None
-    assert read("line", event("a", "stop", timings=timings)).counts == Tokens(10, 4, 2)
-    assert read("line", event("a", "stop", timings=timings), event(usage=usage)).counts == Tokens(9, 0, 3)
+    assert read("line", event("a", "stop", timings=timings)).counts == TokenCounts(10, 4, 2)
+    assert read("line", event("a", "stop", timings=timings), event(usage=usage)).counts == TokenCounts(9, 0, 3)
     details = usage | {"prompt_tokens_details": {"cached_tokens": 8, "audio_tokens": None}}
-    assert read("line", event("a", "stop", usage=details), event(usage=None)).counts == Tokens(9, 8, 3)
-    assert read("line", event("a", "stop", usage=usage | {"prompt_tokens_details": None})).counts == Tokens(9, 0, 3)
+    assert read("line", event("a", "stop", usage=details), event(usage=None)).counts == TokenCounts(9, 8, 3)
+    assert read("line", event("a", "stop", usage=usage | {"prompt_tokens_details": None})).counts == TokenCounts(
+        9, 0, 3
+    )
 
 
 @pytest.mark.parametrize("events", [[event("a", "length")], [event("a"), END], [event("a\n"), event("b")]])

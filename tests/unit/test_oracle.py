@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.answers import stated_answer
-from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.engines.language_models.catalogue import find_model, identity, open_generator
+from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.oracle import oracle_script, statement
 from cotrail.errors import DatasetError
 
@@ -149,13 +149,13 @@ def test_the_oracle_is_a_model_of_the_catalogue_beside_its_list(tmp_path: Path) 
     models = tmp_path / "models.toml"
     models.write_text('[models.gold]\nengine = "oracle"\npath = "musique_dev.jsonl"\n')
     spec = find_model(models, "gold")
-    generator = open_generator(spec, "deterministic", 1)
+    model = open_model(spec, "deterministic", 1)
     prompt = Prompt(demonstrations=Demonstrations(), question=line()["question"], sentences=("One.", "Two."))
-    assert generator.generate(prompt, "sentence", 20, Sampling()).text == "So the answer is: Orla Venn."
-    assert generator.identity == identity(spec)
-    assert generator.identity.startswith("gold@")
+    assert model.generate(GenerationRequest(prompt, "sentence", 20)).text == "So the answer is: Orla Venn."
+    assert model.identity == identity(spec)
+    assert model.identity.startswith("gold@")
     write(tmp_path / "musique_dev.jsonl", line(answer="Orla"))
-    assert identity(spec) != generator.identity
+    assert identity(spec) != model.identity
 
 
 @needs_data

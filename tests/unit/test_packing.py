@@ -7,11 +7,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstration, Demonstrations, Drop, Prompt
 from cotrail.engines.language_models.packing import LOADING_RESERVE, pack
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import PromptTooLongError
 
 Count = Callable[[str], int]
@@ -249,8 +249,8 @@ def test_without_demonstrations_a_small_context_is_no_matter() -> None:
 @pytest.mark.parametrize("drop", ["last", "first"])
 def test_what_a_model_records_rebuilds_the_prompt_that_it_saw(drop: Drop) -> None:
     prompt = Prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
-    model = ScriptedGenerator({"name": "s", "questions": {}, "default": {"answer": "yes"}, "context": 30})
-    seen = model.generate(prompt, "line", 2, Sampling())
+    model = ScriptedModel({"name": "s", "questions": {}, "default": {"answer": "yes"}, "context": 30})
+    seen = model.generate(GenerationRequest(prompt, "line", 2))
     assert 0 < seen.demonstrations < 4
     rebuilt = prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
     assert sha256(rebuilt.render().encode()).hexdigest() == seen.prompt_digest

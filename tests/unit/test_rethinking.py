@@ -19,7 +19,7 @@ from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Failed, Finished
 from cotrail.core.system import Answer, System
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.scores import NO_EVIDENCE
 from cotrail.faithfulness.weighing import ChosenFact, Weighing
 from cotrail.systems import find_system
@@ -88,8 +88,8 @@ def world(
 ) -> MadeUp:
     """The running example's."""
     questions = {LAPTOP.text: {"answer": answer, "samples": chains}, **(script or {})}
-    generator = ScriptedGenerator({"name": "aristotle", "questions": questions, "failures": failures or {}})
-    return MadeUp(generator, found=FOUND, similar=SIMILAR, entailed=ENTAILED)
+    model = ScriptedModel({"name": "aristotle", "questions": questions, "failures": failures or {}})
+    return MadeUp(model, found=FOUND, similar=SIMILAR, entailed=ENTAILED)
 
 
 def run(settings: RethinkingSettings, world: MadeUp, question: Question = LAPTOP) -> tuple[Trace, Answer]:
@@ -272,8 +272,8 @@ FACT = "The elevation of Curitiba are 934.6 metres."
 
 
 def searched(settings: RethinkingSettings, question: Question, *chains: str) -> list[Action]:
-    generator = ScriptedGenerator({"name": "s", "questions": {question.text: {"answer": "", "samples": chains}}})
-    trace, _ = run(replace(settings, chains=len(chains)), MadeUp(generator), question)
+    model = ScriptedModel({"name": "s", "questions": {question.text: {"answer": "", "samples": chains}}})
+    trace, _ = run(replace(settings, chains=len(chains)), MadeUp(model), question)
     return [action for action, _ in trace if isinstance(action, Retrieve | Lookup)]
 
 
@@ -337,7 +337,7 @@ def test_a_question_that_pins_nothing_has_no_table_to_look_up() -> None:
 def test_what_all_sources_found_is_compared_in_their_order() -> None:
     settings = RethinkingSettings(task="tabular", knowledge=("conceptnet", "corpus"), chains=1)
     made = MadeUp(
-        ScriptedGenerator({"name": "s", "questions": {HYPOTHESIS.text: {"answer": "", "samples": [IN_TABLE]}}}),
+        ScriptedModel({"name": "s", "questions": {HYPOTHESIS.text: {"answer": "", "samples": [IN_TABLE]}}}),
         found={TABLE.text: (K1,), FACT: (K2, K1)},
     )
     trace, _ = run(settings, made, HYPOTHESIS)
@@ -346,7 +346,7 @@ def test_what_all_sources_found_is_compared_in_their_order() -> None:
 
 
 def test_a_hypothesis_is_asked_under_its_table_without_a_prefix() -> None:
-    made = MadeUp(ScriptedGenerator({"name": "s", "questions": {HYPOTHESIS.text: {"answer": "", "samples": ["."]}}}))
+    made = MadeUp(ScriptedModel({"name": "s", "questions": {HYPOTHESIS.text: {"answer": "", "samples": ["."]}}}))
     trace, _ = run(RethinkingSettings(task="tabular"), made, HYPOTHESIS)
     assert len(trace) == 10
     (action, _) = trace[0]

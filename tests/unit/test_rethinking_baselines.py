@@ -12,7 +12,7 @@ from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Failed, Finished
 from cotrail.core.system import Answer
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems import find_system
 from cotrail.systems.settings import BaselineSettings, SelfConsistencySettings, TaskSettings, ZeroShotSettings
@@ -47,7 +47,7 @@ def run(
         "questions": {question.text: {"answer": samples[0], "samples": samples}},
         "failures": {question.text: {empty: "empty"}},
     }
-    return replayed(lambda: find_system(system).open(question, SHOTS, settings), MadeUp(ScriptedGenerator(script)))
+    return replayed(lambda: find_system(system).open(question, SHOTS, settings), MadeUp(ScriptedModel(script)))
 
 
 def baseline(system: str, task: str = "commonsense", **settings: Any) -> BaselineSettings:

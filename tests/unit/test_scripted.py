@@ -7,11 +7,11 @@ import pytest
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Generator, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
 from cotrail.core.titles import parse_titles, title_question
-from cotrail.engines.language_models.scripted import ScriptedGenerator
+from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, StepError, TransientStepError
 
 DIGEST = "171f9b6e28cd1671dd86e1082d8bdcc3297729677560cf54471b6034e7be88a9"
@@ -22,44 +22,44 @@ SCRIPT = {
 }
 
 
-def write(generator: Generator, question: str, sentences: int = 0, until: Until = "sentence") -> Generated:
+def write(model: LanguageModel, question: str, sentences: int = 0, until: Until = "sentence") -> Generated:
     prompt = Prompt(
         demonstrations=Demonstrations(),
         paragraphs=(Paragraph(id="p", title="T", text="some text"),),
         question=question,
         sentences=("It was.",) * sentences,
     )
-    return generator.generate(prompt, until, 10, Sampling())
+    return model.generate(GenerationRequest(prompt, until, 10))
 
 
 def test_sentences_come_in_the_script_s_order_and_then_the_answer() -> None:
-    generator = ScriptedGenerator(SCRIPT)
-    texts = [write(generator, "Who?", n).text for n in range(4)]
+    model = ScriptedModel(SCRIPT)
+    texts = [write(model, "Who?", n).text for n in range(4)]
     assert texts == ["One came.", "Two went.", "So the answer is: Three.", "So the answer is: Three."]
-    assert write(generator, "Who?", 2, "line").text == "Three"
+    assert write(model, "Who?", 2, "line").text == "Three"
 
 
 def test_an_instruction_before_the_question_does_not_hide_it() -> None:
-    assert write(ScriptedGenerator(SCRIPT), "Think first.\nWho?").text == "One came."
+    assert write(ScriptedModel(SCRIPT), "Think first.\nWho?").text == "One came."
 
 
 def test_an_unknown_question_gets_the_default_or_fails() -> None:
-    assert write(ScriptedGenerator(SCRIPT), "What?", until="line").text == "nobody"
+    assert write(ScriptedModel(SCRIPT), "What?", until="line").text == "nobody"
     with pytest.raises(StepError, match=r"no question 'What\?'"):
-        write(ScriptedGenerator({**SCRIPT, "default": None}), "What?")
+        write(ScriptedModel({**SCRIPT, "default": None}), "What?")
 
 
 def test_words_are_counted_as_tokens_and_the_context_is_kept() -> None:
-    result = write(ScriptedGenerator(SCRIPT), "Who?")
+    result = write(ScriptedModel(SCRIPT), "Who?")
     assert (result.prompt_tokens, result.generated_tokens, result.paragraphs) == (8, 2, 1)
-    small = write(ScriptedGenerator({**SCRIPT, "context": 14}), "Who?")
+    small = write(ScriptedModel({**SCRIPT, "context": 14}), "Who?")
     assert (small.prompt_tokens, small.paragraphs) == (3, 0)
 
 
 def test_a_question_of_several_lines_is_found_whole_or_behind_its_instruction() -> None:
-    generator = ScriptedGenerator({"name": "lines", "questions": {"Who?\nWhen?\n": {"answer": "then"}}})
-    assert write(generator, "Who?\nWhen?\n", until="line").text == "then"
-    assert write(generator, "Think first.\nWho?\nWhen?\n", until="line").text == "then"
+    model = ScriptedModel({"name": "lines", "questions": {"Who?\nWhen?\n": {"answer": "then"}}})
+    assert write(model, "Who?\nWhen?\n", until="line").text == "then"
+    assert write(model, "Think first.\nWho?\nWhen?\n", until="line").text == "then"
 
 
 @pytest.mark.parametrize(
@@ -71,25 +71,25 @@ def test_titles_are_written_for_the_question_between_the_quotation_marks(
     question: str, instruction: str, count: int
 ) -> None:
     titles = ['Ink, "blue"', "Aschenbrödel"]
-    generator = ScriptedGenerator({"name": "titles", "questions": {question: {"answer": "ink", "titles": titles}}})
-    written = write(generator, instruction + title_question(question, count), until="line").text
+    model = ScriptedModel({"name": "titles", "questions": {question: {"answer": "ink", "titles": titles}}})
+    written = write(model, instruction + title_question(question, count), until="line").text
     assert list(parse_titles(written)) == titles
     assert "Aschenbrödel" in written
 
 
 def test_a_script_without_titles_names_no_page() -> None:
-    generator = ScriptedGenerator(SCRIPT)
-    assert write(generator, title_question("Who?", 3), until="line").text == "[]"
-    assert write(generator, title_question("What?", 3), until="line").text == "[]"
+    model = ScriptedModel(SCRIPT)
+    assert write(model, title_question("Who?", 3), until="line").text == "[]"
+    assert write(model, title_question("What?", 3), until="line").text == "[]"
     with pytest.raises(StepError, match=r"no question 'What\?'"):
-        write(ScriptedGenerator({**SCRIPT, "default": None}), title_question("What?", 3), until="line")
+        write(ScriptedModel({**SCRIPT, "default": None}), title_question("What?", 3), until="line")
 
 
 def test_titles_fail_apart_from_the_answer() -> None:
-    generator = ScriptedGenerator({**SCRIPT, "failures": {"Who?": {"titles": "permanent"}}})
+    model = ScriptedModel({**SCRIPT, "failures": {"Who?": {"titles": "permanent"}}})
     with pytest.raises(StepError, match="step titles"):
-        write(generator, title_question("Who?", 3), until="line")
-    assert write(generator, "Who?", until="line").text == "Three"
+        write(model, title_question("Who?", 3), until="line")
+    assert write(model, "Who?", until="line").text == "Three"
 
 
 def test_titles_are_part_of_the_identity_once_a_script_has_them() -> None:
@@ -98,47 +98,45 @@ def test_titles_are_part_of_the_identity_once_a_script_has_them() -> None:
         {"answer": "I", "titles": []},
         {"answer": "I", "titles": ["Ink"]},
     ]
-    without, empty, named = (
-        ScriptedGenerator({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries
-    )
+    without, empty, named = (ScriptedModel({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries)
     assert len({without, empty, named}) == 3
     assert without == f"x@{DIGEST}"
 
 
 @pytest.mark.parametrize(("kind", "error"), [("transient", TransientStepError), ("permanent", StepError)])
 def test_a_scripted_failure_comes_at_its_step_every_time(kind: str, error: type[Exception]) -> None:
-    generator = ScriptedGenerator({**SCRIPT, "failures": {"Who?": {"1": kind, "answer": kind}}})
-    assert write(generator, "Who?", 0).text == "One came."
+    model = ScriptedModel({**SCRIPT, "failures": {"Who?": {"1": kind, "answer": kind}}})
+    assert write(model, "Who?", 0).text == "One came."
     for _ in range(2):
         with pytest.raises(error, match="step 1"):
-            write(generator, "Who?", 1)
+            write(model, "Who?", 1)
     with pytest.raises(error, match="step answer"):
-        write(generator, "Who?", 2, "line")
+        write(model, "Who?", 2, "line")
 
 
-def test_an_interrupted_generator_writes_nothing_more() -> None:
-    generator = ScriptedGenerator(SCRIPT)
-    generator.interrupt()
+def test_an_interrupted_model_writes_nothing_more() -> None:
+    model = ScriptedModel(SCRIPT)
+    model.interrupt()
     with pytest.raises(Interrupted):
-        write(generator, "Who?")
+        write(model, "Who?")
 
 
 def test_a_generation_that_is_cut_off_ends_alone() -> None:
-    generator, cancellation = ScriptedGenerator(SCRIPT), Cancellation()
+    model, cancellation = ScriptedModel(SCRIPT), Cancellation()
     cancellation.cancel()
     with pytest.raises(Interrupted):
-        generator.generate(
-            Prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10, Sampling(), cancellation
+        model.generate(
+            GenerationRequest(Prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10), cancellation
         )
-    assert write(generator, "Who?").text
+    assert write(model, "Who?").text
 
 
 def test_the_identity_changes_with_the_script_only(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps(SCRIPT, indent=3))
-    assert ScriptedGenerator(path).identity == ScriptedGenerator(SCRIPT).identity
-    assert ScriptedGenerator(SCRIPT).identity.startswith("chain@")
-    assert ScriptedGenerator({**SCRIPT, "context": 7}).identity != ScriptedGenerator(SCRIPT).identity
+    assert ScriptedModel(path).identity == ScriptedModel(SCRIPT).identity
+    assert ScriptedModel(SCRIPT).identity.startswith("chain@")
+    assert ScriptedModel({**SCRIPT, "context": 7}).identity != ScriptedModel(SCRIPT).identity
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_a_malformed_script_is_named(tmp_path: Path, content: str) -> None:
     path = tmp_path / "script.json"
     path.write_text(content)
     with pytest.raises(InputError, match=r"script\.json is malformed"):
-        ScriptedGenerator(path)
+        ScriptedModel(path)
 
 
 # Several chains, and answers by paragraph
@@ -156,7 +154,7 @@ def test_a_malformed_script_is_named(tmp_path: Path, content: str) -> None:
 
 def sampled(script: Mapping[str, object], number: int, question: str = "Who?") -> str:
     prompt = Prompt(demonstrations=Demonstrations(), question=question)
-    return ScriptedGenerator(script).generate(prompt, "line", 10, Sampling(seed=5, sample=number)).text
+    return ScriptedModel(script).generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5, sample=number))).text
 
 
 def test_samples_are_written_by_their_numbers_and_from_the_first_again() -> None:
@@ -172,9 +170,9 @@ def test_without_samples_each_is_the_whole_chain(samples: dict[str, object]) -> 
 
 def test_a_sample_s_seed_is_kept_and_only_a_sample_has_one() -> None:
     prompt = Prompt(demonstrations=Demonstrations(), question="Who?")
-    generator = ScriptedGenerator(SCRIPT)
-    assert generator.generate(prompt, "line", 10, Sampling(seed=5, sample=2)).seed == 5
-    assert generator.generate(prompt, "line", 10, Sampling(seed=5)).seed is None
+    model = ScriptedModel(SCRIPT)
+    assert model.generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5, sample=2))).seed == 5
+    assert model.generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5))).seed is None
 
 
 def test_a_sample_fails_or_stays_empty_by_its_number() -> None:
@@ -191,8 +189,8 @@ def test_a_question_is_known_behind_yes_or_no_too() -> None:
 
 def test_an_answer_depends_on_the_last_paragraph_that_has_one_of_its_own() -> None:
     entry = {"answer": "I", "answers": {"some text": "she", "more": "he"}}
-    generator = ScriptedGenerator({"name": "x", "questions": {"Who?": entry}})
-    assert write(generator, "Who?", until="line").text == "she"
+    model = ScriptedModel({"name": "x", "questions": {"Who?": entry}})
+    assert write(model, "Who?", until="line").text == "she"
     texts = [("more", "some text", "none"), ("some text", "more"), ("none",), ()]
     prompts = [
         Prompt(
@@ -202,7 +200,7 @@ def test_an_answer_depends_on_the_last_paragraph_that_has_one_of_its_own() -> No
         )
         for each in texts
     ]
-    assert [generator.generate(prompt, "line", 10, Sampling()).text for prompt in prompts] == ["she", "he", "I", "I"]
+    assert [model.generate(GenerationRequest(prompt, "line", 10)).text for prompt in prompts] == ["she", "he", "I", "I"]
 
 
 def test_samples_and_answers_are_part_of_the_identity_once_a_script_has_them() -> None:
@@ -211,6 +209,6 @@ def test_samples_and_answers_are_part_of_the_identity_once_a_script_has_them() -
         {"answer": "I", "samples": ["I."]},
         {"answer": "I", "answers": {"x": "he"}},
     ]
-    identities = [ScriptedGenerator({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries]
+    identities = [ScriptedModel({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries]
     assert len(set(identities)) == 3
     assert identities[0] == f"x@{DIGEST}"

@@ -12,7 +12,7 @@ import pytest
 
 from cotrail.engines.retrieval.elasticsearch import transport
 from cotrail.engines.retrieval.elasticsearch.client import Client, FaultyError
-from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
 MOST = 2**20

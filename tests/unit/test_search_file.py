@@ -8,7 +8,8 @@ import pytest
 from configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.elasticsearch.documents import paragraph
-from cotrail.engines.retrieval.search_file import ExistingIndex, Fields, SearchFile, read_search_file
+from cotrail.engines.retrieval.existing_index import ExistingIndex, Fields
+from cotrail.engines.retrieval.search_file import SearchFile, read_search_file
 from cotrail.errors import InputError, StepError
 
 

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from cotrail.core.generation import Sampling, Until
-from cotrail.engines.language_models.transformers.chains import rest_of
+from cotrail.engines.language_models.transformers.continuations import rest_of
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 

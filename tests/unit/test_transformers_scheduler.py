@@ -10,7 +10,7 @@ pytest.importorskip("transformers", reason="transformers isn't installed")
 import torch
 
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.transformers.memory import halving
+from cotrail.engines.device_memory import halving
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.errors import StepError, TransientStepError
 
@@ -37,8 +37,8 @@ class Waiting:
 class ByHand:
     """An engine that finishes what it took, a step each time that `steps` is released."""
 
-    def __init__(self, room: int = 2, memory: int = 1000, patience: float = 0.0) -> None:
-        self.patience = patience
+    def __init__(self, room: int = 2, memory: int = 1000, batching_delay: float = 0.0) -> None:
+        self.batching_delay = batching_delay
         self.admitted: list[list[str]] = []
         self.steps = Semaphore(0)
         self.began = Event()
@@ -120,7 +120,7 @@ def test_requests_are_taken_in_their_order_as_room_is_made(scheduled: Make) -> N
 
 
 def test_an_engine_with_patience_waits_for_company(scheduled: Make) -> None:
-    engine = ByHand(patience=DEADLINE)
+    engine = ByHand(batching_delay=DEADLINE)
     scheduler = scheduled(engine)
     engine.steps.release()
     requests = [Waiting("a"), Waiting("b")]
@@ -130,7 +130,7 @@ def test_an_engine_with_patience_waits_for_company(scheduled: Make) -> None:
 
 
 def test_what_does_not_fit_memory_together_is_tried_apart(scheduled: Make) -> None:
-    engine = ByHand(room=4, memory=2, patience=DEADLINE)
+    engine = ByHand(room=4, memory=2, batching_delay=DEADLINE)
     scheduler = scheduled(engine)
     requests = [Waiting("a"), Waiting("b"), Waiting("large", 3), Waiting("c")]
     submit(scheduler, *requests)

@@ -7,7 +7,7 @@ pytest.importorskip("transformers", reason="transformers isn't installed")
 
 import torch
 
-from cotrail.engines.language_models.transformers.cache import RowCache, Shape
+from cotrail.engines.language_models.transformers.kv_cache import RowCache, Shape
 from cotrail.engines.language_models.transformers.slots import Slot, Slots
 
 SHARED = list(range(100, 110))

@@ -1,1 +1,1 @@
-"""Ports: the interfaces that engines implement and that actions are carried out by."""
+"""Ports: the interfaces that engines implement and through which actions are carried out."""

@@ -1,4 +1,4 @@
-"""Cutting off one generation while others go on."""
+"""Cancellation of a single generation while others continue."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from threading import Lock
 
 
 class Cancellation:
-    """Whether a generation is still wanted: one thread says that it isn't, another one heeds it."""
+    """Cancellation token: one thread cancels, and the thread that generates observes it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -15,21 +15,26 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it isn't wanted any more."""
+        """Return whether the generation is no longer wanted."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Says so, once and for all."""
+        """Cancels the generation; it can't be undone."""
         with self._lock:
             self._cancelled = True
             callbacks = self._callbacks.copy()
+        # Outside the lock: a callback may wait for threads that are entering or leaving `calling`.
         for callback in callbacks:
             callback()
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Has it called once `cancel` is, or has been, while the block runs; from the thread that cancels."""
+        """Calls the callback on cancellation while the block runs: in the thread that cancels, or at once if it is
+        cancelled already.
+        """
         with self._lock:
+            # Registered before the flag is read, so that a cancellation in between is seen by one of the two. It may be
+            # seen by both: callbacks must tolerate a second call.
             self._callbacks.append(callback)
         try:
             if self._cancelled:

@@ -1,4 +1,4 @@
-"""The port that every model that compares sentences is reached through."""
+"""Port of models that compare sentences by their embeddings."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,6 +17,6 @@ class Embedder(Protocol):
     def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
         """The cosine similarities that each action asks for, in the order of the actions.
 
-        They are rounded to 6 decimals. Paragraphs count as their `statement`; where an action has none, its sentences
-        are compared with one another. Raises StepError, TransientStepError.
+        They are rounded to 6 decimals. A paragraph is compared by its `statement`; where an action has no paragraphs,
+        its sentences are compared with one another. Raises StepError, TransientStepError.
         """

@@ -1,4 +1,4 @@
-"""The port that every knowledge source is reached through."""
+"""Port of knowledge sources."""
 
 from collections.abc import Iterable
 from typing import Literal, Protocol
@@ -8,27 +8,27 @@ from msgspec import Struct
 from cotrail.core.paragraphs import Hit, Paragraph
 
 Source = Literal["wikidata", "wordnet", "conceptnet", "table"]
-"""Where knowledge comes from that isn't a corpus of paragraphs; see `cotrail.engines.knowledge`."""
+"""Knowledge sources, which are no corpora of paragraphs; see `cotrail.engines.knowledge`."""
 
 LIMIT = 100
-"""How many sentences a look-up returns at most.
+"""The most sentences that a look-up returns.
 
-All of them are compared with every sentence of every chain, and one is kept: seldom what shares the fewest words or has
-the weakest relation. A country alone has thousands of dated statements.
+Each of them is compared with every sentence of every chain, and one is kept: seldom one that shares the fewest words or
+has the weakest relation. A country alone has thousands of dated statements.
 """
 
 
 class Knowledge(Protocol):
-    """One source of knowledge. Safe for many threads."""
+    """One knowledge source; safe to call from many threads at once."""
 
     @property
     def revision(self) -> str:
         """The source's name and the digest of everything that decides what is found."""
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
-        """What is known of the text, as sentences: the best first, equal scores by id. They have no titles.
+        """Sentences that the source knows about the text, the best first, equal scores by id. They have no titles.
 
-        other: a second text, for sources that connect the words of two: those of a premise with a hypothesis's.
+        other: a second text, for sources that connect the words of two: a premise's with a hypothesis's.
         """
 
 
@@ -41,7 +41,7 @@ class Sentence(Struct, frozen=True, kw_only=True):
 
 
 def ranked(sentences: Iterable[Sentence]) -> tuple[Hit, ...]:
-    """The best of the sentences, each text once, under the first of its ids."""
+    """The best `LIMIT` sentences as hits; equal texts count once, under the first of their ids."""
     best: dict[str, Sentence] = {}
     for sentence in sorted(sentences, key=lambda sentence: (-sentence.score, sentence.id)):
         best.setdefault(sentence.text, sentence)

@@ -1,7 +1,9 @@
-"""The port that every language model is reached through."""
+"""Port of language models."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
@@ -9,42 +11,48 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 Profile = Literal["fast", "deterministic"]
-"""`fast`: prefix cache and parallel slots. `deterministic`: the same prompt gives the same bytes, whatever happens."""
+"""Serving profile. `fast`: prefix cache and parallel slots. `deterministic`: the same prompt always gives the same
+bytes."""
 
 
-class Generator(Protocol):
+class GenerationRequest(Struct, frozen=True):
+    """A prompt, and when and how a language model continues it; greedy decoding unless a sampling is given.
+
+    max_tokens: the most tokens to write.
+    """
+
+    prompt: Prompt
+    until: Until
+    max_tokens: int
+    sampling: Sampling = Sampling()
+
+
+class LanguageModel(Protocol):
     """Continues prompts; safe to call from many threads at once."""
 
     @property
     def identity(self) -> str:
         """The model's name and the digest of everything that decides its output, e.g. `smollm2-135m@1f0c...`."""
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
-        """Packs the prompt into the context and continues it.
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
+        """Fits the prompt into the context and continues it; the result's text may be empty.
 
-        cancellation: what cuts this generation off alone, which then raises `Interrupted` soon.
-        A model that writes nothing has written the empty text.
-        Raises PromptTooLongError, TransientStepError, and UnavailableError where the model is behind a server that
-        can't be reached or takes no requests.
+        cancellation: cancels this generation alone, which then raises `Interrupted` soon.
+        Raises PromptTooLongError, TransientStepError, and UnavailableError where the model is behind a server that is
+        away or refuses requests.
         """
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """How likely each of these is to go on from the text, among them alone: they add up to 1.
+        """The probabilities that each choice continues the text, among the choices alone: they add up to 1.
 
-        choices: which differ in their first tokens; these are what is compared.
-        Raises PromptTooLongError, TransientStepError, UnavailableError, and StepError where it can't tell them apart.
+        choices: they must differ in their first tokens, which are all that is compared.
+        Raises PromptTooLongError, TransientStepError, UnavailableError, and StepError where the first tokens don't
+        differ.
         """
 
     def interrupt(self) -> None:
-        """Makes every `generate` under way raise `Interrupted` soon; the process is shutting down."""
+        """Makes every `generate` under way raise `Interrupted` soon: the process is shutting down."""
 
 
 class Interrupted(Exception):  # noqa: N818 - control flow, not a failure
-    """A generation was cut off, which is no failure: its process is shutting down, or its result isn't wanted."""
+    """A generation was cancelled: its process is shutting down, or its result is no longer wanted."""

@@ -1,4 +1,4 @@
-"""The port that every search engine is reached through."""
+"""Port of search engines."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Protocol
@@ -8,14 +8,14 @@ from msgspec import structs
 from cotrail.core.paragraphs import Hit, Paragraph
 
 Field = Literal["all", "title"]
-"""What a search looks at: title and text, or the title alone."""
+"""The fields that a query is compared with: title and text, or the title alone."""
 
 Scope = Literal["only", "after"]
-"""How titles narrow a search: `only` their paragraphs are looked for, or they are picked `after` the search, from its
-best `count` (the released code of IRCoT)."""
+"""How titles narrow a search: `only` searches their paragraphs, `after` filters the best `count` of a search (as
+IRCoT's released code does)."""
 
 BUFFER = 100
-"""Among how many of the best paragraphs those of the same text are looked for, as in IRCoT's released code."""
+"""How many of the best paragraphs are searched for equal texts, as in IRCoT's released code."""
 
 
 class Retriever(Protocol):
@@ -35,12 +35,13 @@ class Retriever(Protocol):
         field: Field = "all",
         distinct: bool = False,
     ) -> tuple[Hit, ...]:
-        """The best `count` paragraphs, the best first, equal scores by paragraph id.
+        """The best `count` paragraphs, the best first, equal scores by paragraph id. An empty query finds nothing.
 
-        titles: where given, only paragraphs of these titles, as `scope` says. An empty query finds nothing.
-        field: what is compared with the query. distinct: whether paragraphs of the same text count as one, see `best`.
-        Raises StepError, TransientStepError, CorpusChangedError, and UnavailableError where the corpus is behind a
-        server that can't be reached or takes no requests.
+        titles: where given, only paragraphs of these titles, as `scope` says.
+        field: the fields that are compared with the query. distinct: paragraphs of the same text count as one, see
+            `best`.
+        Raises StepError, TransientStepError, CorpusChangedError, and UnavailableError where the corpus is on a server
+        that is away or refuses requests.
         """
 
 
@@ -48,17 +49,17 @@ class Corpus(Retriever, Protocol):
     """A corpus whose paragraphs can also be looked up."""
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """Those of the paragraphs that are there, by id."""
+        """The paragraphs of these ids, by id; unknown ids are left out."""
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
         """The paragraphs of exactly this title, by id."""
 
 
 def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool) -> tuple[Hit, ...]:
-    """The best `count` hits of those that `ranked` gives, the best first, as many as it is asked for.
+    """The best `count` of the hits that `ranked` returns for a number of hits.
 
-    distinct: of paragraphs with the same text, whatever its case, the lowest of the best `BUFFER` counts alone, as in
-    IRCoT's released code (`retriever_server/elasticsearch_retriever.py`).
+    distinct: paragraphs of the same text, whatever its case, count as one, which takes the place of the lowest of them
+        among the best `BUFFER`, as in IRCoT's released code (`retriever_server/elasticsearch_retriever.py`).
     """
     if not distinct:
         return ranked(count)
@@ -67,7 +68,7 @@ def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool
 
 
 def picked(hits: Iterable[Hit], titles: Iterable[str]) -> tuple[Hit, ...]:
-    """Those hits whose paragraphs have one of these titles, whatever their case, ranked anew."""
+    """The hits whose paragraphs have one of these titles, whatever their case, with new ranks."""
     wanted = {title.strip().lower() for title in titles}
     return _numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
 

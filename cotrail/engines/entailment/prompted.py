@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.entail import Entail
 from cotrail.core.ports.entailer import entailed
-from cotrail.core.ports.language_model import Generator
+from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.results import Entailed
-from cotrail.engines.identity import model_identity
-from cotrail.engines.language_models.choices import shares
+from cotrail.engines.language_models.probabilities import shares
+from cotrail.engines.model_identity import model_identity
 from cotrail.errors import PromptTooLongError
 
 CHOICES = (" True", " Neither", " False")
@@ -53,9 +53,9 @@ def prompted_identity(name: str, model: str) -> str:
 class PromptedEntailer:
     """Asks a language model, twice for each pair; a premise that is too long is cut at its end."""
 
-    def __init__(self, generator: Generator, name: str = "prompted") -> None:
-        self._generator = generator
-        self._identity = prompted_identity(name, generator.identity)
+    def __init__(self, model: LanguageModel, name: str = "prompted") -> None:
+        self._model = model
+        self._identity = prompted_identity(name, model.identity)
 
     @property
     def identity(self) -> str:
@@ -76,7 +76,7 @@ class PromptedEntailer:
 
     def _probabilities(self, premise: str, hypothesis: str) -> tuple[float, ...]:
         try:
-            return self._generator.probabilities(_prompt(premise, hypothesis), CHOICES)
+            return self._model.probabilities(_prompt(premise, hypothesis), CHOICES)
         except PromptTooLongError:
             if not premise:
                 raise

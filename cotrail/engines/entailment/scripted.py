@@ -10,8 +10,7 @@ from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import entailed
 from cotrail.core.results import Entailed
-from cotrail.engines.identity import model_identity
-from cotrail.engines.scripts import read_script, script_digest
+from cotrail.engines.script_files import read_script, script_identity
 
 Probability = Annotated[float, Meta(ge=0, le=1)]
 
@@ -50,11 +49,6 @@ class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return next((each[hypothesis] for each in known if hypothesis in each), self.default)
 
 
-def scripted_identity(source: EntailmentScript | Path | Mapping[str, object], name: str) -> str:
-    """What an entailer with such a script is called; InputError says what is wrong with a file."""
-    return model_identity(name, script_digest(read_script(source, EntailmentScript)))
-
-
 class ScriptedEntailer:
     """Judges as a script says.
 
@@ -63,7 +57,7 @@ class ScriptedEntailer:
 
     def __init__(self, source: EntailmentScript | Path | Mapping[str, object], name: str = "scripted") -> None:
         self._script = read_script(source, EntailmentScript)
-        self._identity = scripted_identity(self._script, name)
+        self._identity = script_identity(self._script, name)
 
     @property
     def identity(self) -> str:

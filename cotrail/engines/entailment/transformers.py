@@ -5,21 +5,18 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers.utils import logging
+
 from cotrail.core.actions.entail import Entail
 from cotrail.core.ports.entailer import entailed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
+from cotrail.engines.device_memory import in_batches
 from cotrail.engines.entailment.labels import Order, label_order
-from cotrail.engines.length_batches import in_batches
-from cotrail.engines.pretrained import loading
-from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, StepError
-
-try:
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-    from transformers.utils import logging
-except ModuleNotFoundError as error:
-    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[evidence]'`") from error
+from cotrail.engines.model_folders import loading
+from cotrail.errors import InputError, PromptTooLongError, StepError
 
 TOKENS_AT_ONCE = {"cuda": 32_768, "cpu": 2048}
 """Tokens that the profile `fast` has read in one pass, padding included."""

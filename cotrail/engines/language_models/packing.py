@@ -1,4 +1,4 @@
-"""Fits a prompt into a model's context by leaving out whole parts."""
+"""Prompt packing: fits a prompt into the context window by leaving out whole parts."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -10,11 +10,11 @@ from cotrail.core.prompts import Prompt
 from cotrail.errors import PromptTooLongError
 
 LOADING_RESERVE = 300
-"""Tokens that the authors' code sets aside for what is generated as it loads demonstrations (`read_prompt`)."""
+"""Tokens that the authors' code reserves for the output when it loads demonstrations (`read_prompt`)."""
 
 
 class _Room(Struct, frozen=True):
-    """A context of so many tokens, of which `reserved` are for what is generated."""
+    """A context window in tokens, of which `reserved` are for the output."""
 
     count_tokens: Callable[[str], int]
     context: int
@@ -22,7 +22,7 @@ class _Room(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """What a prompt may take."""
+        """The most tokens of a prompt."""
         return self.context - self.reserved
 
     def tokens(self, prompt: Prompt) -> int:
@@ -36,22 +36,21 @@ class _Room(Struct, frozen=True):
 
 
 def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_tokens: int) -> Prompt:
-    """The prompt with as many of its parts as fit the context beside `max_tokens`; nothing is cut within a part.
+    """The prompt with as many parts as fit the context beside `max_tokens`; no part is cut.
 
-    Demonstrations go first, in the order of the prompt's `drop`: by `last` the last ones, so that all prompts of a run
-    begin alike, which is what a prefix cache needs, and down to an even number or one, since all that follows them is
-    read again whenever their number changes; by `first` the first one, as in the authors' code at each call. By
-    `released` as in their code for models with a fixed context: the last ones go until the demonstrations, once more
-    the longest of them, and 300 tokens fit the context together, and then the first ones until the prompt fits. Their
-    code leaves at least one token of the context unused, and so do `first` and `released`.
+    Demonstrations are dropped first, as the prompt's `drop` says. `last` drops the last ones, down to an even number or
+    one. `first` drops the first ones, as the authors' code does at each call. `released` follows their code for models
+    with a fixed context: the last ones are dropped until the demonstrations, once more the longest of them, and 300
+    tokens fit the context, and then the first ones until the prompt fits. Their code leaves at least one token of the
+    context unused, and so do `first` and `released`.
 
-    Only when none is left do paragraphs go, the latest first: the earliest were found with the question itself, and
-    the prompts of one question begin alike too.
+    Paragraphs are dropped only when no demonstration is left, the latest first: the earliest were found with the
+    question itself, and the prompts of one question then share a prefix.
 
-    `count_tokens` is asked about each part by itself, so that it can remember the answers, which gives an estimate,
-    and then about the whole text until the estimate is settled, as a rule once or twice.
+    count_tokens: called for each part, for an estimate that a cache makes cheap, and then for the whole text until the
+        estimate is settled, usually once or twice.
     Raises PromptTooLongError where the question and its chain alone don't fit, or not even the shortest demonstration
-    fits beside the question alone.
+    fits beside the question.
     """
     room = _Room(count_tokens, context, max_tokens if prompt.drop == "last" else max_tokens + 1)
     whole = room.fits(prompt.keep(0, len(prompt.paragraphs)))
@@ -62,7 +61,7 @@ def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_t
 
 
 def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
-    """With all paragraphs, and with as many demonstrations as fit beside them."""
+    """The prompt with all paragraphs and as many demonstrations as fit beside them."""
     sizes = room.demonstration_sizes(prompt)
     if prompt.drop == "released":
         sizes = sizes[: _loaded(sizes, room.context)]
@@ -78,12 +77,14 @@ def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
 
 
 def _even(number: int) -> int:
-    """The number of demonstrations that are kept where so many fit."""
+    """The number of demonstrations to keep where `number` fit."""
+    # Whatever follows the demonstrations is read again when their number changes; in steps of two that happens half as
+    # often, and the prefix cache hits more.
     return number if number <= 1 else number - number % 2
 
 
 def _with_paragraphs(prompt: Prompt, room: _Room) -> Prompt:
-    """Without demonstrations, and with as many paragraphs as fit."""
+    """The prompt without demonstrations and with as many paragraphs as fit."""
     bare = prompt.keep(0, 0)
     if not room.fits(bare):
         raise PromptTooLongError(
@@ -97,7 +98,7 @@ def _with_paragraphs(prompt: Prompt, room: _Room) -> Prompt:
 
 
 def _loaded(sizes: Sequence[int], context: int) -> int:
-    """How many demonstrations the authors' code loads, from the front; it takes a single one as it is."""
+    """The number of demonstrations that the authors' code loads, from the front; a single one is taken as it is."""
     number = len(sizes)
     if number == 1:
         return number
@@ -119,7 +120,8 @@ def _check_one_fits(prompt: Prompt, room: _Room) -> None:
 
 
 def _most(sizes: Sequence[int], room: int, fits: Callable[[int], bool]) -> int:
-    """How many parts fit, from the front; `sizes` is near the truth, `fits` is the truth, and none do fit."""
+    """The number of parts that fit, from the front. `sizes` is an estimate, `fits` decides; no parts at all do fit."""
+    # The sizes of parts don't add up exactly: tokens may span the boundary between two parts.
     number = sum(total <= room for total in accumulate(sizes))
     if fits(number):
         while number < len(sizes) and fits(number + 1):

@@ -1,4 +1,4 @@
-"""What an engine wrote, as the result of a step."""
+"""Results of generations, from what an engine wrote."""
 
 from msgspec import Struct
 
@@ -7,8 +7,8 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 
-class Tokens(Struct, frozen=True):
-    """The tokens of a generation, as in `Generated`."""
+class TokenCounts(Struct, frozen=True):
+    """Token counts of a generation, as in `Generated`."""
 
     prompt: int
     cached: int
@@ -17,8 +17,23 @@ class Tokens(Struct, frozen=True):
     accepted: int = 0
 
 
-def generated(packed: Prompt, kept: str, raw: str, tokens: Tokens) -> Generated:
-    """The result of continuing a packed prompt; `kept` is what the step asked for, of all that was written, `raw`."""
+class LlamaCppTimings(Struct, frozen=True):
+    """llama.cpp's token counts, in its own words: taken from the prefix cache, read, and written."""
+
+    cache_n: int = 0
+    prompt_n: int = 0
+    predicted_n: int = 0
+
+    @property
+    def counts(self) -> TokenCounts:
+        """The same counts under our names; the prompt includes its cached part."""
+        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
+
+
+def generated(packed: Prompt, kept: str, raw: str, tokens: TokenCounts) -> Generated:
+    """The result of continuing a packed prompt; `raw` is everything that was written, and `kept` what the step asked
+    for.
+    """
     return Generated(
         text=storable(kept),
         raw=storable(raw),

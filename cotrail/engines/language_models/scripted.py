@@ -1,4 +1,4 @@
-"""A model that writes what a script says: for tests, and to show the machinery without a language model."""
+"""Scripted model: writes what a script says, for tests and for demonstrations without a language model."""
 
 import json
 import re
@@ -10,21 +10,19 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.core.asking import OPENING, YES_OR_NO
-from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted
-from cotrail.core.prompts import Prompt
+from cotrail.core.ports.language_model import GenerationRequest, Interrupted
 from cotrail.core.results import Generated
 from cotrail.core.titles import title_question
-from cotrail.engines.identity import model_identity
-from cotrail.engines.language_models.choices import check_fits, shares
 from cotrail.engines.language_models.packing import pack
-from cotrail.engines.scripts import read_script, script_digest
+from cotrail.engines.language_models.probabilities import check_fits, shares
+from cotrail.engines.model_identity import model_identity
+from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
 
 FailureKind = Literal["transient", "permanent", "empty"]
-"""TransientStepError, StepError, or that nothing is written; each at every try."""
+"""What a step fails with at every attempt: TransientStepError, StepError, or an empty text."""
 
 Weight = Annotated[float, Meta(gt=0)]
 
@@ -33,17 +31,16 @@ _TITLE_QUESTION = re.compile(
     re.escape(title_question(_QUESTION, _NUMBER)).replace(_QUESTION, "(.*)").replace(str(_NUMBER), r"\d+") + r"\Z",
     re.DOTALL,
 )
-"""A prompt that asks for titles; what the quotation marks hold may have some of its own."""
+"""A prompt that asks for titles. The question between its quotation marks may contain quotation marks itself."""
 
 
 class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is written for one question: its chain, sentence by sentence, and its answer.
+    """The output for one question: its chain, sentence by sentence, and its answer.
 
-    titles: what is written where pages are asked for (see `title_question`); none unless given.
-    samples: the chains that are written where several are drawn, from the first on again where there are too few; the
-        sentences and the answer unless given.
-    answers: what is written in the answer's place under a paragraph, by its text.
-    Left unset, the last three are no part of the digest, which they came later than.
+    titles: the output where pages are asked for (see `title_question`); none unless given.
+    samples: the chains of several samples, repeated where there are too few; the sentences and the answer unless given.
+    answers: the output in the answer's place under a paragraph, by its text.
+    The last three were added later: unset, they aren't part of the digest, so that older scripts keep theirs.
     """
 
     sentences: tuple[str, ...] = ()
@@ -63,7 +60,9 @@ class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return chains[number % len(chains)]
 
     def answer_from(self, paragraphs: tuple[Paragraph, ...]) -> str:
-        """The answer under these paragraphs, of which the last one counts that has an answer of its own."""
+        """The answer under these paragraphs: that of the last paragraph that has one of its own, otherwise the
+        question's.
+        """
         answers = self.answers or {}
         return next((answers[each.text] for each in reversed(paragraphs) if each.text in answers), self.answer)
 
@@ -71,11 +70,11 @@ class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of a script file.
 
-    default: for questions that the script doesn't know; without it they fail.
-    context: how many words a prompt and its continuation may take together.
-    failures: by question and step, the step being a sentence's number, from "0", "sample 0", "answer" or "titles".
-    probabilities: what choices are weighed by where their text holds a piece, the longest one that it holds; "" is in
-        every text. All choices are alike where there is none. Left unset, they are no part of the digest.
+    default: for questions that the script doesn't contain; without it they fail.
+    context: words that a prompt and its continuation may take together.
+    failures: by question and step; a step is a sentence's number from "0", "sample 0", "answer" or "titles".
+    probabilities: weights of the choices by a piece of text, of which the longest in the prompt counts; "" is in every
+        prompt. Without any, all choices are equally likely. Unset, they aren't part of the digest.
     """
 
     name: str
@@ -87,15 +86,15 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of everything that the script says, however its file is laid out."""
+        """The SHA-256 of the script's content, however its file is laid out."""
         return script_digest(self)
 
 
-class ScriptedGenerator:
-    """Writes, for each prompt, what the script has for its question; a token is a word.
+class ScriptedModel:
+    """Writes what the script has for a prompt's question. A token is a word.
 
-    source: a script, its file, or the same content as a mapping.
-    name: what the identity calls it, else the script does.
+    source: a script, its file, or a mapping of the same content.
+    name: the identity's name, otherwise the script's.
     """
 
     def __init__(self, source: Script | Path | Mapping[str, object], name: str | None = None) -> None:
@@ -105,22 +104,15 @@ class ScriptedGenerator:
 
     @property
     def identity(self) -> str:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         return self._identity
 
-    def generate(
-        self,
-        prompt: Prompt,
-        until: Until,
-        max_tokens: int,
-        sampling: Sampling,
-        cancellation: Cancellation | None = None,
-    ) -> Generated:
-        """See `Generator`."""
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
+        """See `LanguageModel`."""
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
-        packed = pack(prompt, _words, self._script.context, max_tokens)
-        text = self._line(prompt, until, sampling.sample)
+        packed = pack(request.prompt, _words, self._script.context, request.max_tokens)
+        text = self._line(request)
         return Generated(
             text=text,
             raw=text,
@@ -131,11 +123,11 @@ class ScriptedGenerator:
             prompt_tokens=_words(packed.render()),
             cached_prompt_tokens=0,
             generated_tokens=_words(text),
-            seed=None if sampling.sample is None else sampling.seed,
+            seed=None if request.sampling.sample is None else request.sampling.seed,
         )
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         if self._interrupted.is_set():
             raise Interrupted
         check_fits(_words(text) + 1, self._script.context)
@@ -145,10 +137,11 @@ class ScriptedGenerator:
         return shares(weights)
 
     def interrupt(self) -> None:
-        """See `Generator`."""
+        """See `LanguageModel`."""
         self._interrupted.set()
 
-    def _line(self, prompt: Prompt, until: Until, sample: int | None) -> str:
+    def _line(self, request: GenerationRequest) -> str:
+        prompt, until, sample = request.prompt, request.until, request.sampling.sample
         written = len(prompt.sentences)
         titles = _TITLE_QUESTION.search(prompt.question) if until == "line" else None
         question = self._question(titles[1] if titles else prompt.question)
@@ -175,14 +168,14 @@ class ScriptedGenerator:
         return table[max(held, key=lambda piece: (len(piece), piece))] if held else [1.0] * count
 
     def _question(self, asked: str) -> str:
-        """The question itself: instructions, as for Flan, stand on lines before it, and a prefix in its line."""
+        """The question itself: instructions, as for Flan-T5, stand on the lines before it, and a prefix on its line."""
         parts = asked.split("\n")
         endings = ["\n".join(parts[start:]) for start in range(len(parts))]
         endings += [ending.removeprefix(YES_OR_NO) for ending in endings]
         return next((ending for ending in endings if ending in self._script.questions), parts[-1])
 
     def _fails(self, question: str, step: str) -> bool:
-        """Whether nothing is written there; raises the errors that the script has for the step."""
+        """Return whether an empty text is written; raises the errors that the script has for the step."""
         message = f"the script {self._script.name} says so for {question!r}, step {step}"
         match self._script.failures.get(question, {}).get(step):
             case "transient":

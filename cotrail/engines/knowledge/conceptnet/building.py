@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cotrail.engines.knowledge.conceptnet.relations import FORM_OF, TEMPLATES
 from cotrail.engines.knowledge.database import About, Digest, drafted, finish
-from cotrail.engines.knowledge.files import Tell, lines, quietly
+from cotrail.engines.knowledge.source_files import ProgressCallback, ignore_progress, lines
 from cotrail.errors import InputError
 
 COLUMNS = 5
@@ -42,7 +42,7 @@ class _Details(Struct, frozen=True):
     weight: float
 
 
-def build_conceptnet(paths: Sequence[Path], folder: Path, tell: Tell = quietly) -> About:
+def build_conceptnet(paths: Sequence[Path], folder: Path, on_progress: ProgressCallback = ignore_progress) -> About:
     """Makes the folder's database of what the files assert of English words.
 
     Other languages and relations without a template are skipped and counted. InputError names a line that is broken.
@@ -50,7 +50,7 @@ def build_conceptnet(paths: Sequence[Path], folder: Path, tell: Tell = quietly) 
     counts = Counter(assertions=0, skipped_in_other_languages=0, skipped_of_other_relations=0)
     digest = Digest()
     with drafted(folder, _SCHEMA) as draft:
-        draft.executemany(_EDGE, digest.passing(_edges(paths, counts, tell)))
+        draft.executemany(_EDGE, digest.passing(_edges(paths, counts, on_progress)))
         draft.execute(_FORMS)
         if not counts["assertions"]:
             raise InputError(
@@ -59,8 +59,8 @@ def build_conceptnet(paths: Sequence[Path], folder: Path, tell: Tell = quietly) 
         return finish(draft, str(digest), counts)
 
 
-def _edges(paths: Sequence[Path], counts: Counter[str], tell: Tell) -> Iterator[Edge]:
-    for path, number, line in lines(paths, tell):
+def _edges(paths: Sequence[Path], counts: Counter[str], on_progress: ProgressCallback) -> Iterator[Edge]:
+    for path, number, line in lines(paths, on_progress):
         columns = line.rstrip(b"\r\n").split(b"\t")
         if len(columns) != COLUMNS or not columns[1].startswith(_RELATION):
             raise InputError(f"{path}, line {number}: no assertion of ConceptNet's; get the file again")

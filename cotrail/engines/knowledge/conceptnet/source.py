@@ -6,7 +6,7 @@ from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Sentence, ranked
 from cotrail.engines.knowledge.conceptnet.relations import TEMPLATES
 from cotrail.engines.knowledge.database import Database
-from cotrail.engines.knowledge.words import Bases, begun, differ, terms
+from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 
 VERSION = 1
 """Of what is done here; another one finds other sentences."""
@@ -38,7 +38,7 @@ class ConceptNet:
         return ranked(
             Sentence(
                 id=f"conceptnet:{relation}/{start}/{end}".replace(" ", "_"),
-                text=begun(TEMPLATES[relation].format(start, end)),
+                text=capitalized(TEMPLATES[relation].format(start, end)),
                 score=weight,
             )
             for start, end, relation, weight in found

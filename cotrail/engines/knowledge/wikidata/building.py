@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotrail.engines.knowledge.database import About, Digest, about, drafted, finish
-from cotrail.engines.knowledge.files import Tell, quietly
+from cotrail.engines.knowledge.source_files import ProgressCallback, ignore_progress
+from cotrail.engines.knowledge.wikidata.dumps import entities
 from cotrail.engines.knowledge.wikidata.entities import Entity, EntityJson, Statement, entity
-from cotrail.engines.knowledge.wikidata.reading import entities
-from cotrail.engines.knowledge.words import words
+from cotrail.engines.knowledge.wikidata.names import normalized_name
 from cotrail.errors import InputError
 
 # Of an item without `links` only the label is known, as others refer to it.
@@ -38,14 +38,14 @@ _NAME = "INSERT INTO names VALUES (?, ?, ?)"
 _STATEMENT = "INSERT INTO statements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def build_wikidata(paths: Sequence[Path], folder: Path, tell: Tell = quietly) -> About:
+def build_wikidata(paths: Sequence[Path], folder: Path, on_progress: ProgressCallback = ignore_progress) -> About:
     """Makes the folder's database of the entities in dumps and extracts; of several of one id the first counts.
 
     InputError names a line that isn't JSON or no entity.
     """
     with drafted(folder, _SCHEMA) as draft:
         builder = _Builder(draft)
-        for place, json in entities(paths, tell):
+        for place, json in entities(paths, on_progress):
             builder.add(json, place)
         if not builder.counts["items"]:
             raise InputError(
@@ -68,12 +68,6 @@ def extend_wikidata(found: Iterable[EntityJson], referred: Iterable[EntityJson],
         return builder.finish()
 
 
-def named(name: str) -> tuple[str, str]:
-    """A name as it is looked up, in lower case and without marks, and the same as it is written."""
-    written = " ".join(words(name))
-    return written.casefold(), written
-
-
 class _Builder:
     """Puts entities into a draft and counts them; former: what the draft says of what is in it already."""
 
@@ -90,7 +84,7 @@ class _Builder:
             case Entity() as found:
                 row = (found.id, found.label, found.links, len(found.statements))
                 if self._put(found, "items", _ITEM, row):
-                    self._draft.executemany(_NAME, ((*named(name), found.id) for name in found.names))
+                    self._draft.executemany(_NAME, ((*normalized_name(name), found.id) for name in found.names))
                     self._draft.executemany(_STATEMENT, (_row(found, each) for each in found.statements))
                     self.counts["statements"] += len(found.statements)
 

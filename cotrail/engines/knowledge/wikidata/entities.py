@@ -25,7 +25,7 @@ INSTANCE_OF = "P31"
 NOT_ENTITIES = frozenset({"Q4167410", "Q4167836", "Q11266439", "Q13406463", "Q22808320", "Q17362920"})
 """Pages of Wikipedias and nothing in the world: disambiguations, categories, templates, lists, duplicates."""
 
-Kind = Literal["item", "time", "text", "quantity"]
+ValueKind = Literal["item", "time", "text", "quantity"]
 """What a statement's value is. The other data types, such as identifiers and coordinates, say nothing in a sentence."""
 
 
@@ -39,7 +39,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
     property: int
     number: int
-    kind: Kind
+    kind: ValueKind
     item: int | None = None
     text: str = ""
     point: str | None = None
@@ -180,7 +180,7 @@ def _statement(property_: str, number: int, claim: _Claim) -> Statement | None:
     )
 
 
-def _value(snak: _Snak) -> tuple[Kind, int | None, str] | None:
+def _value(snak: _Snak) -> tuple[ValueKind, int | None, str] | None:
     match snak.datavalue:
         case _DataValue("wikibase-entityid"):
             item = _item(snak)

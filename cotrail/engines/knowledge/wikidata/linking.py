@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cotrail.engines.knowledge.database import Database
-from cotrail.engines.knowledge.wikidata.building import named
+from cotrail.engines.knowledge.wikidata.names import normalized_name
 from cotrail.engines.knowledge.words import STOP_WORDS, runs, words
 
 LONGEST = 10
@@ -81,7 +81,7 @@ def link(database: Database, sentence: str) -> tuple[int, ...]:
 
 def _called(database: Database, sequence: Sequence[str]) -> dict[str, list[_Called]]:
     """The items by each run of the words that may be their name."""
-    keys = sorted({named(" ".join(run))[0] for _, run in runs(sequence, LONGEST) if _may_name(run)})
+    keys = sorted({normalized_name(" ".join(run))[0] for _, run in runs(sequence, LONGEST) if _may_name(run)})
     called = defaultdict(list)
     for key, *item in database.rows(_CALLED, keys):
         called[key].append(_Called(*item))
@@ -91,7 +91,7 @@ def _called(database: Database, sequence: Sequence[str]) -> dict[str, list[_Call
 def _longest(sequence: Sequence[str], position: int, called: dict[str, list[_Called]], least: int) -> _Named | None:
     """The longest name from there on; one of other case has at least so many words."""
     for end in range(min(position + LONGEST, len(sequence)), position, -1):
-        key, written = named(" ".join(sequence[position:end]))
+        key, written = normalized_name(" ".join(sequence[position:end]))
         forms = {written} if position else {written, written[:1].lower() + written[1:]}
         alike = [item for item in called.get(key, ()) if item.name in forms]
         if found := alike or (called.get(key) if end - position >= least else None):

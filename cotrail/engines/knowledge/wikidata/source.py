@@ -7,7 +7,7 @@ from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Sentence, ranked
 from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wikidata.linking import link
-from cotrail.engines.knowledge.wikidata.statements import Dated, sentence
+from cotrail.engines.knowledge.wikidata.sentences import DatedStatement, sentence
 from cotrail.engines.knowledge.words import content
 
 VERSION = 1
@@ -43,11 +43,11 @@ class Wikidata:
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:  # noqa: ARG002 - a source of one text
         """A sentence for each dated statement, those first that share most words with the text (cosine)."""
         asked = content(text)
-        found = (Dated(*row) for row in self._database.rows(_DATED, list(link(self._database, text))))
+        found = (DatedStatement(*row) for row in self._database.rows(_DATED, list(link(self._database, text))))
         return ranked(_sentence(asked, statement) for statement in found)
 
 
-def _sentence(asked: frozenset[str], statement: Dated) -> Sentence:
+def _sentence(asked: frozenset[str], statement: DatedStatement) -> Sentence:
     text = sentence(statement)
     return Sentence(
         id=f"wikidata:Q{statement.item}#P{statement.property}/{statement.number}",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cotrail.engines.knowledge.database import About, Digest, drafted, finish
-from cotrail.engines.knowledge.wordnet.files import Synset, irregular, synsets
+from cotrail.engines.knowledge.wordnet.database_files import Synset, irregular, synsets
 from cotrail.errors import InputError
 
 LINKS = {"@": "above", "@i": "above", "#m": "whole", "#s": "whole", "#p": "whole"}

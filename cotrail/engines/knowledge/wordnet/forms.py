@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cotrail.engines.knowledge.database import Database
-from cotrail.engines.knowledge.wordnet.files import speech_of
+from cotrail.engines.knowledge.wordnet.speech import speech_of
 
 ENDINGS = {
     1: ("s:", "ses:s", "ves:f", "xes:x", "zes:z", "ches:ch", "shes:sh", "men:man", "ies:y"),

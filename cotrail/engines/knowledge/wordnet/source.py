@@ -11,7 +11,7 @@ from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Sentence, ranked
 from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wordnet.forms import senses
-from cotrail.engines.knowledge.words import Bases, begun, differ, terms
+from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 
 VERSION = 1
 """Of what is done here; another one finds other sentences."""
@@ -130,7 +130,7 @@ class WordNet:
         return ranked(
             Sentence(
                 id=f"wordnet:{each.relation}/{each.one}/{each.other}".replace(" ", "_"),
-                text=begun(TEMPLATES[each.relation].format(written[each.one], written[each.other])),
+                text=capitalized(TEMPLATES[each.relation].format(written[each.one], written[each.other])),
                 score=1 - each.steps / STEPS,
             )
             for each in related

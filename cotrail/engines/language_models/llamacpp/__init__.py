@@ -1,9 +1,5 @@
 """Language models in this process, through llama.cpp (xllamacpp).
 
-`generator` is the port's adapter, `server` speaks with llama.cpp, `stream` takes what it writes and `choices` what it
-finds likely, and `exact` is how the profile `deterministic` reads prompts.
+`model` is the port's adapter, `server` wraps llama.cpp's server, `stream` takes what it writes, `probabilities` reads
+the probabilities of tokens, and `deterministic` implements the profile of that name.
 """
-
-from cotrail.engines.language_models.llamacpp.generator import LlamaCppGenerator, smollm2_path
-
-__all__ = ["LlamaCppGenerator", "smollm2_path"]

@@ -13,16 +13,16 @@ from cotrail.core.ports.language_model import Interrupted
 from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
 
-Tokens = list[int]
+TokenIds = list[int]
 
 DESCRIPTORS = "/proc/self/fd/"
-"""Where the kernel shows this process's open files; through it the server writes into files that have no name."""
+"""Folder in which the kernel shows this process's open files; it lets the server write into unnamed files."""
 
 
 class Server:
     """A loaded model and its slots; each slot works on one prompt at a time and keeps what it read.
 
-    context: tokens a slot; options: further fields of llama.cpp's `common_params`.
+    context: tokens of a slot; options: further fields of llama.cpp's `common_params`.
     """
 
     def __init__(self, path: Path, slots: int, context: int, options: dict[str, Any]) -> None:
@@ -34,14 +34,14 @@ class Server:
                 "n_parallel": slots,
                 "n_ctx": context * slots,  # llama.cpp divides it among the slots
                 "slot_save_path": DESCRIPTORS,
-                "api_keys": [self._api_key],  # it listens on the loopback address, where the machine's other users are
+                "api_keys": [self._api_key],  # the loopback address it listens on is open to all users of the machine
                 "verbosity": -1,
             },
         )
         self._address = urlsplit(self._server.listening_address).netloc
 
-    def complete(self, prompt: str | Tokens, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
-        """Continues a prompt in any slot, which goes on from what it read before as far as the prompt is the same.
+    def complete(self, prompt: str | TokenIds, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+        """Continues a prompt in any slot, which reuses the longest prefix that it read before.
 
         Raises Interrupted, StepError, TransientStepError.
         """
@@ -61,20 +61,22 @@ class Server:
         self._server.handle_completions(request, stream.take)
         stream.check()
 
-    def tokens(self, text: str) -> Tokens:
-        """The tokens of a prompt; over HTTP, because xllamacpp offers nothing else."""
+    def tokens(self, text: str) -> TokenIds:
+        """The tokens of a prompt; over HTTP, because xllamacpp has no function for it. Raises TransientStepError."""
         try:
-            tokens: Tokens = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+            tokens: TokenIds = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
             raise TransientStepError(f"llama.cpp didn't count the tokens of a prompt: {error!r}") from error
         return tokens
 
     def save(self, descriptor: int) -> int:
-        """Writes what the first slot holds into an open file; how many tokens that are, 0 where it couldn't."""
+        """Writes the first slot's state into an open file; returns its number of tokens, 0 on failure."""
         return self._move("save", descriptor, "n_saved")
 
     def restore(self, descriptor: int) -> int:
-        """Has the first slot hold what a file holds, bit for bit; how many tokens that are, 0 where it couldn't."""
+        """Restores the first slot's state from an open file, bit for bit; returns its number of tokens, 0 on
+        failure.
+        """
         return self._move("restore", descriptor, "n_restored")
 
     def _move(self, action: str, descriptor: int, count: str) -> int:
@@ -95,8 +97,8 @@ class Server:
 
 
 def _load(path: Path, options: dict[str, Any]) -> Any:
-    # By default llama.cpp's threads wait for each other by spinning for about a millisecond. Where another process
-    # wants the same cores, a token then takes twenty times as long. Most of their waits are shorter than these turns.
+    # By default llama.cpp's threads wait for each other by spinning for about a millisecond. If another process needs
+    # the same cores, a token then takes twenty times as long. Most waits are shorter than this number of spins.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         import xllamacpp

@@ -1,15 +1,6 @@
 """Language models behind a server that speaks OpenAI's protocol: vLLM, SGLang, llama.cpp, hosted ones.
 
-`generator` is the port's adapter, `request` says what is sent, `client` sends it, `refusals` says what an answer other
-than a stream means, `stream` takes what the server writes, `choices` reads what it finds likely, `counting` counts
-tokens, and `bridge` is the thread that all requests are under way in.
+`model` is the port's adapter, `request` builds what is sent, `client` sends it, `refusals` turns error responses into
+errors of steps, `stream` takes what the server writes, `probabilities` reads its log probabilities, `tokenizer` counts
+tokens, and `event_loop` is the thread in which all requests run.
 """
-
-from cotrail.errors import NotInstalledError
-
-try:
-    from cotrail.engines.language_models.openai.generator import OpenAIGenerator
-except ModuleNotFoundError as error:
-    raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[openai]'`") from error
-
-__all__ = ["OpenAIGenerator"]

@@ -1,4 +1,6 @@
-"""The HTTP of it: one connection a request under way, kept for the next one."""
+"""HTTP client: one connection per request under way, kept alive for the next one, with retries and exponential
+backoff.
+"""
 
 import os
 from collections.abc import AsyncIterator
@@ -19,36 +21,39 @@ from tenacity import (
 from cotrail.common.limits import MAX_RECORD_BYTES, MIB, shown
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.counting import Tokenized
 from cotrail.engines.language_models.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
 from cotrail.engines.language_models.openai.stream import Refused, Stream
+from cotrail.engines.language_models.openai.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0
-"""How long connecting may take."""
+"""Timeout for connecting."""
 
 IDLE_SECONDS = 2.0
-"""How long a connection is kept for the next request; servers close idle ones after five seconds or more."""
+"""How long an idle connection is kept; servers close theirs after five seconds or more."""
 
 ATTEMPTS = 3
-"""How often a request is sent to a server that is away or busy before its step is given back until it is not."""
+"""Attempts of a request to a server that is away or busy, before its step is given back until the server is
+available."""
 
 MAX_STREAM_BYTES = 256 * MIB
-"""How much a server may write for one step: each token comes with a few hundred bytes around it."""
+"""The most bytes that a server may write for one step: each token comes with a few hundred bytes around it."""
 
 LONGEST_MESSAGE = 500
-"""How much of a server's message is passed on, in characters."""
+"""Characters of a server's message that are passed on."""
 
 LONGEST_WAIT = 60.0
-"""How long a request waits for a busy server at most, in seconds; where it asks for more, the step is given back."""
+"""Seconds that a request waits for a busy server at most; where the server asks for more, the step is given back."""
 
 
 class _AwayError(UnavailableError):
-    """The server can't be reached or takes no request at the moment; seconds: how long it asks to wait."""
+    """The server is unreachable or takes no requests at the moment; seconds: how long it asks to wait."""
 
 
 class _BrokenOffError(TransientStepError):
-    """The connection ended before an answer: perhaps it was idle for too long, perhaps the request ended the server."""
+    """The connection ended before a response: it may have been idle for too long, or the request may have crashed the
+    server.
+    """
 
 
 def _failure(state: RetryCallState) -> BaseException | None:
@@ -58,7 +63,7 @@ def _failure(state: RetryCallState) -> BaseException | None:
 def _wait(state: RetryCallState) -> float:
     error = _failure(state)
     asked = error.seconds if isinstance(error, _AwayError) else None
-    return _BACKING_OFF(state) if asked is None else asked
+    return _BACKOFF(state) if asked is None else asked
 
 
 def _give_up(state: RetryCallState) -> None:
@@ -69,15 +74,16 @@ def _give_up(state: RetryCallState) -> None:
     raise TransientStepError(said) from error
 
 
-_TOO_LONG = stop_before_delay(LONGEST_WAIT)
+_OUT_OF_TIME = stop_before_delay(LONGEST_WAIT)
 
 
-def _enough(state: RetryCallState) -> bool:
-    """Whether it was tried often enough: also on a connection that isn't one of those kept from before.
+def _exhausted(state: RetryCallState) -> bool:
+    """Return whether to stop retrying.
 
-    Where the server went away, each kept connection breaks off; none is kept for longer than `IDLE_SECONDS`.
+    When a server goes away, every kept connection breaks off, however many there are. Such failures therefore don't
+    count as attempts until `IDLE_SECONDS` have passed, when no connection from before is left.
     """
-    if _TOO_LONG(state):
+    if _OUT_OF_TIME(state):
         return True
     if state.attempt_number < ATTEMPTS:
         return False
@@ -85,11 +91,12 @@ def _enough(state: RetryCallState) -> bool:
     return not isinstance(_failure(state), _BrokenOffError) or waited > IDLE_SECONDS
 
 
-_BACKING_OFF = wait_random_exponential(multiplier=0.5, max=10)
-_again_while_away = retry(
+_BACKOFF = wait_random_exponential(multiplier=0.5, max=10)
+_retried_while_away = retry(
     retry=retry_if_exception_type((_AwayError, _BrokenOffError)),
+    # The server's own `Retry-After` comes before the exponential backoff.
     wait=_wait,
-    stop=_enough,
+    stop=_exhausted,
     retry_error_callback=_give_up,
 )
 
@@ -102,7 +109,7 @@ class Client:
         key = _key(endpoint)
         self._secrets = Secrets((key,))
         self._http = httpx2.AsyncClient(
-            # What is unpacked has no bound that could be told from what comes.
+            # The size of unpacked content can't be bounded by what arrives.
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
@@ -114,7 +121,7 @@ class Client:
         await self._http.aclose()
 
     async def complete(self, path: str, body: dict[str, Any], stream: Stream) -> None:
-        """Has the server write into a stream until that has enough; then the connection is closed, which ends it there.
+        """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
         Raises StepError, TransientStepError, UnavailableError, BlockedError.
         """
@@ -134,7 +141,7 @@ class Client:
             raise TransientStepError(self._said(str(error))) from None
 
     async def tokenize(self, body: dict[str, Any]) -> Tokenized | None:
-        """What the server's tokenizer makes of a text; None where the server has none."""
+        """The server's tokenization of a text; None where it offers none."""
         async with self._answer(f"{self._endpoint.beside}/tokenize", body) as response:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
                 raise self._refusal(response.status_code, "its tokenizer failed")
@@ -154,7 +161,7 @@ class Client:
         except httpx2.HTTPError as error:
             raise TransientStepError(f"{url} broke off: {self._said(_reason(error))}") from None
 
-    @_again_while_away
+    @_retried_while_away
     async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
         try:
             response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
@@ -176,12 +183,12 @@ class Client:
         return refusal(self._endpoint, status, self._said(message))
 
     def _said(self, message: str) -> str:
-        """What the server says, which may hold what it was sent."""
+        """A server's message, without the secrets that it may repeat."""
         return self._secrets.hidden(message)[:LONGEST_MESSAGE]
 
 
 def _key(endpoint: Endpoint) -> str:
-    """The server's key; empty where it wants none."""
+    """The server's API key; empty where it needs none."""
     if endpoint.key_variable is None:
         return ""
     key = os.environ.get(endpoint.key_variable, "").strip()
@@ -198,7 +205,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A stream of a sensible size: a server might go on for ever without an event that ends it."""
+    """A stream of bounded size: a server might write without end and without an event that completes the stream."""
 
     def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
         assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - an AsyncClient's
@@ -217,7 +224,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _read(response: httpx2.Response) -> bytes:
-    """What the server answers besides its stream, as far as it is of a sensible size."""
+    """The content of a response that is no stream, up to a bounded size."""
     content = bytearray()
     async for piece in response.aiter_bytes():
         content += piece

@@ -1,4 +1,4 @@
-"""What it means when a server doesn't answer with what it was asked for."""
+"""Error responses of a server, as errors of steps."""
 
 import math
 import re
@@ -26,13 +26,13 @@ BUSY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""Statuses by which a server, or the proxy before it, says that it takes no requests now, whatever they ask for."""
+"""Statuses of a server, or a proxy before it, that takes no requests at the moment, whatever they ask for."""
 
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
 
 def refusal(endpoint: Endpoint, status: int, message: str) -> CotrailError:
-    """The error that a status other than a success means for the step."""
+    """The step's error for a status other than success."""
     said = f"{endpoint.url} answered {status}: {message}"
     match status:
         case 401 | 403:
@@ -52,7 +52,7 @@ def refusal(endpoint: Endpoint, status: int, message: str) -> CotrailError:
 
 
 def message_in(body: bytes) -> str:
-    """What an answer says went wrong, be it in OpenAI's form or another."""
+    """The error message in a response, in OpenAI's form or another."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -61,7 +61,7 @@ def message_in(body: bytes) -> str:
 
 
 def error_message(content: Any) -> str:
-    """The message of a decoded answer, or all of it where none stands out."""
+    """The message of a decoded response, or all of it where no field stands out."""
     while isinstance(content, Mapping):
         inner = next((content[key] for key in ("error", "message", "detail") if content.get(key)), None)
         if inner is None:
@@ -71,7 +71,7 @@ def error_message(content: Any) -> str:
 
 
 def seconds_to_wait(value: str | None) -> float | None:
-    """How long a `Retry-After` header, in seconds or as a date, asks to wait; None where it says nothing usable."""
+    """Seconds to wait by a `Retry-After` header, which has seconds or a date; None where it is unusable."""
     if value is None:
         return None
     try:

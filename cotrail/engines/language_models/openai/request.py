@@ -1,35 +1,37 @@
-"""What is sent to the server."""
+"""Request bodies."""
 
 from typing import Any
 
 from cotrail.core.generation import Sampling, Until
-from cotrail.engines.language_models.ending import STOPS
 from cotrail.engines.language_models.endpoint import Api, Endpoint
-from cotrail.engines.language_models.openai.counting import Dialect
+from cotrail.engines.language_models.openai.tokenizer import Dialect
+from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
 
 INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
-"""What a chat's only message begins with: such a model would answer the whole prompt instead of going on."""
+"""Beginning of the only message of a chat: a chat model would otherwise answer the whole prompt instead of continuing
+it."""
 
 CHAT_TOKENS = 128
-"""Tokens of the context that a chat's template and the instruction are allowed."""
+"""Tokens of the context that are reserved for the chat template and the instruction."""
 
 _DIALECTS: dict[Dialect, dict[str, Any]] = {
     "openai": {},
     "llama.cpp": {"samplers": ["temperature"], "cache_prompt": True, "timings_per_token": True},
-    # Without these vLLM takes the sampling that the model's authors recommend, which changes even greedy texts.
+    # Without these vLLM applies the sampling that the model's authors recommend, which changes even greedy texts.
     "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
 }
-"""Temperature alone is to decide what is drawn; and where a stream is cut off, it is to have said its tokens."""
+"""Fields by dialect: temperature alone decides the sampling, and a stream that is cut off has reported its tokens
+before."""
 
 
 def completion_request(
     endpoint: Endpoint, dialect: Dialect, prompt: str, until: Until, max_tokens: int, sampling: Sampling
 ) -> dict[str, Any]:
     """The body that asks for a continuation, as a stream."""
-    # What opens a chat's message is layout, so that a line break there is no end: the stream is watched for it.
-    stops = () if endpoint.api == "chat" and until == "line" else STOPS[until]
+    # A chat message may open with line breaks, which are layout and don't end the line: the stream is watched instead.
+    stops = () if endpoint.api == "chat" and until == "line" else STOP_STRINGS[until]
     return {
         "model": endpoint.model,
         **_asked(endpoint.api, prompt),
@@ -45,12 +47,12 @@ def completion_request(
 
 
 def tokenizer_request(endpoint: Endpoint, text: str) -> dict[str, Any]:
-    """The body that asks for a text's tokens: in vLLM's words, and in llama.cpp's; each ignores the other's."""
+    """The body that asks for a text's tokens, in vLLM's fields and in llama.cpp's; each ignores the other's."""
     return {"model": endpoint.model, "prompt": text, "content": text, "add_special": True}
 
 
 def reserved_tokens(api: Api) -> int:
-    """How many tokens of the context something other than the prompt takes."""
+    """Tokens of the context that something other than the prompt takes."""
     return CHAT_TOKENS if api == "chat" else 0
 
 

@@ -1,4 +1,4 @@
-"""What the server writes, while it is being written."""
+"""The stream of events that a server writes for one generation."""
 
 import json
 from typing import Any
@@ -9,10 +9,10 @@ from msgspec import Struct
 from cotrail.common.storable import storable
 from cotrail.core.generation import Until
 from cotrail.core.recordable import MOST_CHARACTERS
-from cotrail.engines.language_models.ending import kept, watch
 from cotrail.engines.language_models.endpoint import Api
 from cotrail.engines.language_models.openai.refusals import error_message
-from cotrail.engines.language_models.result import Tokens
+from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.errors import TransientStepError, UnrecordableError
 
 END = "[DONE]"
@@ -21,7 +21,7 @@ _INTERNAL_ERROR = 500
 
 
 class Refused(Exception):  # noqa: N818 - control flow: made the error that the status means
-    """The server says in the middle of a stream that something went wrong."""
+    """The server reports an error in the middle of a stream."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -56,53 +56,43 @@ class _Usage(Struct, frozen=True):
     prompt_tokens_details: _Details | None = None
 
     @property
-    def counts(self) -> Tokens:
+    def counts(self) -> TokenCounts:
         cached = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
-        return Tokens(prompt=self.prompt_tokens, cached=cached or 0, generated=self.completion_tokens)
-
-
-class _Timings(Struct, frozen=True):
-    """llama.cpp's: tokens taken from the cache, read, and written."""
-
-    cache_n: int = 0
-    prompt_n: int = 0
-    predicted_n: int = 0
-
-    @property
-    def counts(self) -> Tokens:
-        return Tokens(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
+        return TokenCounts(prompt=self.prompt_tokens, cached=cached or 0, generated=self.completion_tokens)
 
 
 class _Chunk(Struct, frozen=True):
     choices: tuple[_Choice, ...] | None = None
     usage: _Usage | None = None
-    timings: _Timings | None = None
+    timings: LlamaCppTimings | None = None
     error: Any = None
 
 
 class Stream:
-    """Takes the server's events and says when it is enough.
+    """Takes the server's events until the generation is complete.
 
-    White space before the first word of a chat's message is layout and no part of the text: who goes on with a text and
-    begins with a line break has ended it, and who answers a message hasn't.
+    White space before the first word of a chat message is layout and not part of the text. A completion that begins
+    with a line break has ended its line; a chat message that does hasn't.
 
-    counts: None where the server didn't say; then there is one token in a piece, as a rule.
-    logprobs: what the server said of the first piece's probability, and of others in its place; None for nothing.
+    counts: None where the server didn't report them; then a piece usually is one token.
+    logprobs: the log probabilities of the first piece, None where the server didn't report them.
     """
 
     def __init__(self, until: Until, api: Api = "completions") -> None:
         self.text = ""
         self.pieces = 0
-        self.counts: Tokens | None = None
+        self.counts: TokenCounts | None = None
         self.logprobs: Any = None
         self._until = until
         self._chat = api == "chat"
         self._begun = not self._chat
         self._ended = False
-        self._enough = watch(until)
+        self._enough = stop_condition(until)
 
     def take(self, data: str) -> bool:
-        """Takes an event; true once what was asked for is whole. Raises Refused, TransientStepError."""
+        """Takes an event; returns True once the part that was asked for is complete. Raises Refused,
+        TransientStepError.
+        """
         if data == END:
             self._ended = True
             return False
@@ -114,12 +104,12 @@ class Stream:
         return self._add(chunk.choices[0]) if chunk.choices else False
 
     def check(self) -> None:
-        """Raises TransientStepError where the server went away before it was done."""
+        """Raises TransientStepError where the server disconnected before it was done."""
         if not self._ended:
             raise TransientStepError(f"the server broke off after {self.text!r}")
 
     def kept(self) -> str:
-        """What the step asked for, of everything that was written."""
+        """The part of the text that the step asked for."""
         return kept(self.text.lstrip() if self._chat else self.text, self._until)
 
     def _add(self, choice: _Choice) -> bool:
@@ -146,6 +136,6 @@ def _refused(error: Any) -> Refused:
 
 def _chunk(data: str) -> _Chunk:
     try:
-        return msgspec.convert(json.loads(data), _Chunk)  # msgspec's own decoder refuses lone surrogates
+        return msgspec.convert(json.loads(data), _Chunk)  # msgspec's own decoder rejects lone surrogates
     except (ValueError, RecursionError) as error:
         raise TransientStepError(f"the server wrote what isn't OpenAI's protocol: {error}") from error

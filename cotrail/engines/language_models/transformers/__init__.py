@@ -1,14 +1,6 @@
 """Language models in this process, through transformers and PyTorch.
 
-`generator` is the port's adapter and `loading` reads model files. `scheduler` is the thread that a model works in; it
-hands each `request` to an engine: `causal` for decoder-only models, `seq2seq` for encoder-decoder models.
+`model` is the port's adapter and `loading` reads model files. `scheduler` is the thread in which the model runs; it
+hands each `request` to a model runner: `causal` for decoder-only models (continuous batching over `kv_cache`, prefix
+caching in `slots`, speculative decoding from `drafting` and `continuations`), `seq2seq` for encoder-decoder models.
 """
-
-from cotrail.errors import NotInstalledError
-
-try:
-    from cotrail.engines.language_models.transformers.generator import TransformersGenerator
-except ModuleNotFoundError as error:
-    raise NotInstalledError("PyTorch or transformers isn't installed: `pip install 'cotrail[gpu]'`") from error
-
-__all__ = ["TransformersGenerator"]

@@ -1,4 +1,4 @@
-"""Attention over rows of the cache, without copying them."""
+"""Grouped-query attention over rows of the KV cache, without copying them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from transformers import AttentionInterface
 from cotrail.errors import InputError
 
 NAME = "cotrail"
-"""What a model's `set_attn_implementation` calls it."""
+"""The attention's name in a model's `set_attn_implementation`."""
 
 
 def grouped(
@@ -20,15 +20,17 @@ def grouped(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """PyTorch's scaled dot-product attention, where several heads may share keys and values.
+    """PyTorch's scaled dot-product attention where several query heads share keys and values.
 
-    Under a mask, transformers' own repeats the keys and values of the whole cache for each head. Here the queries of
-    the heads that share them stand behind each other instead.
+    query: batch x query heads x tokens x size; key, value: batch x key heads x seen tokens x size.
+    Returns batch x tokens x query heads x size. Raises InputError for variants of attention that it doesn't compute.
     """
     if others.get("softcap") is not None or others.get("s_aux") is not None:
         raise InputError("the model caps its attention or gives it sinks, which isn't supported: use a GGUF of it")
     batch, heads, length, size = query.shape
     groups = heads // key.shape[1]
+    # With a mask, transformers' own function repeats the keys and values of the whole cache for each query head. Here
+    # the queries that share them become further tokens of one head, under the same mask.
     query = query.reshape(batch, key.shape[1], groups * length, size)
     mask = attention_mask.repeat(1, 1, groups, 1)
     seen = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)

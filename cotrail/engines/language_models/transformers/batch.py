@@ -1,21 +1,21 @@
-"""What one pass shows the model, as tensors."""
+"""Input tensors of one forward pass of continuous batching."""
 
 from collections.abc import Sequence
 
 import torch
 from msgspec import Struct
 
-from cotrail.engines.language_models.transformers.cache import ALIGNED, View
+from cotrail.engines.language_models.transformers.kv_cache import ALIGNED, View
 from cotrail.engines.language_models.transformers.slots import Slot
 
 WASTE = 1.25
-"""How many times the rows that are needed a pass may have, so that they lie side by side and needn't be copied."""
+"""The most rows a pass may have, as a multiple of those needed, so that they are adjacent and needn't be copied."""
 
 
 class Feed(Struct, frozen=True):
-    """What a pass shows the model of one prompt: tokens that are to be read, and a guess of what follows them.
+    """A prompt's part of a pass: tokens to be read, and a draft of what follows them (speculative decoding).
 
-    whole: whether the next token follows from them; else there is more to be read.
+    whole: True if the next token follows from them; otherwise more of the prompt has to be read.
     """
 
     slot: Slot
@@ -30,9 +30,9 @@ class Feed(Struct, frozen=True):
 
 
 class Batch:
-    """The feeds of a pass, a row each, aligned at their last tokens.
+    """The feeds of a pass, one row each, aligned at their last tokens.
 
-    Between them may be idle rows, which keep nothing.
+    Between them may be idle rows, which store nothing in the cache.
     """
 
     def __init__(self, feeds: Sequence[Feed], device: torch.device) -> None:
@@ -48,10 +48,13 @@ class Batch:
             self._rows, self._lines = self._tensor(rows), list(range(len(rows)))
 
     def inputs(self) -> dict[str, torch.Tensor]:
-        """The tokens, their positions, and which positions each of them sees: its own and all before it."""
+        """Token ids and positions (rows x width), and the attention mask: each position sees itself and all before
+        it.
+        """
         lines = max(self._lines) + 1
         tokens, positions = ([[0] * self._width for _ in range(lines)] for _ in range(2))
         for line, feed in zip(self._lines, self._feeds, strict=True):
+            # Left padding: the logits behind the last tokens of all rows are then in the same columns.
             tokens[line][self._width - len(feed.shown) :] = feed.shown
             positions[line][self._width - len(feed.shown) :] = _positions(feed)
         ids, places = self._tensor([tokens, positions])
@@ -59,7 +62,7 @@ class Batch:
         return {"input_ids": ids, "position_ids": places, "attention_mask": sees}
 
     def view(self) -> View:
-        """Where in the cache the pass keeps its tokens."""
+        """Where the pass stores its tokens in the cache."""
         kept = [
             (line, self._width - len(feed.shown) + n, feed.slot.row, position)
             for line, feed in zip(self._lines, self._feeds, strict=True)
@@ -69,12 +72,13 @@ class Batch:
         return View(self._rows, self._length, batch, query, row, position)
 
     def of_feeds(self, results: torch.Tensor) -> torch.Tensor:
-        """What a pass came to for each feed."""
+        """The results for the feeds alone, in their order."""
         return results[self._tensor(self._lines)]
 
     @property
     def _length(self) -> int:
-        # Kernels want masks of even lengths, and fewer lengths mean fewer kinds of blocks in a GPU's memory.
+        # Kernels need masks of even lengths, and fewer distinct lengths mean fewer distinct blocks in the GPU's
+        # allocator.
         return -(-max(_positions(feed).stop for feed in self._feeds) // ALIGNED) * ALIGNED
 
     def _tensor(self, numbers: Sequence[object]) -> torch.Tensor:

@@ -1,7 +1,7 @@
-"""The engine for decoder-only models: continuous batching over the rows of one cache.
+"""Model runner for decoder-only models: continuous batching over the rows of one KV cache.
 
-transformers has a manager of its own for this, which takes neither a stop condition nor a seed with a request: each
-generation would run to its last token, and a row's text would depend on its neighbours' draws.
+transformers' own continuous batching takes neither a stop condition nor a seed with a request: each generation would
+run to its last token, and a row's text would depend on its neighbours' samples.
 """
 
 from itertools import zip_longest
@@ -10,38 +10,39 @@ from typing import Any
 import torch
 
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.transformers import attention, exact
+from cotrail.engines.device_memory import halving, no_room
+from cotrail.engines.language_models.transformers import attention, deterministic
 from cotrail.engines.language_models.transformers.batch import Batch, Feed
-from cotrail.engines.language_models.transformers.cache import RowCache, layer_shapes
-from cotrail.engines.language_models.transformers.chains import Chains, rest_of
-from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.language_models.transformers.continuations import Continuations, rest_of
+from cotrail.engines.language_models.transformers.kv_cache import RowCache, layer_shapes
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.slots import Slot, Slots
 from cotrail.errors import InputError
 
 SPARE_ROWS = 2
-"""Rows of `fast` beyond those at work: they keep what was read of questions that wait for their paragraphs."""
+"""Rows of `fast` beyond the active ones: they keep the prefixes of questions that wait for their paragraphs."""
 
 CHUNK = 512
-"""How much of a prompt is read between two tokens of those that are being written."""
+"""The most tokens of a prompt that are read between two tokens of the texts being written (chunked prefill)."""
 
 READ_AT_ONCE = {"cuda": 8, "cpu": 1}
-"""How many prompts are read in one pass; on a CPU, one fills it."""
+"""The most prompts read in one pass; on a CPU, a single one fills it."""
 
-GOES_ON = {"cuda": True, "cpu": False}
-"""Whether chains are written on beyond what was asked for: a GPU has idle rows; on a CPU it costs what it saves."""
+WRITES_AHEAD = {"cuda": True, "cpu": False}
+"""Whether chains are continued beyond what was asked for: a GPU has idle rows; on a CPU it costs what it saves."""
 
 MEMORY_SHARE = 0.8
 """The share of a GPU's free memory that the cache may take; passes need the rest."""
 
 
-class CausalEngine:
-    """See `Engine`.
+class CausalRunner:
+    """See `ModelRunner`.
 
-    slots: how many prompts it works on at once, fewer where a GPU's memory doesn't hold them; context: tokens a prompt.
+    slots: the most prompts at once, fewer where a GPU's memory doesn't hold them; context: tokens of a prompt and its
+        continuation.
     """
 
-    patience = 0.0
+    batching_delay = 0.0
 
     def __init__(self, model: Any, profile: Profile, slots: int, context: int) -> None:
         if not model._supports_sdpa:
@@ -51,55 +52,56 @@ class CausalEngine:
         self._model = model
         self._context = context
         self._drafts = fast
-        self._goes_on = fast and GOES_ON[model.device.type]
-        self._chains = Chains()
-        self._chunk = CHUNK if fast else exact.CHUNK
+        self._writes_ahead = fast and WRITES_AHEAD[model.device.type]
+        self._chains = Continuations()
+        self._chunk = CHUNK if fast else deterministic.CHUNK
         self._reads = READ_AT_ONCE[model.device.type]
-        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + exact.SPARE, context)
-        self._slots = Slots(self._cache, rows, 1 if fast else exact.CHUNK)
+        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE, context)
+        self._slots = Slots(self._cache, rows, 1 if fast else deterministic.CHUNK)
         self._most = max(1, min(slots, rows - SPARE_ROWS)) if fast else 1
 
     @property
     def busy(self) -> bool:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return bool(self._slots.busy)
 
     def room(self) -> int:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return self._most - sum(slot.taken.rest_of is None for slot in self._slots.busy)
 
     def admit(self, requests: list[Request]) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         with torch.inference_mode():
             for request in requests:
-                self._make_way(request)
+                self._free_a_slot(request)
                 self._slots.take(request)
 
-    def _make_way(self, request: Request) -> None:
-        """Gives up the rest of the request's own chain, which it goes on from, and another one if no slot is free."""
-        rests = [(slot, slot.taken.rest_of) for slot in self._slots.busy if slot.taken.rest_of]
-        for slot, begun in rests:
+    def _free_a_slot(self, request: Request) -> None:
+        """Ends the continuation of the request's own chain, and another one if no slot is free."""
+        continuations = [(slot, slot.taken.rest_of) for slot in self._slots.busy if slot.taken.rest_of]
+        for slot, begun in continuations:
             if begun.next_chain == request.chain:
                 self._end(slot)
         if self._slots.full:
-            self._end(rests[0][0])
-        request.foretold = self._chains.recall(request)
+            self._end(continuations[0][0])
+        request.predicted = self._chains.recall(request)
 
     def drop(self, request: Request) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         for slot in self._slots.busy:
             if slot.request is request:
                 self._slots.free(slot)
 
     def cancel(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         for slot in self._slots.busy:
             self._slots.free(slot)
 
     def step(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         with torch.inference_mode():
             feeds = [self._feed(slot) for slot in self._slots.busy if self._slots.follow(slot)]
+            # Texts that are being written go first and together; long feeds would pad all of them to their width.
             self._advance([feed for feed in feeds if len(feed.tokens) == 1])
             self._advance([feed for feed in feeds if len(feed.tokens) > 1][: self._reads])
 
@@ -121,7 +123,7 @@ class CausalEngine:
                 self._take(feed, tokens)
 
     def _continuations(self, feeds: list[Feed]) -> list[list[int]]:
-        """What follows each whole feed: a token behind its own tokens, and one behind each token of its draft."""
+        """The tokens that follow each whole feed: one behind its own tokens, and one behind each token of its draft."""
         kept = 1 + max(len(feed.draft) for feed in feeds)
         logits = self._forward(feeds, kept)
         if not any(feed.whole for feed in feeds):
@@ -137,9 +139,10 @@ class CausalEngine:
         return batch.of_feeds(shown.logits)
 
     def _take(self, feed: Feed, tokens: list[int]) -> None:
-        """Takes what the model wrote: one token, and more as far as the draft foretold them."""
+        """Takes what the model wrote: one token, and more as far as the draft was right."""
         slot, request = feed.slot, feed.slot.taken
         request.drafted += len(feed.draft)
+        # One token more than the draft: the pass that verifies a draft also yields the token behind it.
         for token, guess in zip_longest(tokens, feed.draft):
             request.accepted += token == guess
             if request.take(token):
@@ -151,7 +154,7 @@ class CausalEngine:
 
     def _end(self, slot: Slot, error: Exception | None = None) -> None:
         request = slot.taken
-        rest = rest_of(request, self._context) if self._goes_on and error is None else None
+        rest = rest_of(request, self._context) if self._writes_ahead and error is None else None
         if rest:
             slot.request = rest
         else:
@@ -164,15 +167,16 @@ class CausalEngine:
 
 
 def _chosen(feed: Feed, likeliest: list[int], logits: torch.Tensor) -> list[int]:
-    draw = feed.slot.taken.draw
+    draw = feed.slot.taken.sampler
     return likeliest[-1 - len(feed.draft) :] if draw.greedy else [draw(logits[-1])]
 
 
 def _cache(model: Any, rows: int, context: int) -> tuple[RowCache, int]:
-    """A cache of so many rows, or of as many as a GPU's memory has room for; and how many these are."""
+    """A cache of that many rows, or of as many as fit a GPU's memory; and their number."""
     shapes = layer_shapes(model, context)
     like: torch.Tensor = next(model.parameters())
     if like.is_cuda:
+        # Once the weights are loaded, what is left is for the cache and for the activations of a pass.
         free, _ = torch.cuda.mem_get_info(like.device)
         row = sum(shape.numbers for shape in shapes) * context * like.element_size()
         rows = min(rows, int(free * MEMORY_SHARE) // row)

@@ -1,20 +1,20 @@
-"""Guesses of what a model will write next; it checks several tokens in the time of one."""
+"""Speculative decoding by prompt lookup: drafts of the next tokens, which the model verifies in a single pass."""
 
 from array import array
 from collections.abc import Sequence
 
 GRAMS = (3, 2)
-"""How many tokens have to occur again for what followed them to be guessed, the most telling first."""
+"""Lengths of the n-grams that must recur for a draft; the longer is tried first, as it is more reliable."""
 
 LONGEST_DRAFT = 5
-"""Tokens of such a guess."""
+"""Tokens of a draft from prompt lookup."""
 
-LONGEST_FORETOLD = 32
-"""Tokens of a guess that is what the model wrote before, see `chains`."""
+LONGEST_PREDICTED = 32
+"""Tokens of a draft that the model wrote before, see `continuations`."""
 
 
 def lookup(prompt: bytes, written: Sequence[int], longest: int = LONGEST_DRAFT) -> list[int]:
-    """What followed the last tokens where they occurred last (prompt lookup decoding, Saxena 2023).
+    """The tokens that followed the last n-gram where it occurred last (prompt lookup decoding, Saxena 2023).
 
     prompt: its tokens, see `packed`.
     """
@@ -23,6 +23,7 @@ def lookup(prompt: bytes, written: Sequence[int], longest: int = LONGEST_DRAFT) 
     for gram in GRAMS:
         end = text[-gram * size :]
         found = text.rfind(end, 0, -size)
+        # A match of bytes may begin within a token; only aligned ones are matches of tokens.
         while found > 0 and found % size:
             found = text.rfind(end, 0, found + len(end) - 1)
         if found >= 0 and len(text) > gram * size:
@@ -31,5 +32,5 @@ def lookup(prompt: bytes, written: Sequence[int], longest: int = LONGEST_DRAFT) 
 
 
 def packed(tokens: Sequence[int]) -> bytes:
-    """Tokens as bytes, in which others are found fast."""
+    """Tokens as bytes, in which byte search finds n-grams fast."""
     return array("I", tokens).tobytes()

@@ -1,4 +1,4 @@
-"""Models from files: a folder that transformers saved, or a GGUF file."""
+"""Loads models from files: a folder saved by transformers, or a GGUF file."""
 
 from pathlib import Path
 from typing import Any
@@ -9,24 +9,24 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.utils import logging
 
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
-from cotrail.engines.pretrained import loading
+from cotrail.engines.model_folders import loading
 from cotrail.errors import InputError
 
 
 class Loaded(Struct, frozen=True):
-    """A model, ready to be asked, and its tokens."""
+    """A loaded model and its vocabulary."""
 
     model: Any
     vocabulary: Vocabulary
 
     @property
     def encoder_decoder(self) -> bool:
-        """Whether a part of its own reads the prompt, as in T5; the context then counts the prompt alone."""
+        """Return whether an encoder reads the prompt, as in T5; the context then counts the prompt alone."""
         return bool(self.model.config.is_encoder_decoder)
 
 
 def load(path: Path) -> Loaded:
-    """Loads a model onto a CUDA device in bfloat16, or where there is none onto the CPU in float32.
+    """Loads a model onto a CUDA device in bfloat16, or onto the CPU in float32 where there is none.
 
     Raises InputError, NotInstalledError.
     """
@@ -49,6 +49,7 @@ def _model(where: dict[str, Any]) -> Any:
     return kind.from_pretrained(**where, dtype=dtype).to(device).eval()
 
 
+# Chat models often name an end of text of their own in either of the two places.
 def _ends(model: Any, tokenizer: Any) -> set[int]:
     named = model.generation_config.eos_token_id
     ids = named if isinstance(named, list) else [named]

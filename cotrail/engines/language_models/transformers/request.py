@@ -1,24 +1,24 @@
-"""A prompt under way."""
+"""Request of the scheduler: a prompt, and the state of its continuation."""
 
 from concurrent.futures import Future
 from functools import cached_property
 
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.engines.language_models.ending import kept, watch
-from cotrail.engines.language_models.transformers.drafting import LONGEST_FORETOLD, lookup, packed
-from cotrail.engines.language_models.transformers.sampling import Draw
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.engines.language_models.transformers.drafting import LONGEST_PREDICTED, lookup, packed
+from cotrail.engines.language_models.transformers.sampling import Sampler
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 
 
 class Request:
-    """A prompt, what is written behind it, and the future that tells when it is enough.
+    """A prompt, what is written behind it, and the future that is resolved when it is complete.
 
     tokens: the whole prompt; shared: how many of its first tokens, the demonstrations, others are expected to share.
-    chain: the question and the sentences so far, a line each, where another sentence may be asked for; else empty.
-    written: tokens so far, in `text` as a text. cached, drafted, accepted: as in `Generated`.
-    foretold: what will be written as far as it can be guessed; rest_of: the request that this one goes on from.
-    cancellation: what cuts it off, if anything may.
+    chain: the question and the sentences so far, a line each, where another sentence may be asked for; otherwise empty.
+    written: the tokens so far, decoded in `text`. cached, drafted, accepted: as in `Generated`.
+    predicted: the tokens that are expected, as far as known; rest_of: the request that this one continues.
+    cancellation: cancels this request, if set.
     """
 
     def __init__(
@@ -38,19 +38,19 @@ class Request:
         self.shared = shared
         self.chain = chain
         self.vocabulary = vocabulary
-        self.draw = Draw(sampling)
+        self.sampler = Sampler(sampling)
         self.written: list[int] = []
-        self.foretold: list[int] = []
+        self.predicted: list[int] = []
         self.rest_of: Request | None = None
         self.cancellation: Cancellation | None = None
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
         self._written = vocabulary.written()
-        self._enough = watch(until)
+        self._enough = stop_condition(until)
 
     @property
     def cancelled(self) -> bool:
-        """Whether it is to be cut off."""
+        """Return whether the request was cancelled."""
         return self.cancellation is not None and self.cancellation.cancelled
 
     @cached_property
@@ -60,31 +60,32 @@ class Request:
 
     @property
     def text(self) -> str:
-        """All that was written; of a line, what stands before its end."""
+        """The whole text; of a line, the part before its end."""
         text = self._written.text
         return text.partition("\n")[0] if self.until == "line" else text
 
     @property
     def kept(self) -> str:
-        """What the step asked for, of everything that was written."""
+        """The part of the text that the step asked for."""
         return kept(self.text, self.until)
 
     @cached_property
     def next_chain(self) -> str:
-        """The chain once what was kept is part of it; for a request that is done."""
+        """The chain with the kept sentence added; for a request that is done."""
         return f"{self.chain}\n{self.kept}"
 
     def draft(self) -> list[int]:
-        """What may be written next: what is foretold as long as it comes true, else what the text repeats."""
-        if not self.draw.greedy:
+        """A draft of the next tokens: the predicted ones as long as they are right, otherwise by prompt lookup."""
+        if not self.sampler.greedy:
             return []
+        # The pass yields one token behind the draft, so that a draft leaves room for it.
         written, left = len(self.written), self.max_tokens - len(self.written) - 1
-        if self.foretold[:written] == self.written and self.foretold[written:]:
-            return self.foretold[written:][: min(LONGEST_FORETOLD, left)]
+        if self.predicted[:written] == self.written and self.predicted[written:]:
+            return self.predicted[written:][: min(LONGEST_PREDICTED, left)]
         return lookup(self.packed, self.written)[:left]
 
     def take(self, token: int) -> bool:
-        """Takes the next token that the model wrote; true when it was the last one."""
+        """Takes the next token that the model wrote; returns True if it was the last one."""
         self.written.append(token)
         return token in self.vocabulary.ends or self._is_whole(token) or len(self.written) >= self.max_tokens
 
@@ -93,7 +94,7 @@ class Request:
         self.future.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """Has whoever waits for the future raise an error."""
+        """Makes the future raise an error."""
         self.future.set_exception(error)
 
     def _is_whole(self, token: int) -> bool:

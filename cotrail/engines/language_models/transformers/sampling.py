@@ -1,4 +1,4 @@
-"""Which token comes next."""
+"""Sampling of the next token."""
 
 from collections.abc import Sequence
 
@@ -7,31 +7,31 @@ import torch
 from cotrail.core.generation import Sampling
 
 
-class Draw:
-    """Chooses the tokens of one request, by its own seed: what others draw meanwhile plays no part."""
+class Sampler:
+    """Samples the tokens of one request by its own seed, independent of other requests."""
 
     def __init__(self, sampling: Sampling) -> None:
         self.temperature = sampling.temperature
-        # On the CPU, since generators on other devices give other numbers for the same seed.
+        # On the CPU, because generators on other devices give other numbers for the same seed.
         self._chance = torch.Generator().manual_seed(sampling.seed)
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is taken."""
+        """Return whether decoding is greedy: the likeliest token is taken."""
         return self.temperature == 0
 
     def __call__(self, logits: torch.Tensor) -> int:
-        """A token by the logits of the whole vocabulary."""
+        """The next token, by the logits of the whole vocabulary."""
         if self.greedy:
             return int(logits.argmax())
         likely = torch.softmax(logits.float().cpu() / self.temperature, dim=-1)
         return int(torch.multinomial(likely, 1, generator=self._chance))
 
 
-class Choice(Draw):
-    """Weighs some tokens instead of drawing one of all.
+class ChoiceScorer(Sampler):
+    """Compares the probabilities of some tokens instead of sampling one.
 
-    shares: how likely each is among them alone; empty before it was called.
+    shares: the probabilities of these tokens among them alone; empty before the call.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -40,12 +40,12 @@ class Choice(Draw):
         self.shares: tuple[float, ...] = ()
 
     def __call__(self, logits: torch.Tensor) -> int:
-        """Any of the tokens: none is written."""
+        """Any of the tokens: it isn't used."""
         self.shares = tuple(torch.softmax(logits.cpu()[self._tokens].double(), dim=-1).tolist())
         return self._tokens[0]
 
 
-def next_tokens(logits: torch.Tensor, draws: Sequence[Draw]) -> list[int]:
-    """A token for each row of logits; the greedy ones leave the device together."""
+def next_tokens(logits: torch.Tensor, draws: Sequence[Sampler]) -> list[int]:
+    """The next token for each row of logits; the greedy ones leave the device in a single transfer."""
     tokens: list[int] = logits.argmax(dim=-1).tolist()
     return [token if draw.greedy else draw(row) for token, draw, row in zip(tokens, draws, logits, strict=True)]

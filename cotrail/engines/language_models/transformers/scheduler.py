@@ -1,50 +1,50 @@
-"""The thread that a model works in, and what it asks of an engine."""
+"""Scheduler: the thread in which a model runs, and the interface of the runner that it drives."""
 
 from collections import deque
 from threading import Condition, Thread
 from typing import Protocol
 
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.errors import CotrailError, TransientStepError
 
 
-class Engine(Protocol):
-    """Continues several prompts at once; only ever used by one thread.
+class ModelRunner(Protocol):
+    """Continues several prompts at once; used by one thread only.
 
-    It calls `Request.take` with each token, and `finish` or `fail` once when it is done with a request.
+    It calls `Request.take` with each token, and `finish` or `fail` once when a request is done.
     """
 
     @property
-    def patience(self) -> float:
-        """How long an idle engine had better wait for company of the first request, in seconds."""
+    def batching_delay(self) -> float:
+        """Seconds that an idle runner should wait for more requests after the first one (micro-batching)."""
 
     @property
     def busy(self) -> bool:
-        """Whether `step` has anything to do."""
+        """Return whether `step` has anything to do."""
 
     def room(self) -> int:
-        """How many requests it can take now."""
+        """The number of requests that it can take now."""
 
     def admit(self, requests: list[Request]) -> None:
-        """Takes requests, at most as many as there is room for; all of them or, where it raises, none."""
+        """Takes requests, at most `room()`; all of them or, if it raises, none."""
 
     def step(self) -> None:
         """Reads a part of the prompts, writes a token of each text, or both."""
 
     def drop(self, request: Request) -> None:
-        """Forgets a request, whose future has been told already."""
+        """Drops a request whose future is resolved already."""
 
     def cancel(self) -> None:
-        """Forgets all requests, without a word to them."""
+        """Drops all requests and leaves their futures alone."""
 
 
 class Scheduler:
-    """Lets an engine work on requests in the order in which they come."""
+    """Has a runner work on requests in the order in which they arrive."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, runner: ModelRunner) -> None:
+        self._runner = runner
         self._waiting: deque[Request] = deque()
         self._admitted: list[Request] = []
         self._changed = Condition()
@@ -52,7 +52,7 @@ class Scheduler:
         Thread(target=self._work, name="transformers", daemon=True).start()
 
     def submit(self, request: Request) -> None:
-        """Queues a request; its future tells the rest. Raises Interrupted."""
+        """Queues a request, whose future will be resolved. Raises Interrupted."""
         with self._changed:
             if self._interrupted:
                 raise Interrupted
@@ -60,7 +60,7 @@ class Scheduler:
             self._changed.notify()
 
     def interrupt(self) -> None:
-        """Makes every request fail with `Interrupted` after the step under way; there will be no further one."""
+        """Makes every request fail with `Interrupted` after the current step; no further step is run."""
         with self._changed:
             self._interrupted = True
             self._changed.notify()
@@ -71,15 +71,16 @@ class Scheduler:
                 self._cut_off()
                 self._admit(self._take())
                 self._step()
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the thread goes on: everybody waits for it
+            # Panics of the tokenizer's Rust code, for one, are no Exception.
+            except BaseException as error:  # noqa: BLE001 - all callers wait for this thread, so it survives any error
                 self._start_over(error)
-        self._engine.cancel()
+        self._runner.cancel()
         self._give_up(Interrupted())
         for request in self._waiting:
             request.fail(Interrupted())
 
     def _cut_off(self) -> None:
-        """Ends the requests that aren't wanted any more."""
+        """Ends the requests that were cancelled."""
         with self._changed:
             waiting = [request for request in self._waiting if request.cancelled]
             for request in waiting:
@@ -87,38 +88,38 @@ class Scheduler:
         admitted = [request for request in self._admitted if request.cancelled and not request.future.done()]
         _fail([*waiting, *admitted], Interrupted())
         for request in admitted:
-            self._engine.drop(request)
+            self._runner.drop(request)
 
     def _take(self) -> list[Request]:
-        """The requests that there is room for; waits for one where there is nothing else to do."""
+        """The requests that the runner has room for; blocks while there is nothing else to do."""
         with self._changed:
-            if not self._engine.busy:
+            if not self._runner.busy:
                 self._changed.wait_for(lambda: self._interrupted or self._waiting)
-                self._changed.wait_for(self._has_company, self._engine.patience)
-            count = 0 if self._interrupted else min(self._engine.room(), len(self._waiting))
+                self._changed.wait_for(self._is_full, self._runner.batching_delay)
+            count = 0 if self._interrupted else min(self._runner.room(), len(self._waiting))
             return [self._waiting.popleft() for _ in range(count)]
 
-    def _has_company(self) -> bool:
-        return self._interrupted or len(self._waiting) >= self._engine.room()
+    def _is_full(self) -> bool:
+        return self._interrupted or len(self._waiting) >= self._runner.room()
 
     def _admit(self, requests: list[Request]) -> None:
         if not requests:
             return
         try:
-            for request in halving(self._engine.admit, requests):
+            for request in halving(self._runner.admit, requests):
                 request.fail(no_room())
-        except BaseException as error:  # noqa: BLE001 - a panic of the tokenizer, for one: others go on
+        except BaseException as error:  # noqa: BLE001 - other requests aren't affected
             _fail(requests, error)
         self._admitted = [request for request in [*self._admitted, *requests] if not request.future.done()]
 
     def _step(self) -> None:
-        if self._interrupted or not self._engine.busy:
+        if self._interrupted or not self._runner.busy:
             return
-        self._engine.step()
+        self._runner.step()
 
     def _start_over(self, error: BaseException) -> None:
-        """Ends what is under way, which the engine may have left half done."""
-        self._engine.cancel()
+        """Ends everything under way, which the runner may have left in an inconsistent state."""
+        self._runner.cancel()
         self._give_up(error)
 
     def _give_up(self, error: BaseException) -> None:

@@ -1,7 +1,8 @@
-"""The engine for encoder-decoder models: T5 and its like, as Flan-T5.
+"""Model runner for encoder-decoder models: T5 and its relatives, such as Flan-T5.
 
-Prompts of like lengths are read together, and all texts are written together, whenever they began (`decoded` says why
-that is the same). So a pass of the decoder, which costs nearly the same for one text as for many, serves all of them.
+Prompts of similar lengths are read together, and all texts are written together, whenever they began (`seq2seq_cache`
+says why that gives the same results). A pass of the decoder, which costs nearly the same for one text as for many, thus
+serves all of them.
 """
 
 from collections.abc import Sequence
@@ -13,82 +14,82 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.transformers.decoded import Decoded, bytes_a_row
-from cotrail.engines.language_models.transformers.memory import halving, no_room
+from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import next_tokens
+from cotrail.engines.language_models.transformers.seq2seq_cache import Seq2SeqCache, bytes_a_row
 from cotrail.errors import InputError
 
 KINDS = ("t5", "mt5")
-"""The models known to tell tokens by their distance alone."""
+"""Models known to have relative positions only."""
 
-PATIENCE = 0.005
-"""Seconds that a first prompt waits for company: a small part of what reading it takes."""
+BATCHING_DELAY = 0.005
+"""Seconds that a first prompt waits for others: a small part of the time to read it."""
 
 TOKENS_AT_ONCE = {"cuda": 16_384, "cpu": 2048}
-"""Tokens of the prompts that are read in one pass, padding included; a single one may be longer."""
+"""Tokens of the prompts read in one pass, padding included; a single one may be longer."""
 
 PADDING = 0.15
 """The share of such a pass that may be padding."""
 
 MEMORY_SHARE = 0.6
-"""The share of a GPU's free memory that prompts already read may take; reading one takes its length squared."""
+"""The share of a GPU's free memory for prompts already read; reading one takes memory by its length squared."""
 
 
 class Row(Struct, eq=False):
-    """A text under way. first: the column that it begins in; done: whether its last token is written."""
+    """A text being written. first: the column in which it begins; done: True once its last token is written."""
 
     request: Request
     first: int
     done: bool = False
 
 
-class Seq2SeqEngine:
-    """See `Engine`.
+class Seq2SeqRunner:
+    """See `ModelRunner`.
 
-    slots: how many texts it writes at once, fewer where a GPU's memory doesn't hold them, and one where the profile is
-    `deterministic`; context: tokens of a prompt.
+    slots: the most texts at once, fewer where a GPU's memory doesn't hold them, and one where the profile is
+        `deterministic`; context: tokens of a prompt.
     """
 
     def __init__(self, model: Any, profile: Profile, slots: int, context: int) -> None:
         if model.config.model_type not in KINDS:
             kinds = " or ".join(KINDS)
             raise InputError(f"{model.config.model_type} isn't supported: an encoder-decoder model has to be {kinds}")
-        self.patience = PATIENCE if profile == "fast" else 0.0
+        self.batching_delay = BATCHING_DELAY if profile == "fast" else 0.0
         self._model = model
         self._budget = TOKENS_AT_ONCE[model.device.type]
         self._most = _rows(model, slots, context) if profile == "fast" else 1
-        self._decoded = Decoded(model, self._most, context)
+        self._decoded = Seq2SeqCache(model, self._most, context)
         self._unread: list[Request] = []
         self._rows: list[Row] = []
 
     @property
     def busy(self) -> bool:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return bool(self._unread or self._rows)
 
     def room(self) -> int:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         return self._most - len(self._unread) - len(self._rows)
 
     def admit(self, requests: list[Request]) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         self._unread += requests
 
     def drop(self, request: Request) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         self._unread = [each for each in self._unread if each is not request]
         for row in self._rows:
             row.done = row.request is request
         self._leave()
 
     def cancel(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         self._unread, self._rows = [], []
         self._decoded.used = 0
 
     def step(self) -> None:
-        """See `Engine`."""
+        """See `ModelRunner`."""
         with torch.inference_mode():
             if self._unread:
                 self._begin()
@@ -96,8 +97,8 @@ class Seq2SeqEngine:
                 self._write()
 
     def _begin(self) -> None:
-        """Reads the prompt that waits longest, and what goes well with it."""
-        group = company(self._unread, self._budget)
+        """Reads the prompt that has waited longest, together with others of similar length."""
+        group = length_group(self._unread, self._budget)
         for request in halving(self._read, group):
             request.fail(no_room())
         self._unread = [request for request in self._unread if request not in group]
@@ -113,7 +114,7 @@ class Seq2SeqEngine:
             past_key_values=fresh,
             use_cache=True,
         ).logits[:, -1]
-        tokens = next_tokens(logits, [request.draw for request in group])
+        tokens = next_tokens(logits, [request.sampler for request in group])
         for line, (request, token) in enumerate(zip(group, tokens, strict=True)):
             first = self._decoded.put(len(self._rows), fresh, line)
             self._rows.append(Row(request, first, done=request.take(token)))
@@ -121,6 +122,7 @@ class Seq2SeqEngine:
     def _write(self) -> None:
         """Writes a further token of each text."""
         if self._decoded.full:
+            # Columns before the first one of any text are seen by none; dropping them keeps the cache from growing.
             self._decoded.begin_at(shift := min(row.first for row in self._rows))
             for row in self._rows:
                 row.first -= shift
@@ -131,7 +133,7 @@ class Seq2SeqEngine:
         self._leave()
 
     def _pass(self, rows: list[Row]) -> None:
-        """Writes the next column of rows that stand behind each other."""
+        """Writes the next column of rows that are adjacent in the cache."""
         top = self._rows.index(rows[0])
         first = min(row.first for row in rows)
         seen = self._sees([len(row.request.tokens) for row in rows])
@@ -144,11 +146,11 @@ class Seq2SeqEngine:
             past_key_values=self._decoded.show(slice(top, top + len(rows)), seen.shape[1], first),
             use_cache=True,
         ).logits[:, -1]
-        for row, token in zip(rows, next_tokens(logits, [row.request.draw for row in rows]), strict=True):
+        for row, token in zip(rows, next_tokens(logits, [row.request.sampler for row in rows]), strict=True):
             row.done = row.request.take(token)
 
     def _leave(self) -> None:
-        """Lets go of the rows that are done; the last ones take their places."""
+        """Frees the rows that are done; the last rows take their places, so that the rows in use stay adjacent."""
         for place in reversed(range(len(self._rows))):
             row = self._rows[place]
             if row.done:
@@ -167,11 +169,11 @@ class Seq2SeqEngine:
         return {"input_ids": tokens, "attention_mask": self._sees([len(tokens) for tokens in prompts])}
 
     def _sees(self, lengths: Sequence[int]) -> torch.Tensor:
-        """Which places of padded prompts hold tokens."""
+        """Mask of the positions of padded prompts that hold tokens (prompts x longest length)."""
         return torch.arange(max(lengths), device=self._model.device) < self._tensor(lengths)[:, None]
 
     def _unneeded(self, seen: torch.Tensor) -> torch.Tensor:
-        """What the model asks for in place of prompts that it read before; it takes no memory."""
+        """A placeholder for the encoder's output, which the model requires though it is cached; it takes no memory."""
         nothing = torch.zeros(1, dtype=self._model.dtype, device=self._model.device)
         return nothing.expand(*seen.shape, 1)
 
@@ -179,8 +181,8 @@ class Seq2SeqEngine:
         return torch.tensor(numbers, device=self._model.device)
 
 
-def company(requests: Sequence[Request], budget: int) -> list[Request]:
-    """The first request, and those whose prompts are most like it in length, as far as `budget` tokens allow."""
+def length_group(requests: Sequence[Request], budget: int) -> list[Request]:
+    """The first request, and those whose prompts are most similar to it in length, as far as `budget` tokens allow."""
     first = len(requests[0].tokens)
     group = requests[:0]
     for request in sorted(requests, key=lambda request: abs(len(request.tokens) - first)):
@@ -197,7 +199,7 @@ def _suit(lengths: list[int], budget: int) -> bool:
 
 
 def _rows(model: Any, slots: int, context: int) -> int:
-    """So many rows, or as many as a GPU's memory has room for."""
+    """The number of rows: `slots`, or as many as fit a GPU's memory."""
     if model.device.type != "cuda":
         return slots
     free, _ = torch.cuda.mem_get_info(model.device)

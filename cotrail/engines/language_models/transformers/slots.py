@@ -1,9 +1,9 @@
-"""Which row of the cache a prompt is read into, and what of it needs no reading."""
+"""Prefix cache over the rows of the KV cache: the row that a prompt is read into, and what needn't be read again."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from cotrail.engines.language_models.transformers.cache import RowCache
+from cotrail.engines.language_models.transformers.kv_cache import RowCache
 from cotrail.engines.language_models.transformers.request import Request
 
 
@@ -11,8 +11,9 @@ class Slot:
     """A row of the cache.
 
     held: the tokens whose keys and values it holds, from the first on; shared: how many of them others share.
-    request: whose prompt it is, None where the slot is free; turn: when it was taken last, in requests.
-    leader: the slot that is just reading what this one's prompt begins with too.
+    request: the request that occupies the slot, None where it is free; turn: when it was last taken, counted in
+        requests.
+    leader: a slot that is reading a prefix that this slot's prompt shares, and that will be copied from it.
     """
 
     def __init__(self, row: int) -> None:
@@ -32,12 +33,12 @@ class Slot:
 
     @property
     def promised(self) -> Sequence[int]:
-        """The tokens that it holds or will hold once its prompt is read."""
+        """The tokens that it holds, or will hold once its prompt is read."""
         return self.held if self.request is None else self.request.tokens
 
     @property
     def pending(self) -> list[int]:
-        """The tokens that are to be read before the next one can be written: of the prompt, or the last one written."""
+        """The tokens to be read before the next one can be written: of the prompt, or the last one written."""
         beyond = len(self.held) - len(self.taken.tokens)
         return self.taken.written[beyond:] if beyond >= 0 else self.taken.tokens[beyond:]
 
@@ -45,7 +46,7 @@ class Slot:
 class Slots:
     """The rows of a cache.
 
-    grain: only multiples of so many tokens are reused.
+    grain: prefixes are reused in multiples of this many tokens.
     """
 
     def __init__(self, cache: RowCache, rows: int, grain: int) -> None:
@@ -56,18 +57,18 @@ class Slots:
 
     @property
     def busy(self) -> list[Slot]:
-        """The slots that have a request, the first come first."""
+        """The occupied slots, in the order in which they were taken."""
         return sorted((slot for slot in self._slots if slot.request), key=lambda slot: slot.turn)
 
     @property
     def full(self) -> bool:
-        """Whether no slot is free."""
+        """Return whether no slot is free."""
         return all(slot.request for slot in self._slots)
 
     def take(self, request: Request) -> Slot:
         """Gives a request a free slot, with as much of its prompt in it as any slot holds."""
         source = max(self._slots, key=lambda slot: self._reusable(slot.promised, request))
-        slot = source if self._goes_on(source, request) else self._least_missed()
+        slot = source if self._is_extended_by(source, request) else self._least_recently_used()
         kept = self._reusable(slot.held, request) if slot is source else 0
         self._turns += 1
         slot.request, slot.shared, slot.turn = request, request.shared, self._turns
@@ -77,12 +78,14 @@ class Slots:
         return slot
 
     def follow(self, slot: Slot) -> bool:
-        """Copies what the leader of a slot has read for it; false where the leader isn't there yet."""
+        """Copies from a slot's leader the prefix that it waited for; returns False while the leader hasn't read all of
+        it.
+        """
         leader, request = slot.leader, slot.taken
         if leader is None:
             return True
         coming = self._reusable(leader.promised, request)
-        # A leader that has a later prompt by now may itself be waiting for this slot.
+        # A leader that has taken a later prompt by now may itself be waiting for this slot.
         if coming > len(leader.held) and leader.turn < slot.turn:
             return False
         kept = self._reusable(leader.held, request)
@@ -94,24 +97,24 @@ class Slots:
         return True
 
     def free(self, slot: Slot) -> None:
-        """Takes a slot's request away; of what it holds, whole grains of the prompt are kept."""
+        """Frees a slot; of what it holds, whole grains of the prompt are kept."""
         del slot.held[len(slot.taken.tokens) // self._grain * self._grain :]
         slot.request = slot.leader = None
 
     def _reusable(self, held: Sequence[int], request: Request) -> int:
-        """How many tokens need no reading: whole grains, and never the last token, which the next one follows from."""
+        """How many tokens needn't be read: whole grains, and never the last token, which the next one follows from."""
         return min(common(held, request.tokens), len(request.tokens) - 1) // self._grain * self._grain
 
-    def _goes_on(self, slot: Slot, request: Request) -> bool:
-        """Whether a slot is free and mostly holds, beyond the demonstrations, what the prompt begins with.
+    def _is_extended_by(self, slot: Slot, request: Request) -> bool:
+        """Return whether a slot is free and most of what it holds beyond the demonstrations is a prefix of the prompt.
 
-        So it is for a question's next step, which has more paragraphs than the last.
+        That is the case for a question's next step, which has more paragraphs than the last.
         """
         more = self._reusable(slot.held, request) - request.shared
         return slot.request is None and 2 * more >= len(slot.held) - request.shared
 
-    def _least_missed(self) -> Slot:
-        """The free slot used least lately, and rather one whose demonstrations another slot holds too."""
+    def _least_recently_used(self) -> Slot:
+        """The least recently used free slot, preferably one whose demonstrations another slot holds too."""
         free = sorted((slot for slot in self._slots if slot.request is None), key=lambda slot: slot.turn)
         return next((slot for slot in free if not self._is_last(slot)), free[0])
 
@@ -122,6 +125,7 @@ class Slots:
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two texts have in common from the first on."""
+    """The length of the longest common prefix."""
     shorter = min(len(one), len(other))
+    # Binary search: comparing slices is done in C, so that a few long comparisons beat a loop over tokens.
     return bisect_left(range(1, shorter + 1), x=True, key=lambda count: one[:count] != other[:count])

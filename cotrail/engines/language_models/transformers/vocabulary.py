@@ -1,4 +1,4 @@
-"""A model's tokens: texts to numbers and back."""
+"""A model's vocabulary: texts to tokens and back."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,18 +14,18 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Any, ends: Iterable[int]) -> None:
         self._tokenizer = tokenizer.backend_tokenizer
-        # A tokenizer file may ask for both; a prompt is cut by nobody but `pack`.
+        # A tokenizer file may ask for both, but prompts are cut only by `pack`.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.ends = frozenset(ends)
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """The tokens of a text; special: with those that the model wants at a prompt's beginning or end."""
+        """The tokens of a text; special: include those that the model expects at a prompt's beginning or end."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=special).ids
         return tokens
 
     def decode(self, tokens: list[int]) -> str:
-        """The text of tokens, but for special ones."""
+        """The text of tokens, without special ones."""
         text: str = self._tokenizer.decode(tokens)
         return text
 
@@ -35,7 +35,7 @@ class Vocabulary:
 
 
 class Written:
-    """A text that comes token by token; characters of several tokens appear when their last one is there."""
+    """Incremental detokenization; a character of several tokens appears with its last one."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -43,8 +43,8 @@ class Written:
         self.text = ""
 
     def take(self, token: int) -> str:
-        """Takes the next token; what it adds to the text, often nothing."""
+        """Takes the next token; returns what it adds to the text, often nothing."""
         piece: str = self._stream.step(self._tokenizer, token) or ""
-        piece = piece.replace("\0", "\ufffd")  # no store takes it
+        piece = piece.replace("\0", "\ufffd")  # no database stores NUL
         self.text += piece
         return piece

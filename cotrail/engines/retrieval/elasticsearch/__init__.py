@@ -5,8 +5,3 @@ an index of ours lies in the server and `building` fills one; `existing` finds o
 reads its paragraphs, and `written` tells whether it has changed. `store` knows the corpora by name, `retriever`
 searches one, `factor` puts scores on one scale, and `combining` lets threads search together.
 """
-
-from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
-
-__all__ = ["ElasticsearchRetriever", "ElasticsearchStore"]

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, Client, Fault
 from cotrail.engines.retrieval.elasticsearch.index import (
     ANALYZER,
@@ -27,7 +28,6 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     with_manifest,
 )
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
-from cotrail.engines.retrieval.stores import Progress
 from cotrail.errors import CorpusError, CotrailError
 
 DRAFT = "~draft"
@@ -85,7 +85,7 @@ class _Counted(Struct, frozen=True):
 
 
 def build_index(
-    client: Client, alias: str, settings: dict[str, Any], paragraphs: Iterable[Paragraph], progress: Progress
+    client: Client, alias: str, settings: dict[str, Any], paragraphs: Iterable[Paragraph], progress: CountCallback
 ) -> IndexManifest:
     """Fills a new index, and has the alias lead there once it is whole; the former one is removed then.
 
@@ -153,7 +153,7 @@ def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bul
         yield _Bulk(ids, operations, revision.count)
 
 
-def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: Progress) -> None:
+def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCallback) -> None:
     with ThreadPoolExecutor(IN_FLIGHT, "bulk") as pool:
         sent: deque[Future[int]] = deque()
         for bulk in bulks:

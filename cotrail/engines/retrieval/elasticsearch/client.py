@@ -24,7 +24,7 @@ from msgspec import Struct
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from cotrail.engines.retrieval.elasticsearch.transport import SERIALIZERS, BoundedNode, PlainTransport, TooLargeError
-from cotrail.engines.retrieval.stores import SearchServer
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import CorpusError, InputError, UnavailableError
 
 Done = TypeVar("Done")

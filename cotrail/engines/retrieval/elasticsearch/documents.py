@@ -3,7 +3,7 @@
 from typing import Any
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.search_file import Fields
+from cotrail.engines.retrieval.existing_index import Fields
 from cotrail.errors import StepError
 
 

@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.engines.retrieval.elasticsearch.client import Client, MissingError
-from cotrail.engines.retrieval.elasticsearch.index import Located
-from cotrail.engines.retrieval.elasticsearch.written import written
+from cotrail.engines.retrieval.elasticsearch.located import Located
+from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
+from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.engines.retrieval.manifest import IndexManifest
-from cotrail.engines.retrieval.search_file import ExistingIndex
 from cotrail.errors import CorpusError
 
 
@@ -38,7 +38,7 @@ def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
         indexes = client.ask(lambda api: api.indices.get(index=name), dict[str, _Index])
         _check_fields(client, existing)
         shards = sum(int(index.settings["index"]["number_of_shards"]) for index in indexes.values())
-        numbers = written(client, name, shards)
+        numbers = sequence_numbers(client, name, shards)
         count = client.ask(lambda api: api.count(index=name), _Counted).count
     except MissingError:
         return None
@@ -50,7 +50,7 @@ def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
         b=None,
         created_by={},
     )
-    return Located(name=name, manifest=manifest, shards=shards, fields=existing, written=numbers)
+    return Located(name=name, manifest=manifest, shards=shards, fields=existing, sequence_numbers=numbers)
 
 
 def _check_fields(client: Client, existing: ExistingIndex) -> None:

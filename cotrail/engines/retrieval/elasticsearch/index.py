@@ -6,9 +6,8 @@ import msgspec
 from msgspec import Struct, field
 
 from cotrail.engines.retrieval.elasticsearch.client import Client, MissingError
-from cotrail.engines.retrieval.elasticsearch.written import Numbers
+from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.manifest import IndexManifest
-from cotrail.engines.retrieval.search_file import Fields
 from cotrail.errors import CorpusError
 
 ANALYZER = "Elasticsearch's `english`"
@@ -38,8 +37,6 @@ MAPPINGS: dict[str, Any] = {
 }
 """A document is a paragraph as JSON. `title.whole` is for looking titles up, and the ids order equal scores."""
 
-FIELDS = Fields(id="id", title="title", text="text", whole_title="title.whole")
-
 
 class _Meta(Struct, frozen=True):
     cotrail: IndexManifest | None = None
@@ -68,19 +65,6 @@ class Index(Struct, frozen=True):
     def manifest(self) -> IndexManifest | None:
         """None until it is whole."""
         return self.mappings.meta.cotrail
-
-
-class Located(Struct, frozen=True, kw_only=True):
-    """An index, or several under an alias, that can be searched.
-
-    written: the numbers of what was written last, None where nobody writes any more.
-    """
-
-    name: str
-    manifest: IndexManifest
-    shards: int
-    fields: Fields = FIELDS
-    written: Numbers | None = None
 
 
 def indexes(client: Client, pattern: str) -> dict[str, Index]:

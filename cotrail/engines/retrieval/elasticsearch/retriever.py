@@ -19,16 +19,16 @@ from cotrail.engines.retrieval.elasticsearch.client import (
 )
 from cotrail.engines.retrieval.elasticsearch.combining import Combiner
 from cotrail.engines.retrieval.elasticsearch.documents import paragraph
-from cotrail.engines.retrieval.elasticsearch.factor import Explanation, missing_factor
-from cotrail.engines.retrieval.elasticsearch.index import Located
-from cotrail.engines.retrieval.elasticsearch.written import written
+from cotrail.engines.retrieval.elasticsearch.located import Located
+from cotrail.engines.retrieval.elasticsearch.score_factor import Explanation, missing_factor
+from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
 from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
 MOST = 10_000
 """How many paragraphs a search returns at most, as the servers have it by default; more than any page has."""
 
-Body = dict[str, Any]
+QueryBody = dict[str, Any]
 
 Scored = tuple[float, Paragraph]
 
@@ -74,7 +74,7 @@ class ElasticsearchRetriever:
         self._locate = locate
         self._located = located
         self._factor: float | None = None
-        self._searches: Combiner[Body, _Found] = Combiner(self._search_all)
+        self._searches: Combiner[QueryBody, _Found] = Combiner(self._search_all)
 
     @classmethod
     def opened(cls, client: Client, locate: Callable[[], Located | None]) -> "ElasticsearchRetriever | None":
@@ -147,7 +147,7 @@ class ElasticsearchRetriever:
     def _paragraph(self, document: _Document) -> Paragraph:
         return paragraph(document.id, document.source, self._located.fields)
 
-    def _ranked(self, query: Body, count: int) -> tuple[Hit, ...]:
+    def _ranked(self, query: QueryBody, count: int) -> tuple[Hit, ...]:
         factor = self._factor  # which another thread may find out meanwhile
         best = self._best(_scaled(query, factor or 1), min(count, MOST))
         if best and factor is None:
@@ -155,20 +155,20 @@ class ElasticsearchRetriever:
             best = self._best(_scaled(query, factor), min(count, MOST)) if factor != 1 else best
         return tuple(Hit(paragraph=each, rank=rank, score=score) for rank, (score, each) in enumerate(best, start=1))
 
-    def _missing_factor(self, query: Body) -> float:
+    def _missing_factor(self, query: QueryBody) -> float:
         found = self._found({"query": query, "size": 1, "explain": True, "_source": False})
         explanations = [document.explanation for document in found.hits.hits]
         return missing_factor(explanations[0]) if explanations and explanations[0] else 1.0
 
-    def _best(self, query: Body, count: int) -> list[Scored]:
+    def _best(self, query: QueryBody, count: int) -> list[Scored]:
         """The best paragraphs, equal scores by id."""
         body = {"query": query, "track_total_hits": False}
-        if self._located.written is None:
+        if self._located.sequence_numbers is None:
             hits = self._found(body | {"size": count, "sort": [{"_score": "desc"}, {"id": "asc"}]}).hits.hits
             return [(document.sort[0], self._paragraph(document)) for document in hits]
         return self._best_by_any_id(body, count)
 
-    def _best_by_any_id(self, body: Body, count: int) -> list[Scored]:
+    def _best_by_any_id(self, body: QueryBody, count: int) -> list[Scored]:
         """Servers don't sort by `_id`, so all that tie with the last one are fetched."""
         limit = min(count + 1, MOST)
         hits = self._found(body | {"size": limit}).hits.hits
@@ -178,7 +178,7 @@ class ElasticsearchRetriever:
         found = [(document.score or 0.0, self._paragraph(document)) for document in hits]
         return sorted(found, key=lambda each: (-each[0], each[1].id))[:count]
 
-    def _found(self, body: Body) -> _Found:
+    def _found(self, body: QueryBody) -> _Found:
         try:
             return self._found_somewhere(body)
         except (FaultyError, MissingError) as error:
@@ -186,7 +186,7 @@ class ElasticsearchRetriever:
         except RefusedError as error:
             raise StepError(str(error)) from error
 
-    def _found_somewhere(self, body: Body) -> _Found:
+    def _found_somewhere(self, body: QueryBody) -> _Found:
         try:
             return self._searches.do(body)
         except MissingError:
@@ -203,7 +203,7 @@ class ElasticsearchRetriever:
     def _changed(self, how: str, remedy: str) -> CorpusChangedError:
         return CorpusChangedError(f"the index {self._located.name} {how}, and had revision {self.revision}; {remedy}")
 
-    def _search_all(self, bodies: Sequence[Body]) -> list[_Found | Exception]:
+    def _search_all(self, bodies: Sequence[QueryBody]) -> list[_Found | Exception]:
         located = self._located
         searches = [line for body in bodies for line in ({}, body)]
         # Each shard counts its own words and would score by them; this way all are counted first.
@@ -211,7 +211,8 @@ class ElasticsearchRetriever:
         found = self._client.ask(
             lambda api: api.msearch(index=located.name, searches=searches, search_type=kind), _FoundAll
         )
-        if located.written is not None and written(self._client, located.name, located.shards) != located.written:
+        known = located.sequence_numbers
+        if known is not None and sequence_numbers(self._client, located.name, located.shards) != known:
             raise self._changed("was written to", "submit a new run, which takes it as it is now")
         return [_checked(each, self._client.said(each.error)) for each in found.responses]
 
@@ -230,27 +231,27 @@ def _checked(found: _Found, said: str) -> _Found | Exception:
     return found
 
 
-def _scaled(query: Body, factor: float) -> Body:
+def _scaled(query: QueryBody, factor: float) -> QueryBody:
     return query if factor == 1 else {"bool": query["bool"] | {"boost": factor}}
 
 
-def _matches(query: str, fields: Sequence[str]) -> Body:
+def _matches(query: str, fields: Sequence[str]) -> QueryBody:
     return {"bool": {"should": [{"match": {field: {"query": query}}} for field in fields]}}
 
 
-def _titled(matches: Body, whole_title: str, titles: Sequence[str]) -> Body:
+def _titled(matches: QueryBody, whole_title: str, titles: Sequence[str]) -> QueryBody:
     return {"bool": {"must": [matches], "filter": [{"terms": {whole_title: titles}}]}}
 
 
-def _named(matches: Body, field: str, titles: Sequence[str]) -> Body:
+def _named(matches: QueryBody, field: str, titles: Sequence[str]) -> QueryBody:
     """Adds the titles' words to the query: one title's must be met, if it has any, several only count."""
-    query: Body = {"should": [matches, *(_title(field, title, without_words="none") for title in titles)]}
+    query: QueryBody = {"should": [matches, *(_title(field, title, without_words="none") for title in titles)]}
     if len(titles) == 1:
         query |= {"filter": [_title(field, titles[0], without_words="all")], "minimum_should_match": 1}
     return {"bool": query}
 
 
-def _title(field: str, title: str, *, without_words: str) -> Body:
+def _title(field: str, title: str, *, without_words: str) -> QueryBody:
     """without_words: which paragraphs a title of stop words alone matches."""
     return {"match": {field: {"query": title, "zero_terms_query": without_words}}}
 

@@ -4,13 +4,15 @@ from collections.abc import Iterable
 from functools import partial
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
-from cotrail.engines.retrieval.elasticsearch.index import Located, indexes, locate
+from cotrail.engines.retrieval.elasticsearch.index import indexes, locate
+from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
-from cotrail.engines.retrieval.stores import Progress, SearchServer
+from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
 
@@ -23,7 +25,7 @@ class ElasticsearchStore:
         self._settings = server.index
         self._existing = server.corpora
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: Progress | None = None) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; CorpusError for one that the server doesn't take.
 
         Of two builds of one corpus the one begun later goes on.

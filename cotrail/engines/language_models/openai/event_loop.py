@@ -1,0 +1,89 @@
+"""Event loop in a thread of its own, in which all requests to a server run."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from contextlib import aclosing
+from threading import Event, Thread
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import Interrupted
+from cotrail.errors import TransientStepError
+
+Done = TypeVar("Done")
+
+
+class Closable(Protocol):
+    """A resource that has to be closed in the thread in which it was used."""
+
+    async def aclose(self) -> None:
+        """Closes it."""
+
+
+class _Loop(Struct, frozen=True):
+    loop: asyncio.AbstractEventLoop
+    ended: asyncio.Event
+
+
+class EventLoopThread:
+    """Runs coroutines for callers in any thread; unlike threads, coroutines can be cancelled wherever they wait.
+
+    resource: used by the coroutines, and closed after the last of them.
+    """
+
+    def __init__(self, resource: Closable) -> None:
+        started: Future[_Loop] = Future()
+        Thread(target=asyncio.run, args=(_serve(resource, started),), name="openai", daemon=True).start()
+        self._serving = started.result()
+        self._interrupted = Event()
+        self._running: set[Future[Any]] = set()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Done]], cancellation: Cancellation | None = None) -> Done:
+        """Returns or raises what the coroutine does; raises Interrupted where it was cancelled, alone or with all
+        others.
+        """
+        if self._interrupted.is_set():
+            raise Interrupted
+        future = asyncio.run_coroutine_threadsafe(_contained(work()), self._serving.loop)
+        self._running.add(future)
+        if self._interrupted.is_set():  # `interrupt` may have run just before the future was added
+            future.cancel()
+        try:
+            with (cancellation or Cancellation()).calling(future.cancel):
+                return future.result()
+        except CancelledError:
+            raise Interrupted from None
+        finally:
+            self._running.discard(future)
+            del future  # else future, error and traceback would keep each other alive, and all that the frames hold
+
+    def interrupt(self) -> None:
+        """Cancels every coroutine, now and from now on."""
+        self._interrupted.set()
+        for future in self._running.copy():
+            future.cancel()
+
+    def close(self) -> None:
+        """Ends the thread, without waiting for it."""
+        self.interrupt()
+        self._serving.loop.call_soon_threadsafe(self._serving.ended.set)
+
+
+async def _contained(work: Coroutine[Any, Any, Done]) -> Done:
+    """Awaits the work; turns errors that would end the event loop, and with it all other requests, into a step's
+    error.
+    """
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise TransientStepError(f"a request gave up: {error!r}; the step is tried again") from error
+
+
+async def _serve(resource: Closable, started: Future[_Loop]) -> None:
+    ended = asyncio.Event()
+    async with aclosing(resource):
+        started.set_result(_Loop(asyncio.get_running_loop(), ended))
+        await ended.wait()

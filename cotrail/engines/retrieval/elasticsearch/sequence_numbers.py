@@ -1,0 +1,57 @@
+"""How far an index that others write to has been written: a server numbers whatever is written to a shard."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from cotrail.engines.retrieval.elasticsearch.client import BusyError, Client
+from cotrail.engines.retrieval.elasticsearch.located import SequenceNumbers
+
+WANTED = "indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no.max_seq_no"
+
+
+class _Routing(Struct, frozen=True):
+    primary: bool
+
+
+class _Highest(Struct, frozen=True):
+    max_seq_no: int
+
+
+class _Copy(Struct, frozen=True):
+    routing: _Routing
+    seq_no: _Highest = _Highest(-1)
+
+
+class _Index(Struct, frozen=True):
+    uuid: str
+    shards: dict[str, list[_Copy]] = {}
+
+
+class _Stats(Struct, frozen=True):
+    indices: dict[str, _Index] = {}
+
+
+def sequence_numbers(client: Client, name: str, shards: int) -> SequenceNumbers:
+    """How far the index or the alias's indexes, of so many shards, have been written.
+
+    BusyError where a shard has no primary copy for long.
+    """
+    return client.insist(_read, client, name, shards)
+
+
+def _read(client: Client, name: str, shards: int) -> SequenceNumbers:
+    stats = client.ask(
+        lambda api: api.indices.stats(index=name, metric="docs", level="shards", filter_path=WANTED), _Stats, attempts=1
+    )
+    found = {index.uuid: dict(_highest(index)) for index in stats.indices.values()}
+    if sum(map(len, found.values())) < shards:
+        raise BusyError(f"a part of the index {name} isn't there now; wait until the search server has recovered")
+    return found
+
+
+def _highest(index: _Index) -> Iterator[tuple[str, int]]:
+    for shard, copies in index.shards.items():
+        for copy in copies:
+            if copy.routing.primary:
+                yield shard, copy.seq_no.max_seq_no

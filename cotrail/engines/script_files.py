@@ -1,0 +1,51 @@
+"""Scripts: files that say what a scripted model answers, for tests and for demonstrations without a model."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.canonical_json import canonical
+from cotrail.common.limits import MAX_SMALL_FILE_BYTES, too_deep, whole
+from cotrail.engines.model_identity import model_identity
+from cotrail.errors import InputError
+
+Form = TypeVar("Form", bound=Struct)
+
+
+def read_script(source: Form | Path | Mapping[str, object], form: type[Form]) -> Form:
+    """A script, given as itself, as a JSON file or as a mapping of the same content.
+
+    form: the class of such scripts. Raises InputError where a file is malformed.
+    """
+    match source:
+        case Path():
+            return _read(source, form)
+        case Mapping():
+            return msgspec.convert(source, form)
+    return source
+
+
+def script_digest(script: Struct) -> str:
+    """The SHA-256 of a script's content, however its file is laid out."""
+    return hashlib.sha256(canonical(script)).hexdigest()
+
+
+def script_identity(script: Struct, name: str) -> str:
+    """The identity of a scripted model of that name."""
+    return model_identity(name, script_digest(script))
+
+
+def _read(path: Path, form: type[Form]) -> Form:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(whole(file, f"the script {path}", InputError, MAX_SMALL_FILE_BYTES), type=form)
+    except OSError as error:
+        raise InputError(f"the script {path} can't be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise InputError(too_deep(f"the script {path}")) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"the script {path} is malformed: {error}") from error

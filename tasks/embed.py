@@ -7,7 +7,7 @@ from cotrail.core.results import Embedded
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from tasks.routing import task_name
-from tasks.station import Station
+from tasks.runtime import Runtime
 from tasks.step import perform
 
 
@@ -17,7 +17,7 @@ def embed(step_id: int, epoch: int) -> None:
     perform(Dispatch(step_id, epoch, "embed"), compare)
 
 
-def compare(here: Station, claim: Claim) -> Embedded:
+def compare(here: Runtime, claim: Claim) -> Embedded:
     """Has the run's embedder compare them, together with what other threads want compared."""
     action = claim.action
     assert isinstance(action, Embed)  # noqa: S101 - the queue holds nothing else

@@ -7,7 +7,7 @@ from cotrail.core.results import Entailed
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from tasks.routing import task_name
-from tasks.station import Station
+from tasks.runtime import Runtime
 from tasks.step import perform
 
 
@@ -17,7 +17,7 @@ def entail(step_id: int, epoch: int) -> None:
     perform(Dispatch(step_id, epoch, "entail"), judge)
 
 
-def judge(here: Station, claim: Claim) -> Entailed:
+def judge(here: Runtime, claim: Claim) -> Entailed:
     """Has the run's entailer judge it, together with what other threads want judged."""
     action = claim.action
     assert isinstance(action, Entail)  # noqa: S101 - the queue holds nothing else

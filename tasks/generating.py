@@ -9,10 +9,10 @@ from cotrail.core.generation import RULES
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.splitting import Pipeline, open_pipeline
 from models.execution.ledger import Claim
-from tasks.station import Station
+from tasks.runtime import Runtime
 
 
-def generate(here: Station, claim: Claim) -> Generated:
+def generate(here: Runtime, claim: Claim) -> Generated:
     """Has the run's model continue the step's prompt."""
     action = claim.action
     assert isinstance(action, Reason | Read)  # noqa: S101 - their queues hold nothing else

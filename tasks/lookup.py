@@ -7,7 +7,7 @@ from cotrail.core.results import Retrieved
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from tasks.routing import task_name
-from tasks.station import Station
+from tasks.runtime import Runtime
 from tasks.step import perform
 
 
@@ -17,7 +17,7 @@ def lookup(step_id: int, epoch: int) -> None:
     perform(Dispatch(step_id, epoch, "lookup"), ask)
 
 
-def ask(here: Station, claim: Claim) -> Retrieved:
+def ask(here: Runtime, claim: Claim) -> Retrieved:
     """Asks the knowledge source that the step names."""
     action = claim.action
     assert isinstance(action, Lookup)  # noqa: S101 - the queue holds nothing else

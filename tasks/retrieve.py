@@ -7,7 +7,7 @@ from cotrail.core.results import Retrieved
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from tasks.routing import task_name
-from tasks.station import Station
+from tasks.runtime import Runtime
 from tasks.step import perform
 
 
@@ -17,7 +17,7 @@ def retrieve(step_id: int, epoch: int) -> None:
     perform(Dispatch(step_id, epoch, "retrieve"), search)
 
 
-def search(here: Station, claim: Claim) -> Retrieved:
+def search(here: Runtime, claim: Claim) -> Retrieved:
     """Searches the run's corpus."""
     action = claim.action
     assert isinstance(action, Retrieve)  # noqa: S101 - the queue holds nothing else

@@ -13,13 +13,13 @@ from cotrail.core.replay import Outcome
 from cotrail.core.results import Result
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion
-from tasks.held import Held
-from tasks.outages import needed
-from tasks.station import Station, station
+from tasks.circuit_breaker import needed
+from tasks.lease import Lease
+from tasks.runtime import Runtime, runtime
 
 logger = logging.getLogger(__name__)
 
-Execute = Callable[[Station, Claim], Result]
+Execute = Callable[[Runtime, Claim], Result]
 
 
 def perform(message: Dispatch, execute: Execute) -> None:
@@ -37,7 +37,7 @@ def perform(message: Dispatch, execute: Execute) -> None:
 
 
 def _perform(message: Dispatch, execute: Execute) -> None:
-    here = station()
+    here = runtime()
     if here.stopping.is_set():
         here.forgo([message])
         raise Reject("the worker is shutting down", requeue=True)
@@ -51,12 +51,12 @@ def _perform(message: Dispatch, execute: Execute) -> None:
         here.commit(completion)
 
 
-def _completion(here: Station, held: Held, execute: Execute) -> Completion | None:
+def _completion(here: Runtime, held: Lease, execute: Execute) -> Completion | None:
     """How the step ended, be it here or where its twin was computed; None where it was given back instead."""
     claim = held.claim
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
-    wait = here.outages.hold(needed(claim))
+    wait = here.breaker.wait(needed(claim))
     if wait is not None:
         here.insist(here.ledger.defer, claim, wait)
         return None
@@ -67,7 +67,7 @@ def _completion(here: Station, held: Held, execute: Execute) -> Completion | Non
     return Completion(claim=claim, outcome=outcome, milliseconds=(time.perf_counter() - started) * 1000)
 
 
-def _outcome(here: Station, held: Held, execute: Execute) -> Outcome | None:
+def _outcome(here: Runtime, held: Lease, execute: Execute) -> Outcome | None:
     """The step's result or failure; None where the step was given back instead, here or since it was overdue."""
     claim = held.claim
     held.begin()
@@ -75,7 +75,7 @@ def _outcome(here: Station, held: Held, execute: Execute) -> Outcome | None:
         result = execute(here, claim)
         check_recordable(result)
     except Interrupted:
-        here.outages.untried(needed(claim))
+        here.breaker.cut_off(needed(claim))
         if held.settle():
             here.insist(here.ledger.release, [claim])
         return None
@@ -84,11 +84,11 @@ def _outcome(here: Station, held: Held, execute: Execute) -> Outcome | None:
             raise
         if not isinstance(error, Exception):
             here.reopen(claim)
-        return here.failing.decide(claim, error) if held.settle() else None
+        return here.failures.decide(claim, error) if held.settle() else None
     if not held.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, held.took())
         return None
-    if here.outages.over(needed(claim)):
+    if here.breaker.succeeded(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result
 

@@ -14,7 +14,7 @@ from configuration.settings import settings
 from cotrail.common.log_records import print_safely
 from cotrail.core.actions.registry import ACTIONS
 from tasks.messages import SERIALIZER
-from tasks.station import close_station, station, stop_station
+from tasks.runtime import close_runtime, runtime, stop_runtime
 from workers.claiming import ClaimAhead
 from workers.discretion import hide_in_logs
 from workers.health import keep_telling
@@ -76,19 +76,19 @@ def _keep_log(**_: Any) -> None:
 def _load_and_announce(sender: Any, **_: Any) -> None:
     """A generation worker counts as ready once its model is loaded."""
     if "reason" in app.amqp.queues.consume_from:
-        station().load(settings().model, "fast")
+        runtime().load(settings().model, "fast")
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
-    keep_telling(sender.hostname, station().problem)
+    keep_telling(sender.hostname, runtime().problem)
 
 
 @signals.worker_shutting_down.connect
 def _stop(**_: Any) -> None:
     """Has running generations cut off and given back, so that a shutdown needn't wait for them."""
-    stop_station()
+    stop_runtime()
 
 
 @signals.worker_shutdown.connect
 def _close(**_: Any) -> None:
     """No task runs any more: the engines are freed while the interpreter is still whole."""
-    close_station()
+    close_runtime()

@@ -17,8 +17,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.digests import digest_of_hits
 from cotrail.core.generation import RULES, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_layouts import Layout
-from cotrail.core.prompts import Demonstrations, Drop, Prompt
+from cotrail.core.prompts import Demonstrations, Drop, Layout, Prompt
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 
 Json = dict[str, Any]

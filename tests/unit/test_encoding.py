@@ -20,8 +20,7 @@ from cotrail.core.encoding import Json, action_of, digests_in, failure_of, parag
 from cotrail.core.generation import Until
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.knowledge import Source
-from cotrail.core.prompt_layouts import Layout
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.prompts import Demonstration, Demonstrations, Layout, Prompt
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.errors import PromptTooLongError
 

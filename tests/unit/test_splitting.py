@@ -19,7 +19,7 @@ from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems import find_system
 from models.execution.ledger import Claim
 from tasks.generating import generate
-from tasks.station import Station
+from tasks.runtime import Runtime
 
 Install = Callable[..., str]
 
@@ -66,7 +66,7 @@ def claim_of(splitter: str) -> Claim:
 
 
 class Writing:
-    """A worker's station whose model writes one line; `asked` are the ends that it was given."""
+    """A worker's runtime whose model writes one line; `asked` are the ends that it was given."""
 
     def __init__(self, line: str) -> None:
         self.line = line
@@ -84,7 +84,7 @@ class Writing:
 
 
 def perform(here: Writing, splitter: str) -> Generated:
-    return generate(cast(Station, here), claim_of(splitter))
+    return generate(cast(Runtime, here), claim_of(splitter))
 
 
 def test_the_model_writes_its_line_to_the_end_and_the_pipeline_says_where_its_first_sentence_ends(

@@ -7,7 +7,7 @@ from cotrail.core.ports.cancellation import Cancellation
 from models.execution.ledger import Claim
 
 
-class Held:
+class Lease:
     """A claim; threads share it.
 
     cancellation: what cuts its generation off.

@@ -16,7 +16,7 @@ from cotrail.engines.identity import is_pinned
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from models.records.runs import RunPlan
-from tasks.batching import Batcher
+from tasks.micro_batching import MicroBatcher
 
 Opened = TypeVar("Opened")
 
@@ -36,24 +36,24 @@ class EvidenceEngines:
         self._opening = threading.Lock()
         self._opened: dict[Hashable, Any] = {}
 
-    def embedder(self, run: RunPlan) -> Batcher[Embed, Embedded]:
+    def embedder(self, run: RunPlan) -> MicroBatcher[Embed, Embedded]:
         """What compares the run's sentences; raises ModelChangedError, UnknownNameError, NotInstalledError."""
 
-        def open_() -> Batcher[Embed, Embedded]:
+        def open_() -> MicroBatcher[Embed, Embedded]:
             embedder = find_embedder(self._catalogue, run.embedder_name).open(cast(Profile, run.binding.profile))
             check_model(embedder.identity, run.binding.embedder)
-            return Batcher("embedder", embedder.compare)
+            return MicroBatcher("embedder", embedder.compare)
 
         return self._once(("embedder", run.embedder_name, run.binding.embedder, run.binding.profile), open_)
 
-    def entailer(self, run: RunPlan) -> Batcher[Entail, Entailed]:
+    def entailer(self, run: RunPlan) -> MicroBatcher[Entail, Entailed]:
         """What judges the run's sentences; raises ModelChangedError, UnknownNameError, NotInstalledError."""
 
-        def open_() -> Batcher[Entail, Entailed]:
+        def open_() -> MicroBatcher[Entail, Entailed]:
             profile = cast(Profile, run.binding.profile)
             entailer = find_entailer(self._catalogue, run.entailer_name).open(profile, lambda: self._generator(run))
             check_model(entailer.identity, run.binding.entailer)
-            return Batcher("entailer", entailer.judge)
+            return MicroBatcher("entailer", entailer.judge)
 
         return self._once(("entailer", run.entailer_name, run.binding.entailer, run.binding.profile), open_)
 

@@ -15,7 +15,7 @@ Told = TypeVar("Told")
 logger = logging.getLogger(__name__)
 
 
-class Batcher(Generic[Item, Done]):
+class MicroBatcher(Generic[Item, Done]):
     """Calls `work` with all the items that threads handed in since it was called last.
 
     work: takes items and returns a result for each, in their order. If it raises for several items, each is tried

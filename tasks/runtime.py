@@ -23,11 +23,11 @@ from models.execution.advancing import Dispatch
 from models.execution.ledger import Beaten, Claim, Completion, Ledger
 from models.records.runs import RunPlan
 from models.schema.database import connect, reason_of, unanswered
-from tasks.batching import Batcher
-from tasks.evidence import EvidenceEngines, check_model
-from tasks.failing import Failing
-from tasks.held import Held
-from tasks.outages import Outages
+from tasks.circuit_breaker import CircuitBreaker
+from tasks.engines import EvidenceEngines, check_model
+from tasks.failures import FailureHandler
+from tasks.lease import Lease
+from tasks.micro_batching import MicroBatcher
 from tasks.routing import send
 
 Done = TypeVar("Done")
@@ -52,7 +52,7 @@ BUSY_SECONDS = 600.0
 """How long a claim or a commit may take at most while the database answers."""
 
 
-class Station:
+class Runtime:
     """One a process; threads share it.
 
     A database that doesn't answer is waited for: nothing that was computed is given up for it.
@@ -72,26 +72,30 @@ class Station:
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
         self._away = False
-        self._ahead: dict[Dispatch, Future[Held | None]] = {}
-        self._held: dict[int, Held] = {}
+        self._ahead: dict[Dispatch, Future[Lease | None]] = {}
+        self._held: dict[int, Lease] = {}
         # By themselves: a step that was lost and claimed again here may be executed twice.
-        self._executing: set[Held] = set()
-        self._overdue: set[Held] = set()
+        self._executing: set[Lease] = set()
+        self._overdue: set[Lease] = set()
         # By what comes of them: a step that was lost and claimed again here may be there twice.
         self._recording: dict[Future[None], Claim] = {}
-        self._claims: Batcher[Dispatch, Held | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
+        self._claims: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
+            "claims", self._claim, BATCH_SECONDS, self._crowded
+        )
         self._room = threading.BoundedSemaphore(UNRECORDED)
-        self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
+        self._commits: MicroBatcher[Completion, None] = MicroBatcher(
+            "commits", self._commit, BATCH_SECONDS, self._crowded
+        )
         self._generators: dict[tuple[str, str], Generator] = {}
         self._retrievers: dict[str, Retriever] = {}
         self._opening = threading.Lock()
-        self.outages = Outages()
-        self.failing = Failing(self.ledger, self.outages, self.insist, settings.max_attempts)
+        self.breaker = CircuitBreaker()
+        self.failures = FailureHandler(self.ledger, self.breaker, self.insist, settings.max_attempts)
         self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.generator)
         self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heartbeat.start()
 
-    def claim_ahead(self, message: Dispatch) -> Future[Held | None]:
+    def claim_ahead(self, message: Dispatch) -> Future[Lease | None]:
         """Has a message's step claimed before it is to be executed; the future tells when `claimed` needn't wait."""
         claim = self._claims.hand_in(message)
         self._ahead.setdefault(message, claim)
@@ -106,7 +110,7 @@ class Station:
                 self.insist(self.ledger.defer, held.claim, 0.0)
 
     @contextmanager
-    def claimed(self, message: Dispatch) -> Iterator[Held | None]:
+    def claimed(self, message: Dispatch) -> Iterator[Lease | None]:
         """Holds a message's step, its lease renewed all the while; None where it isn't to be had.
 
         A step that was handed to `commit` is held until that is done.
@@ -219,17 +223,17 @@ class Station:
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
 
-    def _claim(self, messages: Sequence[Dispatch]) -> list[Held | None]:
+    def _claim(self, messages: Sequence[Dispatch]) -> list[Lease | None]:
         in_doubt = False
 
-        def claim() -> list[Held | None]:
+        def claim() -> list[Lease | None]:
             nonlocal in_doubt
             if in_doubt:
                 known = self._known()
                 self.ledger.disclaim(message for message in messages if message.step_id not in known)
             in_doubt = True
             asked = time.monotonic()
-            return [Held(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
+            return [Lease(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
 
         return self.insist(claim)
 
@@ -238,12 +242,12 @@ class Station:
         claims = [held.claim for held in [*self._waiting(), *list(self._held.values())]]
         return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
-    def _waiting(self) -> list[Held]:
+    def _waiting(self) -> list[Lease]:
         """The steps that were claimed ahead and whose execution hasn't begun."""
         ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
         return [held for held in ahead if held is not None]
 
-    def _leased(self, held: Held) -> bool:
+    def _leased(self, held: Lease) -> bool:
         """Whether a step is this worker's still, as it is about to begin; asks the store where that isn't sure."""
         if time.monotonic() - held.renewed < self.settings.lease_seconds:
             return True
@@ -318,43 +322,43 @@ class Station:
             # Whoever says what becomes of it may wait for the database; the leases of the others mustn't.
             threading.Thread(target=self._give_up, args=(held,), daemon=True).start()
 
-    def _give_up(self, held: Held) -> None:
+    def _give_up(self, held: Lease) -> None:
         claim, limit = held.claim, self._limit(held)
         error = OverdueError(
             f"no result within {limit:g} s, as COTRAIL_DEADLINES has it for {kind(claim.action)} steps; "
             f"it was tried in {self.ledger.worker}, whose engine may hang"
         )
-        failure = self.failing.decide(claim, error)
+        failure = self.failures.decide(claim, error)
         if failure is not None:
             self.commit(Completion(claim=claim, outcome=failure, milliseconds=held.took() * 1000))
 
-    def _limit(self, held: Held) -> float:
+    def _limit(self, held: Lease) -> float:
         """How many seconds the execution of a step may take."""
         return self.settings.deadline(kind(held.claim.action))
 
 
-_stations: dict[int, Station] = {}
+_runtimes: dict[int, Runtime] = {}
 _making = threading.Lock()
 
 
-def station() -> Station:
+def runtime() -> Runtime:
     """The process's own; made when first asked for, so that a forked process makes one of its own."""
     process = os.getpid()
-    if process not in _stations:
+    if process not in _runtimes:
         with _making:
-            if process not in _stations:
-                _stations.clear()
-                _stations[process] = Station(settings())
-    return _stations[process]
+            if process not in _runtimes:
+                _runtimes.clear()
+                _runtimes[process] = Runtime(settings())
+    return _runtimes[process]
 
 
-def stop_station() -> None:
+def stop_runtime() -> None:
     """Stops the process's own, if it has made one."""
-    if os.getpid() in _stations:
-        _stations[os.getpid()].stop()
+    if os.getpid() in _runtimes:
+        _runtimes[os.getpid()].stop()
 
 
-def close_station() -> None:
+def close_runtime() -> None:
     """Closes the process's own, if it has made one; nothing may use it any more."""
-    if os.getpid() in _stations:
-        _stations[os.getpid()].close()
+    if os.getpid() in _runtimes:
+        _runtimes[os.getpid()].close()

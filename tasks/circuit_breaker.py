@@ -14,7 +14,7 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from models.execution.ledger import Claim
-from tasks.policy import LONGEST_HOLD, TRIALS, seconds
+from tasks.retry_policy import LONGEST_HOLD, TRIALS, seconds
 
 TRIAL_SECONDS = 3.0
 """How long steps wait while another one tries whether what they need is back."""
@@ -28,7 +28,7 @@ class _Outage(Struct):
     trying: bool = False
 
 
-class Outages:
+class CircuitBreaker:
     """The outages that steps have met, by what they need; safe for many threads.
 
     Once a trial is due, the first step that asks is the trial, and the others wait for what becomes of it.
@@ -39,7 +39,7 @@ class Outages:
         self._known: dict[str, _Outage] = {}
         self._lock = threading.Lock()
 
-    def hold(self, need: str) -> float | None:
+    def wait(self, need: str) -> float | None:
         """How many seconds a step that needs this is to wait; None where it is to be executed."""
         with self._lock:
             outage = self._known.get(need)
@@ -52,7 +52,7 @@ class Outages:
             outage.trying = True
             return None
 
-    def met(self, need: str, asked: float | None = None) -> float:
+    def failed(self, need: str, asked: float | None = None) -> float:
         """Notes that a step found it away; returns how long that step is to wait.
 
         asked: how many seconds it asks to be left alone. Many steps may find so at once: that is one trial.
@@ -65,13 +65,13 @@ class Outages:
                 outage.due = self._clock() + max(seconds(TRIALS, outage.trials), min(asked or 0.0, LONGEST_HOLD))
             return max(outage.due - self._clock(), 0.0)
 
-    def untried(self, need: str) -> None:
+    def cut_off(self, need: str) -> None:
         """Notes that a step that asked for it was cut off before there was an answer: the next one is the trial."""
         with self._lock:
             if outage := self._known.get(need):
                 outage.trying = False
 
-    def over(self, need: str) -> bool:
+    def succeeded(self, need: str) -> bool:
         """Notes that it answered; returns whether it had been away."""
         if need not in self._known:
             return False

@@ -1,4 +1,4 @@
-"""What a worker process knows to be away, so that it asks for it by one step at a time and not by thousands."""
+"""Circuit breaker: an engine that a worker found away is asked for by one step at a time, and not by thousands."""
 
 import random
 import threading
@@ -7,21 +7,20 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.registry import kind_of
 from models.execution.ledger import Claim
 from tasks.retry_policy import LONGEST_HOLD, TRIALS, seconds
 
 TRIAL_SECONDS = 3.0
-"""How long steps wait while another one tries whether what they need is back."""
+"""How long steps wait while another one tries whether the engine that they need is back."""
 
 
 class _Outage(Struct):
-    """trials: how often it was asked for in vain; due: when it is to be asked for again; trying: whether it is now."""
+    """An open circuit.
+
+    trials: how many steps have found the engine away; due: when the next one may try; trying: whether one does now
+    (the circuit is half-open).
+    """
 
     trials: int
     due: float
@@ -29,36 +28,37 @@ class _Outage(Struct):
 
 
 class CircuitBreaker:
-    """The outages that steps have met, by what they need; safe for many threads.
+    """The circuits that are open, by the engine's name in words; safe for many threads.
 
-    Once a trial is due, the first step that asks is the trial, and the others wait for what becomes of it.
+    Once a trial is due, the first step that asks is the trial (half-open), and the others wait for how it ends.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: dict[str, _Outage] = {}
+        self._open: dict[str, _Outage] = {}
         self._lock = threading.Lock()
 
     def wait(self, need: str) -> float | None:
-        """How many seconds a step that needs this is to wait; None where it is to be executed."""
+        """How many seconds a step that needs this has to wait; None where it may be executed."""
         with self._lock:
-            outage = self._known.get(need)
+            outage = self._open.get(need)
             if outage is None:
                 return None
             if (left := outage.due - self._clock()) > 0:
-                return left + random.random()  # noqa: S311 - so that they don't come back all at once
+                return left + random.random()  # noqa: S311 - jitter, so that they don't come back all at once
             if outage.trying:
                 return TRIAL_SECONDS
             outage.trying = True
             return None
 
     def failed(self, need: str, asked: float | None = None) -> float:
-        """Notes that a step found it away; returns how long that step is to wait.
+        """Opens the circuit, as a step found the engine away; returns how long that step has to wait.
 
-        asked: how many seconds it asks to be left alone. Many steps may find so at once: that is one trial.
+        asked: how many seconds the engine asks to be left alone (Retry-After).
         """
         with self._lock:
-            outage = self._known.setdefault(need, _Outage(trials=0, due=self._clock(), trying=True))
+            outage = self._open.setdefault(need, _Outage(trials=0, due=self._clock(), trying=True))
+            # Steps that were under way together all fail: that is one trial, or the wait would double with each.
             if outage.trying:
                 outage.trying = False
                 outage.trials += 1
@@ -66,32 +66,21 @@ class CircuitBreaker:
             return max(outage.due - self._clock(), 0.0)
 
     def cut_off(self, need: str) -> None:
-        """Notes that a step that asked for it was cut off before there was an answer: the next one is the trial."""
+        """Notes that a step was cut off before the engine answered: the next step is the trial."""
         with self._lock:
-            if outage := self._known.get(need):
+            if outage := self._open.get(need):
                 outage.trying = False
 
     def succeeded(self, need: str) -> bool:
-        """Notes that it answered; returns whether it had been away."""
-        if need not in self._known:
+        """Closes the circuit, as the engine answered; returns whether it was open."""
+        # First without the lock, as every step of every thread comes by here: looking a key up is atomic under the
+        # GIL, and a circuit that is opened just now is closed by the next success.
+        if need not in self._open:
             return False
         with self._lock:
-            return self._known.pop(need, None) is not None
+            return self._open.pop(need, None) is not None
 
 
 def needed(claim: Claim) -> str:
-    """What a step needs that may be away, in words."""
-    run = claim.run
-    match claim.action:
-        case Reason() | Read():
-            return f"the model {run.model_name}"
-        case Retrieve():
-            return f"the corpus {run.corpus}"
-        case Lookup(source=source):
-            return f"the knowledge source {source}"
-        case Embed():
-            return f"the embedder {run.embedder_name}"
-        case Entail():
-            return f"the entailer {run.entailer_name} beside the model {run.model_name}"
-        case _:
-            raise TypeError(f"{claim.action!r} is of no known kind")
+    """The engine that a step needs and that may be away, in words."""
+    return kind_of(claim.action).needed(claim.action, claim.run)

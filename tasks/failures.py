@@ -1,11 +1,10 @@
-"""What becomes of a step whose execution failed."""
+"""Failed executions: each step is failed, tried again, held back or blocked, as the retry policy says."""
 
 import logging
 from collections.abc import Callable
 from typing import Any
 
-from cotrail.core.encoding import failure_of
-from cotrail.core.results import Failure
+from cotrail.core.results import Failure, failure_of
 from models.execution.ledger import Claim, Ledger
 from tasks.circuit_breaker import CircuitBreaker, needed
 from tasks.retry_policy import Block, Fail, Hold, Retry, verdict
@@ -16,7 +15,7 @@ logger = logging.getLogger(__name__)
 class FailureHandler:
     """Gives failed steps back as `tasks.retry_policy` says.
 
-    insist: does work on the store, again for as long as that doesn't answer.
+    insist: does work on the store, again for as long as the database doesn't answer.
     """
 
     def __init__(self, ledger: Ledger, breaker: CircuitBreaker, insist: Callable[..., Any], max_attempts: int) -> None:
@@ -32,6 +31,7 @@ class FailureHandler:
         if isinstance(decided, Hold):
             self._hold(claim, error, decided.seconds)
             return None
+        # Whatever else was raised, the engine answered.
         self._breaker.succeeded(needed(claim))
         match decided:
             case Fail():

@@ -1,4 +1,4 @@
-"""A step that a process has claimed, and who says how its execution ended."""
+"""The lease of a step that this process has claimed."""
 
 import threading
 import time
@@ -8,12 +8,15 @@ from models.execution.ledger import Claim
 
 
 class Lease:
-    """A claim; threads share it.
+    """A claim and the time for which it is known to be good; threads share it.
 
-    cancellation: what cuts its generation off.
-    renewed: when its lease was asked for that is known to be good; began: when its execution began, None before. Both
+    cancellation: cuts off the step's generation.
+    renewed: when the latest renewal that succeeded was asked for; began: when the execution began, None before. Both
         are times of the monotonic clock.
     """
+
+    # The plain attributes need no lock: each is written by one thread at a time (`renewed` by the heartbeat, `began`
+    # by the executing thread), and assigning a reference is atomic under the GIL.
 
     def __init__(self, claim: Claim, renewed: float) -> None:
         self.claim = claim
@@ -23,13 +26,15 @@ class Lease:
         self._ending = threading.Lock()
 
     def begin(self) -> None:
-        """Notes that its execution begins."""
+        """Notes that the execution begins."""
         self.began = time.monotonic()
 
     def settle(self) -> bool:
-        """Whether nobody has said yet how the execution ended: whoever asks first is to say it."""
+        """Return whether the caller is the first to end the execution; only the first may record how it ended."""
+        # A lock that is never released is a flag that only one thread can set: either the executing thread or the
+        # heartbeat, which gives up executions that are overdue.
         return self._ending.acquire(blocking=False)
 
     def took(self) -> float:
-        """For how many seconds it has been executed."""
+        """Seconds since the execution began; 0 before."""
         return 0.0 if self.began is None else time.monotonic() - self.began

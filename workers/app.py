@@ -12,7 +12,7 @@ from kombu.entity import Exchange, Queue
 
 from configuration.settings import settings
 from cotrail.common.log_records import print_safely
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS, carried_out_by
 from tasks.messages import SERIALIZER
 from tasks.runtime import close_runtime, runtime, stop_runtime
 from workers.claiming import ClaimAhead
@@ -27,8 +27,8 @@ YOUNG = 100_000
 hide_in_logs(settings().secrets)
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
 app.conf.update(
-    include=[f"tasks.{kind}" for kind in ACTIONS],
-    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in ACTIONS],
+    include=["tasks.by_kind"],
+    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in KINDS],
     task_create_missing_queues=False,
     task_serializer=SERIALIZER,
     accept_content=[SERIALIZER],
@@ -75,8 +75,8 @@ def _keep_log(**_: Any) -> None:
 @signals.worker_ready.connect
 def _load_and_announce(sender: Any, **_: Any) -> None:
     """A generation worker counts as ready once its model is loaded."""
-    if "reason" in app.amqp.queues.consume_from:
-        runtime().load(settings().model, "fast")
+    if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
+        runtime().engines.load(settings().model, "fast")
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
     keep_telling(sender.hostname, runtime().problem)

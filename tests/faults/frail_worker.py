@@ -9,7 +9,7 @@ from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.language_model import Generator
 from cotrail.core.prompts import Prompt
 from models.records.runs import RunPlan
-from tasks.runtime import Runtime
+from tasks.engines import LoadedEngines
 from tests.faults.deadly import DEADLY
 from workers.app import app
 
@@ -30,18 +30,18 @@ class FrailGenerator(CostlessGenerator):
         return super().write(prompt, until, sampling)
 
 
-_frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Runtime.load
+_frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), LoadedEngines.load
 
 
-def load(runtime: Runtime, name: str, profile: str) -> Generator:
+def load(engines: LoadedEngines, name: str, profile: str) -> Generator:
     """The frail model under its name, any other as ever."""
-    return _frail if name == "costless" else _load(runtime, name, profile)
+    return _frail if name == "costless" else _load(engines, name, profile)
 
 
-def retriever(runtime: Runtime, run: RunPlan) -> CostlessRetriever:
+def retriever(engines: LoadedEngines, run: RunPlan) -> CostlessRetriever:
     """Whatever corpus a run names."""
     return _retriever
 
 
-Runtime.load = load  # type: ignore[method-assign, assignment]
-Runtime.retriever = retriever  # type: ignore[method-assign, assignment]
+LoadedEngines.load = load  # type: ignore[method-assign, assignment]
+LoadedEngines.retriever = retriever  # type: ignore[method-assign, assignment]

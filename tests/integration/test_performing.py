@@ -19,9 +19,8 @@ from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from models.execution.recovery import expire_leases
 from models.schema.tables import attempts, questions, steps
-from tasks.generating import generate
 from tasks.runtime import Runtime
-from tasks.step import perform
+from tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, executed
@@ -117,7 +116,7 @@ def test_a_worker_without_the_pipeline_that_splits_sentences_blocks_the_question
     following = select(steps.c.id, steps.c.epoch).where(steps.c.kind == "reason")
     eventually(lambda: query(following), "the search is recorded")
     (step,) = query(following)
-    perform(Dispatch(step["id"], step["epoch"], "reason"), generate)
+    perform(Dispatch(step["id"], step["epoch"], "reason"), carry_out)
     (reason,) = (row["reason"] for row in query(select(questions.c.reason).where(questions.c.status == "blocked")))
     assert reason["type"] == "NotInstalledError"
     assert "python -m spacy download en_core_web_none" in reason["message"]
@@ -150,11 +149,11 @@ def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Ru
     def panicking(_: Runtime, claim: Claim) -> Result:
         raise Panic
 
-    here._retrievers["costless"] = object()  # type: ignore[assignment]
-    here._retrievers["other"] = object()  # type: ignore[assignment]
+    here.engines._retrievers["costless"] = object()  # type: ignore[assignment]
+    here.engines._retrievers["other"] = object()  # type: ignore[assignment]
     (message,) = begin(engine, corpus="costless")
     perform(message, panicking)
-    assert list(here._retrievers) == ["other"]
+    assert list(here.engines._retrievers) == ["other"]
 
 
 def test_an_execution_that_takes_too_long_is_recorded_and_given_to_others_and_its_result_is_dropped(

@@ -1,13 +1,25 @@
-"""The port that every model that judges entailment is reached through."""
+"""Port of entailers: the interface of every model that judges entailment (natural language inference)."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from cotrail.core.actions.entail import Entail
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Entailed
 
 DECIMALS = 6
-"""Those of a probability; beyond them it depends on which machine computed it."""
+"""Decimals of a probability; beyond them it depends on which machine computed it."""
+
+
+class EntailmentPair(Protocol):
+    """A premise and a hypothesis; structural, as `cotrail.core.ports.embedder.Comparison` is."""
+
+    @property
+    def premise(self) -> Paragraph:
+        """The paragraph that counts as true."""
+
+    @property
+    def hypothesis(self) -> str:
+        """The sentence that may follow from it."""
 
 
 class Entailer(Protocol):
@@ -17,16 +29,16 @@ class Entailer(Protocol):
     def identity(self) -> str:
         """The model's name and the digest of everything that decides its output, e.g. `albert-xxlarge-anli@1f0c...`."""
 
-    def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
+    def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """How likely each hypothesis follows from its premise's `statement`, contradicts it, or does neither.
 
-        In the order of the actions, as `entailed` rounds them. Raises StepError, TransientStepError, and
+        In the order of the pairs, as `entailed` rounds them. Raises StepError, TransientStepError, and
         UnavailableError where it asks a server that is away.
         """
 
 
 def entailed(entailment: float, neutral: float, contradiction: float) -> Entailed:
-    """Probabilities with 6 decimals that add up to 1: the greatest is what the others leave."""
+    """Probabilities with 6 decimals that add up to 1: the greatest is the remainder of the others."""
     exact = {"entailment": entailment, "neutral": neutral, "contradiction": contradiction}
     greatest = max(exact, key=lambda label: exact[label])
     others = {label: round(each, DECIMALS) for label, each in exact.items() if label != greatest}

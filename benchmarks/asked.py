@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import kind
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.generation import Until
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
@@ -69,7 +69,7 @@ def _asked(plan: RunPlan, question: Question, history: Sequence[Recorded]) -> It
             raise ValueError(f"question {question.id}, step {number}: the prompt isn't the one that the model saw")
         yield Asked(
             question=question.id,
-            kind=kind(action),
+            kind=kind_of(action).name,
             prompt=prompt,
             until=action.until,
             max_tokens=action.max_tokens,

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from benchmarks.servers import own_servers
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.replay import Outcome
 from models.execution.admission import admit
 from models.execution.advancing import Dispatch
@@ -61,4 +61,4 @@ def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:
 def _begun(engine: Engine) -> list[Dispatch]:
     """The first steps of questions that may begin."""
     with engine.begin() as connection:
-        return admit(connection) + [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]
+        return admit(connection) + [message for kind in KINDS for message in take_unsent(connection, kind, 1000)]

@@ -28,7 +28,7 @@ from benchmarks.costless import CostlessModel, CostlessRetriever
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
@@ -231,8 +231,8 @@ class Timed:
         with self.engine.begin() as connection:
             expire_leases(connection)
             ended = runs_to_close(connection)
-            due = [message for kind in ACTIONS for message in take_unsent(connection, kind, 1000)]
-            for kind in ACTIONS:
+            due = [message for kind in KINDS for message in take_unsent(connection, kind, 1000)]
+            for kind in KINDS:
                 due += take_lost(connection, kind, 0, PATIENCE_SECONDS)
             due += admit(connection)
         for run_id in ended:

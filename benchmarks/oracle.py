@@ -22,7 +22,7 @@ from rich.table import Table
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import kind
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
@@ -89,7 +89,7 @@ class World(Struct, frozen=True):
                     raise SystemExit(f"{system} fails on {question.text!r}: {failure.type}, {failure.message}")
             for step in following.steps:
                 recorded = Recorded(
-                    kind=kind(step.action), fingerprint=step.fingerprint, outcome=self.result(step.action)
+                    kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=self.result(step.action)
                 )
                 history.append(recorded)
 

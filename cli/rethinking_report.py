@@ -22,6 +22,7 @@ from cotrail.evaluation.experiments.rethinking_published import SOURCE
 from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingRun, method_of
 from cotrail.evaluation.experiments.rethinking_tables import build_tables, chains_plot
 from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.faithfulness.weighing import Weighing
 from models.queries.experiments import read_experiment
 from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
@@ -127,7 +128,8 @@ def _write(path: Path, content: str) -> None:
 
 
 def _answered(question: TracedQuestion) -> Answered:
-    return Answered(key=question.key, answers=question.answers, answer=question.answer, weighing=question.weighing)
+    weighing = question.details if isinstance(question.details, Weighing) else None
+    return Answered(key=question.key, answers=question.answers, answer=question.answer, weighing=weighing)
 
 
 def _task(record: RunRecord) -> Task:

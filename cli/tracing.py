@@ -15,7 +15,9 @@ from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
 from cli.weighing import compared, name_of, weighed
 from cotrail.common.printable import one_line
+from cotrail.core.actions.registry import has_prompt
 from cotrail.core.paragraphs import Hit
+from cotrail.faithfulness.weighing import Weighing
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.tables import QuestionStatus
@@ -67,7 +69,7 @@ def as_json(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
         **msgspec.structs.asdict(scores_of(record, traced)),
         "reason": traced.reason,
         "sentences": traced.sentences,
-        "weighing": traced.weighing,
+        "weighing": traced.details,
         "steps": [_step_json(step, traced) for step in traced.steps],
     }
 
@@ -75,8 +77,10 @@ def as_json(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
 def _step_json(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
     common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "adopted", "failure")
     fields = {name: getattr(step, name) for name in common}
-    if step.generated is not None or step.kind in ("reason", "read"):
+    if step.generated is not None or has_prompt(step.kind):
         return {**fields, "sample": step.sample, "paragraphs": step.paragraphs, "generated": step.generated}
+    if step.request is not None:
+        return {**fields, "request": step.request, "result": step.result}
     if step.compared:
         found = step.embedded or step.entailed
         return {**fields, "sentences": step.compared, "paragraphs": step.against, "found": found}
@@ -102,8 +106,8 @@ def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: b
         screen.print(_head(step))
         screen.print(Padding(_body(step, traced, titles, full=full), (0, 0, 0, 3)))
     screen.print()
-    if traced.weighing is not None:
-        screen.print(weighed(traced.weighing, titles))
+    if isinstance(traced.details, Weighing):
+        screen.print(weighed(traced.details, titles))
         screen.print()
     screen.print(_outcome(record, traced))
 
@@ -127,7 +131,19 @@ def _body(step: TracedStep, traced: TracedQuestion, titles: Mapping[str, str], *
         return compared(step, titles) or _not_done(step, nothing="nothing to compare with")
     if step.query is not None:
         return _hits(step, traced, full=full)
+    if step.request is not None:
+        return _recorded(step)
     return _written(step)
+
+
+def _recorded(step: TracedStep) -> Text:
+    """Request and result of a kind that has no form of its own here."""
+    found = Text(_json(step.result)) if step.result is not None else _not_done(step, nothing="no result")
+    return Text(_json(step.request), style="dim").append("\n").append_text(found)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _hits(step: TracedStep, traced: TracedQuestion, *, full: bool) -> Table | Text:

@@ -5,7 +5,7 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated
 from urllib.parse import quote
 
 from platformdirs import user_data_path
@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from configuration.brokers import check_broker
 from cotrail.common.addresses import Address, read_address
 from cotrail.common.redaction import Secrets
+from cotrail.core.actions.registry import KINDS
 from cotrail.engines.retrieval.corpus_store import CorpusStore
 from cotrail.engines.retrieval.search_file import read_search_file
 from cotrail.engines.retrieval.search_server import SearchServer, check_node
@@ -28,18 +29,6 @@ MAX_SOCKET_PATH = 90
 DATABASES = ("postgresql", "postgres", "postgresql+psycopg")
 BETWEEN_BROKERS = ";"
 """Celery takes several addresses, the further ones for when the first doesn't answer."""
-
-Kind = Literal["retrieve", "reason", "read", "lookup", "embed", "entail"]
-
-DEADLINES: dict[str, float] = {
-    "retrieve": 600,
-    "lookup": 600,
-    "embed": 1800,
-    "entail": 3600,
-    "reason": 3600,
-    "read": 3600,
-}
-"""How many seconds an execution may take, the time that it waits for its engine included: far more than any needs."""
 
 
 class Settings(BaseSettings):
@@ -107,8 +96,8 @@ class Settings(BaseSettings):
     max_attempts: int = Field(default=5, ge=1)
     """How many executions of one step may fail, or end their worker, before it counts as failed."""
 
-    deadlines: dict[Kind, Annotated[float, Field(gt=0)]] = {}
-    """How many seconds an execution may take by its kind, as JSON, in place of `DEADLINES`."""
+    deadlines: dict[str, Annotated[float, Field(gt=0)]] = {}
+    """How many seconds an execution may take by its kind, as JSON, in place of the kind's own."""
 
     retention_days: float | None = Field(default=None, gt=0)
     """How many days after its end a run is removed for good; never where unset."""
@@ -143,9 +132,17 @@ class Settings(BaseSettings):
             raise ValueError("it holds characters that no key has")
         return SecretStr(plain) if plain else None
 
+    @field_validator("deadlines")
+    @classmethod
+    def _are_of_kinds(cls, deadlines: dict[str, float]) -> dict[str, float]:
+        for name in deadlines:
+            if name not in KINDS:
+                raise ValueError(f"there are no {name} steps; the kinds are {', '.join(KINDS)}")
+        return deadlines
+
     def deadline(self, kind: str) -> float:
         """How many seconds the execution of a step of that kind may take."""
-        return self.deadlines.get(cast(Kind, kind), DEADLINES[kind])
+        return self.deadlines.get(kind, KINDS[kind].deadline)
 
     @property
     def corpora_path(self) -> Path:

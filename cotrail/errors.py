@@ -22,7 +22,7 @@ CotrailError
     └── UnknownVersionError    this worker doesn't have the system's version
 
 `BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`. Nor does an
-`UnavailableError`: the step waits until the server is back. What a worker does about each is in `tasks/policy.py`.
+`UnavailableError`: the step waits until the server is back. What a worker does about each: `tasks/retry_policy.py`.
 `StepFailed`, which a system may catch, is in `cotrail.core.system`.
 """
 

@@ -1,1 +1,1 @@
-"""The Celery tasks, one file an action kind, and the commit that chains them."""
+"""The Celery tasks, one for each kind of action: claim, execute, commit, send what follows."""

@@ -1,4 +1,4 @@
-"""Steps' messages as they lie in their queues: read strictly, since anything may lie there."""
+"""Messages of steps as they are in the queues: decoded strictly, since a queue may hold anything."""
 
 from base64 import b64decode
 from typing import Annotated, Literal, TypedDict
@@ -17,7 +17,7 @@ SERIALIZER = "cotrail-json"
 CONTENT_TYPE = "application/x-cotrail+json"
 
 LONGEST_REASON = 200
-"""How many characters are said of why a message can't be read; a part of them may be its own."""
+"""Most characters of the reason why a message can't be read; a part of them may be the message's own."""
 
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 _Epoch = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -27,7 +27,7 @@ _NoCallbacks = dict[str, None]
 
 
 class _Headers(TypedDict):
-    """What Celery says of a task, as far as it matters here."""
+    """The headers of a Celery task that are needed here."""
 
     task: str
     id: str
@@ -62,14 +62,14 @@ Message = TypedDict(
         "properties": _Properties,
     },
 )
-"""A message as kombu's virtual transports hand it on; what else is in one is left out."""
+"""A message as kombu's virtual transports pass it on; other fields are dropped."""
 
 _MESSAGES = msgspec.json.Decoder(Message)
 _BODIES = msgspec.json.Decoder(tuple[_Arguments, _NoKeywords, _NoCallbacks])
 
 
 def read(raw: bytes, kind: str) -> tuple[Message, Dispatch]:
-    """A message out of the queue of that kind, and what it says; InputError where it isn't that of such a step."""
+    """A message out of the queue of that kind, decoded; raises InputError where it isn't the message of such a step."""
     try:
         message = _MESSAGES.decode(raw)
         (step_id, epoch), _, _ = _BODIES.decode(b64decode(message["body"], validate=True))

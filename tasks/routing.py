@@ -1,4 +1,4 @@
-"""Which queue a step belongs into, and how its message gets there."""
+"""Routing of steps to the queues of their kinds, and sending of their messages."""
 
 import logging
 from collections.abc import Sequence
@@ -10,47 +10,50 @@ from kombu.exceptions import KombuError
 from kombu.messaging import Producer
 from redis import RedisError
 
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from models.execution.advancing import Dispatch
 
 logger = logging.getLogger(__name__)
 
 BROKER_ERRORS = (KombuError, RedisError, OSError)
-"""What a broker is known by that doesn't answer, or that refuses messages since it is full, loading or a replica."""
+"""Errors of a broker that doesn't answer, or that refuses messages since it is full, loading or a replica."""
 
 PATIENCE_SECONDS = 2.0
-"""How long a broker has to answer that is asked whether it is there."""
+"""How long a broker may take to answer a health check."""
+
+
+TASKS = "cotrail."
+"""The beginning of the names of all tasks."""
 
 
 def task_name(kind: str) -> str:
-    """The Celery task that executes steps of a kind; its queue bears the kind's own name."""
-    return f"cotrail.{kind}"
-
-
-_KINDS = {task_name(kind): kind for kind in ACTIONS}
+    """The Celery task that executes steps of a kind; its queue has the kind's own name."""
+    return f"{TASKS}{kind}"
 
 
 def message_of(task: str, arguments: Sequence[object]) -> Dispatch | None:
-    """The message that a task was called by; None where it isn't a step's."""
+    """The message of a task's call; None where the task isn't a step."""
+    kind = task.removeprefix(TASKS)
     match arguments:
-        case [int(step_id), int(epoch)] if task in _KINDS:
-            return Dispatch(step_id, epoch, _KINDS[task])
+        case [int(step_id), int(epoch)] if kind in KINDS and task == task_name(kind):
+            return Dispatch(step_id, epoch, kind)
     return None
 
 
 def priority(sequence: int) -> int:
-    """How soon a step's message is taken: 0 first, 9 last, in the four degrees that Celery has over Redis.
+    """Priority of a step's message, from 0 (first) to 9 (last), in the four levels that Celery has over Redis.
 
-    The further a question is, the sooner it goes on. Begun questions then end before new ones begin, and a model
-    meets the paragraphs of a question again while it still has them in its cache.
+    The further a question is, the sooner its next step is taken. Begun questions then end before new ones begin, and a
+    model sees the paragraphs of a question again while its prefix cache still holds them.
     """
     return max(0, 9 - 3 * (sequence // 2))
 
 
 def send(messages: Sequence[Dispatch]) -> int:
-    """Puts messages into their queues, all in one round trip; returns how many: none where the broker takes none.
+    """Puts messages into their queues, all in one round trip; returns how many: 0 where the broker takes none.
 
-    Nothing is lost then: the steps are recorded as ready, and the maintenance process sends them again.
+    Nothing is lost then, as the store is the outbox: the steps are recorded as ready, and the maintenance process sends
+    them again.
     """
     if not messages:
         return 0
@@ -76,7 +79,7 @@ def broker_problem(url: str) -> str | None:
 
 
 def _post(producer: Producer, message: Dispatch) -> None:
-    """As `Celery.send_task` does it, without declaring the queue each time: it is there once a worker listens."""
+    """Sends one message as `Celery.send_task` does, but without declaring the queue: a worker does as it starts."""
     amqp, name, arguments = current_app.amqp, task_name(message.kind), (message.step_id, message.epoch)
     task = amqp.create_task_message(
         str(uuid4()), name, arguments, {}, ignore_result=True, argsrepr=str(arguments), kwargsrepr="{}"

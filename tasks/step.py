@@ -1,4 +1,4 @@
-"""The life of one step in a worker: claim, execute, commit, send what follows."""
+"""The life of one step in a worker: claim, execute, commit, send what follows (docs/architecture.md)."""
 
 import logging
 import threading
@@ -7,26 +7,34 @@ from collections.abc import Callable
 
 from celery.exceptions import Reject
 
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.core.recordable import check_recordable
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Result
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion
-from tasks.held import Held
-from tasks.outages import needed
-from tasks.station import Station, station
+from tasks.circuit_breaker import needed
+from tasks.engines import StepEngines
+from tasks.lease import Lease
+from tasks.runtime import Runtime, runtime
 
 logger = logging.getLogger(__name__)
 
-Execute = Callable[[Station, Claim], Result]
+Execute = Callable[[Runtime, Claim], Result]
+
+
+def carry_out(here: Runtime, claim: Claim) -> Result:
+    """Computes a step's result with the engines of its run, as its kind says."""
+    engines = StepEngines(here.engines, claim.run, here.cancellation(claim))
+    result: Result = kind_of(claim.action).carry_out(claim.action, engines)
+    return result
 
 
 def perform(message: Dispatch, execute: Execute) -> None:
-    """Executes or adopts a step unless it isn't to be had, records how it ended, and sends what follows from it.
+    """Executes or adopts a step unless its claim fails, records how it ended, and sends what follows from it.
 
-    Every execution of every step comes through here, the first as well as one after a crash. Celery is told of nothing
-    but an `Exception`: it never gives a thread new work that anything else came out of.
+    Every execution of every step comes through here, the first as well as one after a crash. Celery gets nothing but an
+    `Exception`: after anything else it never gives that thread work again.
     """
     try:
         _perform(message, execute)
@@ -37,62 +45,62 @@ def perform(message: Dispatch, execute: Execute) -> None:
 
 
 def _perform(message: Dispatch, execute: Execute) -> None:
-    here = station()
+    here = runtime()
     if here.stopping.is_set():
         here.forgo([message])
         raise Reject("the worker is shutting down", requeue=True)
-    with here.claimed(message) as held:
-        if held is None:
-            logger.debug("step %d in epoch %d isn't to be had", message.step_id, message.epoch)
+    with here.claimed(message) as lease:
+        if lease is None:
+            logger.debug("step %d in epoch %d can't be claimed", message.step_id, message.epoch)
             return
-        completion = _completion(here, held, execute)
+        completion = _completion(here, lease, execute)
         if completion is None:
             return
         here.commit(completion)
 
 
-def _completion(here: Station, held: Held, execute: Execute) -> Completion | None:
-    """How the step ended, be it here or where its twin was computed; None where it was given back instead."""
-    claim = held.claim
+def _completion(here: Runtime, lease: Lease, execute: Execute) -> Completion | None:
+    """How the step ended, here or where its twin was computed; None where it was given back instead."""
+    claim = lease.claim
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
-    wait = here.outages.hold(needed(claim))
+    wait = here.breaker.wait(needed(claim))
     if wait is not None:
         here.insist(here.ledger.defer, claim, wait)
         return None
     started = time.perf_counter()
-    outcome = _outcome(here, held, execute)
+    outcome = _outcome(here, lease, execute)
     if outcome is None:
         return None
     return Completion(claim=claim, outcome=outcome, milliseconds=(time.perf_counter() - started) * 1000)
 
 
-def _outcome(here: Station, held: Held, execute: Execute) -> Outcome | None:
-    """The step's result or failure; None where the step was given back instead, here or since it was overdue."""
-    claim = held.claim
-    held.begin()
+def _outcome(here: Runtime, lease: Lease, execute: Execute) -> Outcome | None:
+    """The step's result or failure; None where the step was given back, here or by the heartbeat as overdue."""
+    claim = lease.claim
+    lease.begin()
     try:
         result = execute(here, claim)
-        check_recordable(result)
+        result.check_recordable()
     except Interrupted:
-        here.outages.untried(needed(claim))
-        if held.settle():
+        here.breaker.cut_off(needed(claim))
+        if lease.settle():
             here.insist(here.ledger.release, [claim])
         return None
     except BaseException as error:  # a panic of a library in Rust is no Exception, and must not cost a thread either
         if _ends_process(error):
             raise
         if not isinstance(error, Exception):
-            here.reopen(claim)
-        return here.failing.decide(claim, error) if held.settle() else None
-    if not held.settle():
-        logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, held.took())
+            here.engines.forget_retriever(claim.run)
+        return here.failures.decide(claim, error) if lease.settle() else None
+    if not lease.settle():
+        logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())
         return None
-    if here.outages.over(needed(claim)):
+    if here.breaker.succeeded(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result
 
 
 def _ends_process(error: BaseException) -> bool:
-    """Whether this is how the process is told to end: only its main thread is."""
+    """Return whether the process is told to end by this: only its main thread is."""
     return isinstance(error, SystemExit | KeyboardInterrupt) and threading.current_thread() is threading.main_thread()

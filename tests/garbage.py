@@ -4,10 +4,10 @@ import json
 from base64 import b64encode
 from typing import Any
 
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from tasks.messages import CONTENT_TYPE
 
-QUEUES = [f"cotrail:{kind}{priority}" for kind in ACTIONS for priority in ("", "\x06\x163", "\x06\x166", "\x06\x169")]
+QUEUES = [f"cotrail:{kind}{priority}" for kind in KINDS for priority in ("", "\x06\x163", "\x06\x166", "\x06\x169")]
 """The keys in Redis of all queues, each of which has one for every degree of priority."""
 
 EMBED: dict[str, object] = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}

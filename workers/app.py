@@ -12,9 +12,9 @@ from kombu.entity import Exchange, Queue
 
 from configuration.settings import settings
 from cotrail.common.log_records import print_safely
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS, carried_out_by
 from tasks.messages import SERIALIZER
-from tasks.station import close_station, station, stop_station
+from tasks.runtime import close_runtime, runtime, stop_runtime
 from workers.claiming import ClaimAhead
 from workers.discretion import hide_in_logs
 from workers.health import keep_telling
@@ -27,8 +27,8 @@ YOUNG = 100_000
 hide_in_logs(settings().secrets)
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
 app.conf.update(
-    include=[f"tasks.{kind}" for kind in ACTIONS],
-    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in ACTIONS],
+    include=["tasks.by_kind"],
+    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in KINDS],
     task_create_missing_queues=False,
     task_serializer=SERIALIZER,
     accept_content=[SERIALIZER],
@@ -75,20 +75,20 @@ def _keep_log(**_: Any) -> None:
 @signals.worker_ready.connect
 def _load_and_announce(sender: Any, **_: Any) -> None:
     """A generation worker counts as ready once its model is loaded."""
-    if "reason" in app.amqp.queues.consume_from:
-        station().load(settings().model, "fast")
+    if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
+        runtime().engines.load(settings().model, "fast")
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
-    keep_telling(sender.hostname, station().problem)
+    keep_telling(sender.hostname, runtime().problem)
 
 
 @signals.worker_shutting_down.connect
 def _stop(**_: Any) -> None:
     """Has running generations cut off and given back, so that a shutdown needn't wait for them."""
-    stop_station()
+    stop_runtime()
 
 
 @signals.worker_shutdown.connect
 def _close(**_: Any) -> None:
     """No task runs any more: the engines are freed while the interpreter is still whole."""
-    close_station()
+    close_runtime()

@@ -6,7 +6,7 @@ from celery.worker.consumer import Consumer
 from celery.worker.request import Request
 
 from tasks.routing import message_of
-from tasks.station import station
+from tasks.runtime import runtime
 
 
 class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
@@ -21,14 +21,14 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
 
     def create(self, consumer: Consumer) -> None:
         """Puts itself before what hands messages to threads."""
-        execute, here = consumer.on_task_request, station()
+        execute, here = consumer.on_task_request, runtime()
 
         def receive(request: Request) -> None:
             message = message_of(request.name, request.args)
             if message is None or here.stopping.is_set():
                 execute(request)
                 return
-            # What is claimed once the worker is to stop is given back as the station closes.
+            # What is claimed once the worker is to stop is given back as the runtime closes.
             here.claim_ahead(message).add_done_callback(lambda _: here.stopping.is_set() or execute(request))
 
         consumer.on_task_request = receive

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 
 from configuration.settings import Settings, settings
 from cotrail.common.log_records import print_safely
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
 from models.execution.admission import admit
@@ -209,7 +209,7 @@ class Maintenance:
 
     def _take(self) -> list[Dispatch]:
         with self.engine.begin() as connection:
-            kinds = ready_kinds(connection, ACTIONS)
+            kinds = ready_kinds(connection, KINDS)
         due: list[Dispatch] = []
         queued = self._queued(kinds) if kinds else {}
         with self.engine.begin() as connection:

@@ -16,7 +16,7 @@ from kombu.transport import redis
 from kombu.utils.encoding import bytes_to_str
 from kombu.utils.json import loads
 
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from tasks.messages import read
 
@@ -62,7 +62,7 @@ class Channel(redis.Channel):
 
         One that a worker takes first does no harm: its claim finds that the step isn't to be had.
         """
-        return sum(self._withdraw(kind, key, step_ids) for kind in ACTIONS for key in self._lists(kind))
+        return sum(self._withdraw(kind, key, step_ids) for kind in KINDS for key in self._lists(kind))
 
     def _withdraw(self, kind: str, key: str, step_ids: Collection[int]) -> int:
         name = f"{self.global_keyprefix}{key}"
@@ -72,7 +72,7 @@ class Channel(redis.Channel):
 
     def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
         """As kombu does it for queues that don't expire, but for the JSON."""
-        if queue not in ACTIONS:
+        if queue not in KINDS:
             super()._put(queue, message, **options)
             return
         key = self._q_for_pri(queue, self._get_message_priority(message))
@@ -114,7 +114,7 @@ class Channel(redis.Channel):
                     self._hand_on(queue, further)
 
     def _hand_on(self, queue: str, raw: bytes) -> None:
-        if queue not in ACTIONS:  # an answer to `celery inspect`
+        if queue not in KINDS:  # an answer to `celery inspect`
             self.connection._deliver(loads(bytes_to_str(raw)), queue)
             return
         try:

@@ -19,7 +19,7 @@ from cotrail.common.sentences import first_sentence
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import kind
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.generation import Sampling
 from cotrail.core.questions import Question
@@ -136,5 +136,5 @@ def _answer(world: World, prepared: Prepared, question: Question) -> int:
             case following:
                 for step in following.steps:
                     outcome = world.result(step.action)
-                    recorded = Recorded(kind=kind(step.action), fingerprint=step.fingerprint, outcome=outcome)
+                    recorded = Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=outcome)
                     history.append(recorded)

@@ -9,10 +9,9 @@ from msgspec import Struct
 from cotrail.audit.findings import Finding
 from cotrail.audit.kept import KeptParagraphs
 from cotrail.audit.records import Record, Row, text
-from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.encoding import action_of, digests_in
+from cotrail.core.actions.kind import Action, Stored, digests_in
+from cotrail.core.actions.prompted import Prompted
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
 
@@ -93,12 +92,15 @@ class Contents:
         request = msgspec.json.decode(text(step, "request"))
         if sum(map(self._paragraphs.size, digests_in(request))) > REFERRED:
             raise ValueError("it refers to more text than any prompt holds")
-        return action_of(text(step, "kind"), request, self._paragraphs, self._demonstrations.__getitem__)
+        action: Action = KINDS[text(step, "kind")].read(
+            request, Stored(self._paragraphs, self._demonstrations.__getitem__)
+        )
+        return action
 
     def prompt(self, step: Row) -> Prompt | None:
         """A step's prompt as the model saw it; without a result as it was asked for. None where it has none."""
         action = self.action(step)
-        if not isinstance(action, Reason | Read):
+        if not isinstance(action, Prompted):
             return None
         if step["result"] is None:
             return action.prompt

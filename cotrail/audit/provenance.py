@@ -11,18 +11,8 @@ import msgspec
 
 from cotrail.audit.contents import UNREADABLE, Contents, references_of_collected, references_of_request
 from cotrail.audit.records import Record, Row, text
-from cotrail.audit.steps import SEARCHES
+from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.errors import CotrailError
-
-_AGENTS = {
-    "retrieve": "corpus_revision",
-    "lookup": "knowledge",
-    "reason": "model",
-    "read": "model",
-    "embed": "embedder",
-    "entail": "entailer",
-}
-"""What carries out each kind of step, by the column of its run that says which."""
 
 
 def provenance(records: Iterable[Record]) -> dict[str, Any]:
@@ -105,9 +95,10 @@ class _Document:
         self._element("activity", name, "Step", **said)
         times = {"prov:startTime": step["started_at"], "prov:endTime": step["finished_at"]}
         self._parts["activity"][_name(name)] |= {key: value for key, value in times.items() if value is not None}
-        carried_out_by = _AGENTS[text(step, "kind")]
-        self._element("agent", f"agent/{carried_out_by}", "prov:SoftwareAgent", label=self._run[carried_out_by])
-        for agent in (carried_out_by, "cotrail"):
+        pinned = KINDS[text(step, "kind")].pinned
+        if pinned is not None:
+            self._element("agent", f"agent/{pinned}", "prov:SoftwareAgent", label=self._run[pinned])
+        for agent in filter(None, (pinned, "cotrail")):
             self._relate("wasAssociatedWith", activity=name, agent=f"agent/{agent}", plan=f"run/{self._run['id']}")
         used = self._used(step)
         for entity in used:
@@ -117,7 +108,7 @@ class _Document:
 
     def _take_result(self, step: Row, activity: str, used: list[str]) -> None:
         result = msgspec.json.decode(text(step, "result"))
-        if step["kind"] in SEARCHES:
+        if finds_paragraphs(step["kind"]):
             made = f"found/{step['id']}"
             self._element("entity", made, "prov:Collection", digest=result["digest"])
         else:

@@ -12,18 +12,14 @@ from cotrail.audit.contents import UNREADABLE, Contents, References, references_
 from cotrail.audit.findings import Finding
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.seals import Guesses, changed_column, earlier_attempts, step_digest
-from cotrail.core.actions.registry import ACTIONS, fingerprint
+from cotrail.core.actions.reason import REASON
+from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint, has_prompt
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
 from cotrail.core.fork_points import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
 """The states that steps end in."""
-
-SEARCHES = ("retrieve", "lookup")
-"""The kinds of steps that find paragraphs."""
-
-_PROMPTED = ("reason", "read")
 
 UNENDED = ("waiting", "ready", "running", "blocked")
 """The other states."""
@@ -183,7 +179,7 @@ class _StepCheck:
             "question_id": (self.around.question,),
             "shared_in": (self.around.shared_in,),
             "previous": self.around.heads,
-            "kind": ACTIONS,
+            "kind": KINDS,
             "fingerprint": self._fingerprint(),
             "state": ENDED,
             "epoch": (ending["epoch"],) if ending else (),
@@ -255,7 +251,7 @@ class _StepCheck:
     def _sets(self, request: Any, result: Any) -> Iterator[Finding]:
         """The rows of what a search found: by rank, for its query, with the digest that its result holds."""
         table, rows = "paragraph_sets", self.rows.paragraph_sets
-        hits = result["hits"] if self.step["kind"] in SEARCHES and result is not None else 0
+        hits = result["hits"] if finds_paragraphs(self.step["kind"]) and result is not None else 0
         ranks, there = [number(row, "rank") for row in rows], set[int]()
         for rank in ranks:
             if rank > hits or rank < 1 or rank in there:
@@ -266,8 +262,9 @@ class _StepCheck:
             yield self._found(table, "removed", f"the step found {hits}", rank=rank)
         if missing or len(ranks) != hits:
             return
-        searched = {"question_id": self.around.question, "query": request.get("query") or request.get("text")}
         for row in rows:
+            query = request.get(KINDS[text(self.step, "kind")].query)
+            searched = {"question_id": self.around.question, "query": query}
             yield from self._repeats(table, row, searched, rank=number(row, "rank"))
         if hits and _digest_of_sets(rows) != result["digest"]:
             yield self._found(table, "changed", "one of rank, digest, paragraph_id and score isn't what was found")
@@ -277,7 +274,7 @@ class _StepCheck:
     def _sentences(self, request: Any, result: Any) -> Iterator[Finding]:
         """The row of a sentence of a chain of thought."""
         table, rows = "sentences", self.rows.sentences
-        wrote = self.step["kind"] == "reason" and result is not None and request["until"] == "sentence"
+        wrote = self.step["kind"] == REASON.name and result is not None and request["until"] == "sentence"
         due = int(wrote and result["text"] != "")
         if len(rows) < due:
             yield self._found(table, "removed", "the step wrote one")
@@ -327,11 +324,11 @@ _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
 
 def prompted(step: Row) -> bool:
     """Whether a step of this kind has a prompt."""
-    return step["kind"] in _PROMPTED
+    return has_prompt(step["kind"])
 
 
 def _digest_of_sets(rows: Iterable[Row]) -> str:
-    """As `digest_of_hits`, of the rows that the hits were stored as."""
+    """As `Retrieved.digest`, of the rows that the hits were stored as."""
     ranked = sorted(rows, key=lambda row: number(row, "rank"))
     return digest_of_found(
         (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))

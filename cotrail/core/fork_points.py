@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 
 Point = int | str
@@ -15,14 +15,14 @@ and one that was taken over whatever they would have asked for."""
 
 def read_point(text: str) -> Point:
     """The point that a person names; InputError says what there is."""
-    if text in ACTIONS:
+    if text in KINDS:
         return text
     try:
         return int(text)
     except ValueError:
         raise InputError(
             f"{text!r} is no step to fork at: give its number in `cotrail trace`, a negative one counted from the end, "
-            f"or a kind of step, which are {', '.join(ACTIONS)}"
+            f"or a kind of step, which are {', '.join(KINDS)}"
         ) from None
 
 

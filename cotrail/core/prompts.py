@@ -1,6 +1,7 @@
 """The prompt of a step, as parts, and the template that joins them (IRCoT, section 3.1)."""
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -9,12 +10,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_layouts import GAPS, Layout, block
 
 Drop = Literal["last", "first", "released"]
 """Which demonstrations go where not all fit: the `last` ones, so that all prompts of a run begin alike; the `first`
 ones; or those that the `released` code of IRCoT drops for models with a fixed context: the last ones as it loads them,
 with room to spare, and then the first ones. `cotrail.engines.language_models.packing` does it."""
+
+Layout = Literal["ircot", "qa", "entailment", "unifiedqa"]
+"""`ircot`: titled paragraphs, "Q:" and "A:", as in the released prompts of IRCoT. `qa`: the same with one blank line
+between demonstrations, as in Rethinking with Retrieval (table 6). `entailment`: a premise, and right below it a
+"Question:" about a hypothesis and its "Answer:" (table 8 there, after Brown et al., 2020). `unifiedqa`: the question
+and what is known, in the one line of small letters that UnifiedQA was trained on (Khashabi et al., 2022)."""
+
+GAPS: dict[Layout, str] = {"ircot": "\n\n\n", "qa": "\n\n", "entailment": "\n\n", "unifiedqa": "\n\n"}
+"""What stands between demonstrations."""
 
 
 class AnswerForm(StrEnum):
@@ -34,6 +43,18 @@ class AnswerForm(StrEnum):
 
     SPAN = "span"
     """The words of a paragraph that answer the question (the same)."""
+
+
+def block(layout: Layout, paragraphs: Iterable[Paragraph], question: str, answer: str) -> str:
+    """A solved question, or with the beginning of an answer one that is to be solved."""
+    match layout:
+        case "entailment":
+            return "\n".join([*(each.text for each in paragraphs), f"Question: {question}", f"Answer: {answer}"])
+        case "unifiedqa":
+            told = " ".join(each.text for each in paragraphs)
+            return f"{question} \\n {told}".lower()
+    context = [f"Wikipedia Title: {each.title}\n{each.text}" if each.title else each.text for each in paragraphs]
+    return "\n\n".join([*context, f"Q: {question}\nA: {answer}"])
 
 
 class Demonstration(Struct, frozen=True, kw_only=True):

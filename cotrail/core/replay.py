@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cotrail.common.short_digest import shortened
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.results import Failure, Result
 from cotrail.core.system import Answer, StepFailed, System, Together
@@ -191,8 +191,8 @@ def _number(actions: tuple[Action, ...], position: int, binding: Binding) -> tup
 
 
 def _compare(step: Step, record: Recorded) -> None:
-    yielded = f"{kind(step.action)} {shortened(step.fingerprint)}"
-    if kind(step.action) != record.kind:
+    yielded = f"{kind_of(step.action).name} {shortened(step.fingerprint)}"
+    if kind_of(step.action).name != record.kind:
         raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {yielded}")
     if step.fingerprint != record.fingerprint and not record.given:
         raise ReplayMismatchError(step.sequence, _describe(record), f"the same kind with another input, {yielded}")

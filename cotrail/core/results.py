@@ -1,22 +1,109 @@
-"""What steps result in."""
+"""Results of steps: a class for each shape, which says how the record holds it."""
 
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
 from msgspec import Struct
 
+from cotrail.common.storable import storable
+from cotrail.core.digests import digest_of_found
 from cotrail.core.paragraphs import Hit
+from cotrail.errors import UnrecordableError
+
+Json = dict[str, Any]
+
+MOST_CHARACTERS = 4_000_000
+"""How much text a result may hold: many times what a long generation or a search of long pages has, and little enough
+for a system to compare paragraphs with each other, and for many results to be written at once."""
+
+MOST_TOKENS = 2**63 - 1
+"""The largest count that the columns of token counts hold."""
+
+DIGITS = 20
+"""Length of a number, written down."""
+
+MOST_SAID = 10_000
+"""How many characters of an error's message are kept: servers answer with whole pages."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """What a step results in; each kind of action names the class of its results."""
+    """Result of a step; each kind of action names the class of its results.
+
+    The methods here suit every class whose fields can be written as JSON. A class overrides them where its record
+    has another form, or where it knows a shorter way.
+    """
+
+    @property
+    def characters(self) -> int:
+        """How much text it holds, about."""
+        leaves = _leaves(msgspec.to_builtins(self))
+        return sum(len(leaf) if isinstance(leaf, str) else DIGITS for leaf in leaves)
+
+    @property
+    def numbers(self) -> Iterable[float]:
+        """Its numbers that may not be finite."""
+        return (leaf for leaf in _leaves(msgspec.to_builtins(self)) if isinstance(leaf, float))
+
+    @property
+    def token_counts(self) -> dict[str, int]:
+        """Counts of tokens that the record has in columns of their own, by column."""
+        return {}
+
+    def recorded(self) -> Json:
+        """The JSON that the record holds of it."""
+        return msgspec.to_builtins(self)  # type: ignore[no-any-return]
+
+    def check_recordable(self) -> None:
+        """Raises UnrecordableError where it is too large, or holds numbers that can't be read again."""
+        if (held := self.characters) > MOST_CHARACTERS:
+            raise UnrecordableError(
+                f"the result holds {held:,} characters, and at most {MOST_CHARACTERS:,} are recorded; "
+                "look at what the model or the search server answered"
+            )
+        # JSON has no NaN and no infinity: such a number would come back as null, and its replay would differ.
+        if not all(map(math.isfinite, self.numbers)):
+            raise UnrecordableError("the result holds a number that isn't finite; look at what computed it")
+        counts = self.token_counts.values()
+        if not all(0 <= count <= MOST_TOKENS for count in counts):
+            raise UnrecordableError(
+                f"the result counts its tokens as {', '.join(map(str, counts))}; look at the server that did"
+            )
 
 
 class Retrieved(Result, frozen=True, kw_only=True):
-    """What a `Retrieve` or a `Lookup` found, the best first; equal scores are ordered by paragraph id."""
+    """Paragraphs that a search or a look-up found, the best first; equal scores are ordered by paragraph id.
+
+    The record holds the hits as rows of their own, and in the result their number and digest.
+    """
 
     hits: tuple[Hit, ...]
 
+    @property
+    def characters(self) -> int:
+        """See `Result`."""
+        return sum(len(hit.paragraph.id) + len(hit.paragraph.title) + len(hit.paragraph.text) for hit in self.hits)
+
+    @property
+    def numbers(self) -> Iterable[float]:
+        """See `Result`."""
+        return (hit.score for hit in self.hits)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the hits: of the rank, paragraph, id in the corpus and score of each."""
+        return digest_of_found(
+            (hit.rank, hit.paragraph.digest, hit.paragraph.id, float(hit.score)) for hit in self.hits
+        )
+
+    def recorded(self) -> Json:
+        """See `Result`."""
+        return {"hits": len(self.hits), "digest": self.digest}
+
 
 class Generated(Result, frozen=True, kw_only=True):
-    """What a `Reason` or a `Read` wrote.
+    """Text that a language model wrote.
 
     text: what was kept, which may be nothing; raw: all that the model wrote.
     demonstrations, paragraphs: how many of the prompt's parts fitted the context; paragraphs from the front.
@@ -40,15 +127,29 @@ class Generated(Result, frozen=True, kw_only=True):
     accepted_tokens: int = 0
     seed: int | None = None
 
+    @property
+    def characters(self) -> int:
+        """See `Result`."""
+        return len(self.text) + len(self.raw)
+
+    @property
+    def token_counts(self) -> dict[str, int]:
+        """See `Result`."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "cached_prompt_tokens": self.cached_prompt_tokens,
+            "generated_tokens": self.generated_tokens,
+        }
+
 
 class Embedded(Result, frozen=True, kw_only=True):
-    """What an `Embed` found: a row for each sentence, of its cosine similarity to each paragraph (or sentence)."""
+    """Cosine similarities: a row for each sentence, with its similarity to each paragraph (or sentence)."""
 
     similarities: tuple[tuple[float, ...], ...]
 
 
 class Entailed(Result, frozen=True, kw_only=True):
-    """What an `Entail` found: three probabilities, which add up to 1."""
+    """Probabilities of entailment, which add up to 1."""
 
     entailment: float
     neutral: float
@@ -60,3 +161,28 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     type: str
     message: str
+
+    @property
+    def characters(self) -> int:
+        """How much text it holds, about."""
+        return len(self.message)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """An error as it is stored."""
+    said = str(error)
+    shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}... ({len(said):,} characters)"
+    return Failure(type=type(error).__name__, message=storable(shown))
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """Texts, numbers and the like in JSON, however deep."""
+    match value:
+        case dict():
+            for each in value.values():
+                yield from _leaves(each)
+        case list() | tuple():
+            for each in value:
+                yield from _leaves(each)
+        case _:
+            yield value

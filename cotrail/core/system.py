@@ -35,13 +35,13 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     text: the answer, empty where none was found.
     sentences: the chain of thought behind it; paragraphs: all that were collected, in that order.
-    weighing: how it was chosen among the answers of several chains.
+    details: further data, of the type that the system's specification names; None where it has none.
     """
 
     text: str
     sentences: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    weighing: Struct | None = None
+    details: Struct | None = None
 
 
 System = Generator[Action | Together, Result | tuple[Result, ...], Answer]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cotrail.core.asking import OPENING
 from cotrail.core.generation import Until
-from cotrail.core.prompt_layouts import Layout
+from cotrail.core.prompts import Layout
 from cotrail.faithfulness.rules import ChainRules
 from cotrail.systems.settings import (
     BaselineSettings,

@@ -9,8 +9,7 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.answers import released_answer, stated_answer
 from cotrail.core.generation import Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_layouts import Layout
-from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
+from cotrail.core.prompts import AnswerForm, Demonstrations, Layout, Prompt
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Generated, Result
 from cotrail.core.system import StepFailed, Together

@@ -33,13 +33,13 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     weighing = _weigh(chains, stated, evidence, settings)
     text = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
     if weighing.chosen is None:
-        return Answer(text=text, paragraphs=_paragraphs(evidence, evidence), weighing=weighing)
+        return Answer(text=text, paragraphs=_paragraphs(evidence, evidence), details=weighing)
     best = stated[weighing.chosen]
     answer = Answer(
         text=text,
         sentences=sentences(chains[weighing.chosen]),
         paragraphs=_paragraphs((*best, *evidence), evidence),
-        weighing=weighing,
+        details=weighing,
     )
     if settings.variant == "basic":
         return answer
@@ -49,7 +49,7 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     told = tuple(dict.fromkeys(fact.text for fact in supporting))
     if settings.infers:
         text = yield from infer_answer(question, told, shots, settings)
-    return replace(answer, text=text, sentences=told, weighing=replace(weighing, facts=supporting))
+    return replace(answer, text=text, sentences=told, details=replace(weighing, facts=supporting))
 
 
 def _weigh(

@@ -27,4 +27,4 @@ def self_consistency(question: Question, shots: Shots, settings: SelfConsistency
         chosen=inference.chosen,
     )
     chosen = "" if inference.chosen is None else chains[inference.chosen]
-    return Answer(text=inference.prediction.strip(), sentences=sentences(chosen), weighing=weighing)
+    return Answer(text=inference.prediction.strip(), sentences=sentences(chosen), details=weighing)

@@ -6,8 +6,7 @@ from msgspec import Meta, Struct
 
 from cotrail.core.generation import RULES, Until
 from cotrail.core.ports.retriever import Scope
-from cotrail.core.prompt_layouts import Layout
-from cotrail.core.prompts import Drop
+from cotrail.core.prompts import Drop, Layout
 from cotrail.faithfulness.rules import ChainRules
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import FUNCTIONS, Task

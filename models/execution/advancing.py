@@ -14,11 +14,11 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, c
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.audit.digests import head_of
-from cotrail.core.actions.registry import kind
-from cotrail.core.encoding import failure_of, request_of
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.questions import Question as Asked
 from cotrail.core.replay import Failed, Finished, Next, Replay, Step
+from cotrail.core.results import failure_of
 from cotrail.errors import BlockedError
 from models.execution.replay_cache import Begun
 from models.execution.statements import NEW_STEPS, NEW_UNSENT_STEPS
@@ -130,7 +130,7 @@ def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
         answer=answer.text,
         sentences=answer.sentences,
         collected=[paragraph.digest for paragraph in answer.paragraphs],
-        weighing=answer.weighing,
+        weighing=answer.details,  # the column is sealed, so it keeps the name of the first system's details
     )
 
 
@@ -140,24 +140,26 @@ def record_steps(
     """Records steps that nobody has executed yet; what they refer to is stored already."""
     if not following:
         return {}
-    rows = [
-        {
-            "run_id": unsaved.run.id,
-            "question_id": unsaved.question_id,
-            "sequence": unsaved.step.sequence,
-            "kind": kind(unsaved.step.action),
-            "fingerprint": unsaved.step.fingerprint,
-            "shared_in": unsaved.run.shared_in,
-            "request": request_of(unsaved.step.action),
-            "previous": unsaved.previous,
-            "state": state,
-        }
-        for unsaved in following
-    ]
+    rows = [_new_step(unsaved) | {"state": state} for unsaved in following]
     dispatches: dict[int, list[Dispatch]] = defaultdict(list)
     for question_id, *message in connection.execute(NEW_STEPS if send else NEW_UNSENT_STEPS, {"rows": rows}):
         dispatches[question_id].append(Dispatch(*message))
     return dispatches
+
+
+def _new_step(unsaved: Unsaved) -> dict[str, Any]:
+    action = unsaved.step.action
+    kind = kind_of(action)
+    return {
+        "run_id": unsaved.run.id,
+        "question_id": unsaved.question_id,
+        "sequence": unsaved.step.sequence,
+        "kind": kind.name,
+        "fingerprint": unsaved.step.fingerprint,
+        "shared_in": unsaved.run.shared_in,
+        "request": kind.request(action),
+        "previous": unsaved.previous,
+    }
 
 
 def asked(row: RowMapping) -> Asked:

@@ -15,21 +15,18 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from cotrail.core.actions.kind import Action
-from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.kind import Action, Stored, digests_in
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.encoding import action_of, failure_of, result_of
+from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.recordable import MOST_CHARACTERS, characters
 from cotrail.core.replay import Outcome
-from cotrail.core.results import Embedded, Entailed, Failure, Generated, Retrieved
+from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from models.execution import statements
 from models.execution.adoption import Adopted, find_twins, take_waiting
 from models.execution.advancing import Dispatch, advance_questions, lock_questions
 from models.execution.replay_cache import Begun
-from models.execution.requests import decoded, digests_in, unreadable
+from models.execution.requests import decoded, unreadable
 from models.records.contents import save_paragraphs
 from models.records.paragraphs import Paragraphs
 from models.records.runs import RunPlan, Runs
@@ -254,14 +251,12 @@ class Ledger:
         paragraphs: Mapping[str, Paragraph],
         adopted: Adopted | None,
     ) -> Claim:
-        action = action_of(
-            row["kind"], request, paragraphs, lambda digest: self.runs.demonstrations(connection, digest)
-        )
+        stored = Stored(paragraphs, lambda digest: self.runs.demonstrations(connection, digest))
         return Claim(
             step_id=row["id"],
             epoch=row["epoch"],
             question_id=row["question_id"],
-            action=action,
+            action=KINDS[row["kind"]].read(request, stored),
             run=self.runs.plan(connection, row["run_id"]),
             adopted=adopted,
         )
@@ -319,7 +314,7 @@ class Ledger:
             if isinstance(done.outcome, Generated)
             and done.outcome.text
             and isinstance(done.claim.action, Reason)
-            and done.claim.action.until == "sentence"
+            and done.claim.action.continues_chain
         ]
         if rows:
             connection.execute(statements.NEW_SENTENCES, {"rows": rows})
@@ -347,7 +342,7 @@ def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
     portion: list[Completion] = []
     held = 0
     for done in completions:
-        size = characters(done.outcome)
+        size = done.outcome.characters
         if portion and held + size > MOST_WRITTEN:
             yield portion
             portion, held = [], 0
@@ -363,9 +358,8 @@ def _has_followers(claim: Claim) -> bool:
 
 
 def _query(action: Action) -> str:
-    """What a search was for."""
-    assert isinstance(action, Retrieve | Lookup)  # noqa: S101 - nothing else is answered with hits
-    return action.query if isinstance(action, Retrieve) else action.text
+    """The text that a search was for."""
+    return str(getattr(action, kind_of(action).query or ""))
 
 
 def _keys(claims: Iterable[Taken]) -> Rows:
@@ -379,15 +373,6 @@ def _completed(done: Completion) -> dict[str, object]:
         "milliseconds": done.milliseconds,
         "adopted_from": done.claim.adopted.step_id if done.claim.adopted else None,
     }
-    match done.outcome:
-        case Failure() as failure:
-            return {**row, "state": StepState.FAILED, "failure": failure}
-        case Generated() as written:
-            tokens = {
-                name: getattr(written, name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
-            }
-            return {**row, "state": StepState.FINISHED, "result": result_of(written), **tokens}
-        case Retrieved() | Embedded() | Entailed() as found:
-            return {**row, "state": StepState.FINISHED, "result": result_of(found)}
-        case _:
-            raise TypeError(f"{done.outcome!r} is of no known kind")
+    if isinstance(done.outcome, Failure):
+        return {**row, "state": StepState.FAILED, "failure": done.outcome}
+    return {**row, "state": StepState.FINISHED, "result": done.outcome.recorded(), **done.outcome.token_counts}

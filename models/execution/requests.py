@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from cotrail.core.actions.kind import digests_in
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import UnreadableError
 
@@ -18,12 +19,6 @@ def decoded(request: str) -> Any:
         return msgspec.json.decode(request)
     except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def digests_in(request: Any) -> list[str]:
-    """The paragraphs that a stored action refers to, as far as can be read."""
-    referred = request.get("paragraphs") if isinstance(request, dict) else None
-    return [digest for digest in referred if isinstance(digest, str)] if isinstance(referred, list) else []
 
 
 def unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Exception) -> UnreadableError:

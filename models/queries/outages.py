@@ -7,17 +7,8 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Row, bindparam, func, select
 
+from cotrail.core.actions.registry import KINDS
 from models.schema.tables import AttemptOutcome, QuestionStatus, StepState, attempts, questions, steps
-
-NEEDS = {
-    "reason": "the model server",
-    "read": "the model server",
-    "entail": "the model server",
-    "retrieve": "the search server",
-    "embed": "the embedder",
-    "lookup": "the knowledge source",
-}
-"""What steps of a kind wait for; only a prompted entailer, which asks the run's model, can be away."""
 
 
 class Outage(Struct, frozen=True, kw_only=True):
@@ -72,14 +63,13 @@ def read_outages(connection: Connection, run_id: str) -> tuple[Outage, ...]:
     if not held:
         return ()
     kinds = connection.execute(_KINDS, {"run": run_id}).all()
-    found = (
-        _outage(what, _of(what, held), _of(what, kinds)) for what in dict.fromkeys(NEEDS[row.kind] for row in held)
-    )
+    away = dict.fromkeys(KINDS[row.kind].needed_by_all for row in held)
+    found = (_outage(what, _of(what, held), _of(what, kinds)) for what in away)
     return tuple(outage for outage in found if outage)
 
 
 def _of(what: str, rows: Iterable[Row[*tuple[Any, ...]]]) -> list[Any]:
-    return [row for row in rows if NEEDS[row.kind] == what]
+    return [row for row in rows if KINDS[row.kind].needed_by_all == what]
 
 
 def _outage(what: str, held: list[Any], kinds: list[Any]) -> Outage | None:

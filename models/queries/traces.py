@@ -10,26 +10,26 @@ from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
 from cotrail.audit.contents import UNREADABLE
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.encoding import action_of, digests_in
+from cotrail.core.actions.embed import EMBED
+from cotrail.core.actions.entail import ENTAIL
+from cotrail.core.actions.kind import Stored, digests_in
+from cotrail.core.actions.prompted import Prompted
+from cotrail.core.actions.registry import KINDS, finds_paragraphs, has_prompt
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.faithfulness.weighing import Weighing
-from models.records.histories import SEARCHES, hit
+from models.records.histories import hit
 from models.records.runs import Runs
 from models.records.trail import read_question_ids
-from models.schema.tables import QuestionStatus, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from models.schema.tables import QuestionStatus, Run, attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
 CHUNK = 100
 """How many questions are read at once."""
 
-
-_PROMPTED = ("reason", "read")
-"""The kinds of steps that have a prompt."""
+_DETAILS: dict[str, type[Struct]] = {"rethinking": Weighing, "self-consistency": Weighing}
 
 
 class Collected(Struct, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
         several chains it is.
     compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
         they were compared with; embedded, entailed: what was found.
+    request, result: as they are recorded, of a kind that none of the fields above shows.
     attempts: how many executions there were, this one included; adopted: whether another run computed the result.
     """
 
@@ -73,11 +74,16 @@ class TracedStep(Struct, frozen=True, kw_only=True):
     against: tuple[str, ...] = ()
     embedded: Embedded | None = None
     entailed: Entailed | None = None
+    request: dict[str, Any] | None = None
+    result: Any = None
     failure: Failure | None = None
 
 
 class TracedQuestion(Struct, frozen=True, kw_only=True):
-    """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far."""
+    """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far.
+
+    details: of the answer, in the type of its system; as JSON where that isn't known here, and None where it has none.
+    """
 
     key: str
     text: str
@@ -91,7 +97,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...]
     collected: tuple[Collected, ...]
     steps: tuple[TracedStep, ...]
-    weighing: Weighing | None = None
+    details: Any = None
 
     @property
     def paragraphs(self) -> tuple[Paragraph, ...]:
@@ -173,11 +179,12 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
 
 
 def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
-    wanted = select(paragraphs).where(paragraphs.c.digest.in_(map(str, digests_in(request))))
+    wanted = select(paragraphs).where(paragraphs.c.digest.in_(digests_in(request)))
     known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
     known_runs = Runs()
-    action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))
-    if not isinstance(action, Reason | Read):
+    stored = Stored(known, lambda digest: known_runs.demonstrations(connection, digest))
+    action = KINDS[kind].read(request, stored)
+    if not isinstance(action, Prompted):
         raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")
     return action.prompt
 
@@ -186,7 +193,8 @@ def _read(connection: Connection, ids: Sequence[int]) -> Iterator[TracedQuestion
     hits = _read_hits(connection, ids)
     steps_of = _read_steps(connection, ids)
     written = _read_sentences(connection, ids)
-    rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
+    of_runs = select(questions, Run.system).join(Run, questions.c.run_id == Run.id)
+    rows = connection.execute(of_runs.where(questions.c.id.in_(ids)).order_by(questions.c.position))
     for row in rows.mappings():
         yield _question(row, steps_of[row["id"]], hits, written[row["id"]])
 
@@ -213,15 +221,20 @@ def _question(
         sentences=tuple(written if row["sentences"] is None else row["sentences"]),
         collected=tuple(kept.values()),
         steps=tuple(_step(step, hits.get(step["id"], ()), kept) for step in rows),
-        weighing=msgspec.convert(row["weighing"], Weighing | None),
+        details=None if row["weighing"] is None else msgspec.convert(row["weighing"], _details_type(row["system"])),
     )
+
+
+def _details_type(system: str) -> Any:
+    """The type of the details of a system's answers; `Any` where it has none of its own."""
+    return _DETAILS.get(system, Any)
 
 
 def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]]) -> list[str]:
     """The paragraphs of the latest prompt, and behind them what was found since."""
     collected: dict[str, None] = {}
     for step in rows:
-        if step["kind"] in _PROMPTED:
+        if has_prompt(step["kind"]):
             collected = dict.fromkeys(digests_in(step["request"]))
         collected |= dict.fromkeys(each["digest"] for each in hits.get(step["id"], ()))
     return list(collected)
@@ -232,10 +245,10 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
     common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
     common["adopted"] = row["adopted_from"] is not None
     common["failure"] = msgspec.convert(row["failure"], Failure | None)
-    if row["kind"] in SEARCHES:
+    if finds_paragraphs(row["kind"]):
         return TracedStep(
             **common,
-            query=request.get("query") or request["text"],
+            query=request[KINDS[row["kind"]].query],
             source=request.get("source"),
             hits=tuple(_hit(each) for each in hits),
             new=frozenset(
@@ -244,7 +257,7 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
                 if each["digest"] in kept and kept[each["digest"]].step == row["sequence"]
             ),
         )
-    if row["kind"] in _PROMPTED:
+    if has_prompt(row["kind"]):
         return TracedStep(
             **common,
             sentences=len(request["sentences"]),
@@ -252,18 +265,27 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
             generated=msgspec.convert(row["result"], Generated | None),
             sample=request.get("sample"),
         )
-    return TracedStep(**common, **_comparison(row))
+    shown = _COMPARISONS.get(row["kind"], _as_recorded)
+    return TracedStep(**common, **shown(row))
 
 
-def _comparison(row: RowMapping) -> dict[str, Any]:
-    """What an embed or an entail step compared, and what it found."""
+def _embedding(row: RowMapping) -> dict[str, Any]:
     request = row["request"]
-    against = tuple(digests_in(request))
-    if row["kind"] == "embed":
-        embedded = msgspec.convert(row["result"], Embedded | None)
-        return {"compared": tuple(request["sentences"]), "against": against, "embedded": embedded}
+    embedded = msgspec.convert(row["result"], Embedded | None)
+    return {"compared": tuple(request["sentences"]), "against": tuple(digests_in(request)), "embedded": embedded}
+
+
+def _entailment(row: RowMapping) -> dict[str, Any]:
+    request = row["request"]
     entailed = msgspec.convert(row["result"], Entailed | None)
-    return {"compared": (request["hypothesis"],), "against": against, "entailed": entailed}
+    return {"compared": (request["hypothesis"],), "against": tuple(digests_in(request)), "entailed": entailed}
+
+
+def _as_recorded(row: RowMapping) -> dict[str, Any]:
+    return {"request": row["request"], "result": row["result"]}
+
+
+_COMPARISONS = {EMBED.name: _embedding, ENTAIL.name: _entailment}
 
 
 def _hit(row: RowMapping) -> Hit:

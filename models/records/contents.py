@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlalchemy import Connection, Executable
 
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.encoding import paragraphs_of
+from cotrail.core.actions.prompted import Prompted
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstrations
 from cotrail.core.replay import Recorded, Step
@@ -77,7 +76,7 @@ def _keep(connection: Connection, store: Executable, lock: Executable, rows: Row
 def _brought(following: Sequence[Step], plan: RunPlan) -> dict[str, Demonstrations]:
     """The demonstrations that steps refer to and that aren't the run's: its system brought them."""
     known = {shots.digest for shots in plan.shots.values()}
-    prompts = [step.action.prompt for step in following if isinstance(step.action, Reason | Read)]
+    prompts = [step.action.prompt for step in following if isinstance(step.action, Prompted)]
     return {
         prompt.demonstrations.digest: prompt.demonstrations
         for prompt in prompts
@@ -91,5 +90,5 @@ def _made(following: Sequence[Step], history: Sequence[Recorded]) -> dict[str, P
     found = {
         id(hit.paragraph) for record in history if isinstance(record.outcome, Retrieved) for hit in record.outcome.hits
     }
-    referred = (paragraph for step in following for paragraph in paragraphs_of(step.action))
+    referred = (paragraph for step in following for paragraph in kind_of(step.action).paragraphs(step.action))
     return {paragraph.digest: paragraph for paragraph in referred if id(paragraph) not in found}

@@ -10,24 +10,14 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select, true
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.fork_points import GIVEN
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.replay import Recorded
-from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.core.results import Failure, Result, Retrieved
 from models.records.paragraphs import Paragraphs
 from models.schema.rows import recordset
 from models.schema.tables import StepState, paragraph_sets, questions, steps
-
-SEARCHES = ("retrieve", "lookup")
-"""The kinds of steps that find paragraphs."""
-
-_RESULTS: dict[str, type[Generated | Embedded | Entailed]] = {
-    "reason": Generated,
-    "read": Generated,
-    "embed": Embedded,
-    "entail": Entailed,
-}
-"""What the other kinds result in."""
 
 _HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
 _HITS = (
@@ -44,7 +34,7 @@ RECORD = (
     steps.c.result,
     steps.c.failure,
     steps.c.worker,
-    case((steps.c.kind.in_(SEARCHES), _HITS)).label("hits"),
+    case((steps.c.kind.in_(filter(finds_paragraphs, KINDS)), _HITS)).label("hits"),
 )
 """What `read_records` needs of a step."""
 
@@ -140,13 +130,15 @@ def _recorded(row: RowMapping, found: Mapping[str, Paragraph]) -> Recorded:
 
 
 def _result(row: RowMapping, found: Mapping[str, Paragraph]) -> Result:
-    if row["kind"] in SEARCHES:
+    kind = KINDS[row["kind"]]
+    if kind.finds_paragraphs:
         hits = (
             hit(rank, paragraph_id, found[digest].title, found[digest].text, score)
             for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
         )
         return Retrieved(hits=tuple(hits))
-    return msgspec.convert(row["result"], _RESULTS[row["kind"]])
+    result: Result = msgspec.convert(row["result"], kind.result)
+    return result
 
 
 def hit(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:

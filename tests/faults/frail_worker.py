@@ -7,7 +7,7 @@ import time
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from models.records.runs import RunPlan
-from tasks.station import Station
+from tasks.engines import LoadedEngines
 from tests.faults.deadly import DEADLY
 from workers.app import app
 
@@ -28,18 +28,18 @@ class FrailModel(CostlessModel):
         return super().write(request)
 
 
-_frail, _retriever, _load = FrailModel(), CostlessRetriever(), Station.load
+_frail, _retriever, _load = FrailModel(), CostlessRetriever(), LoadedEngines.load
 
 
-def load(station: Station, name: str, profile: str) -> LanguageModel:
+def load(engines: LoadedEngines, name: str, profile: str) -> LanguageModel:
     """The frail model under its name, any other as ever."""
-    return _frail if name == "costless" else _load(station, name, profile)
+    return _frail if name == "costless" else _load(engines, name, profile)
 
 
-def retriever(station: Station, run: RunPlan) -> CostlessRetriever:
+def retriever(engines: LoadedEngines, run: RunPlan) -> CostlessRetriever:
     """Whatever corpus a run names."""
     return _retriever
 
 
-Station.load = load  # type: ignore[method-assign, assignment]
-Station.retriever = retriever  # type: ignore[method-assign, assignment]
+LoadedEngines.load = load  # type: ignore[method-assign, assignment]
+LoadedEngines.retriever = retriever  # type: ignore[method-assign, assignment]

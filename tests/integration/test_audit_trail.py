@@ -18,7 +18,7 @@ from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.records import Record, read_record, write_record
 from cotrail.audit.seals import earlier_attempts, step_digest
 from cotrail.audit.verifying import verify
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.errors import BundleError, InputError
 from models.records.trail import read_trail
 from models.schema.seals import step_digest as sealing
@@ -70,7 +70,7 @@ ALSO: dict[tuple[str, str], Iterable[str]] = {
     ("runs", "state"): RunState,
     ("questions", "status"): QuestionStatus,
     ("steps", "state"): StepState,
-    ("steps", "kind"): ACTIONS,
+    ("steps", "kind"): KINDS,
     ("attempts", "outcome"): AttemptOutcome,
 }
 

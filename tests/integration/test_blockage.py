@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select, text
 from benchmarks.contenders.cotrail import submission
 from cli.conducting import Conductor
 from cli.protocols import schedule_of
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
@@ -183,8 +183,8 @@ def _rows_read(engine: Engine) -> int:
     before = _read(engine)
     with engine.begin() as connection:
         expire_leases(connection)
-        ready_kinds(connection, ACTIONS)
-        for kind in ACTIONS:
+        ready_kinds(connection, KINDS)
+        for kind in KINDS:
             take_lost(connection, kind, 0, 0)
             take_unsent(connection, kind, 1000)
         take_suspect(connection)

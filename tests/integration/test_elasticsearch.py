@@ -53,8 +53,8 @@ from cotrail.errors import (
 from models.records.runs import RunPlan
 from models.schema.tables import attempts, steps
 from tasks import step
-from tasks.retrieve import search
-from tasks.station import Station
+from tasks.engines import LoadedEngines
+from tasks.runtime import Runtime
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, unsent
@@ -378,19 +378,19 @@ def test_a_worker_searches_the_corpus_that_its_run_pins_and_no_other(
 ) -> None:
     nodes = SecretStr(f"{url}, http://127.0.0.1:{free_port()}")
     own = Settings(home=tmp_path, search_url=nodes, search_prefix=prefix)
-    station = Station(own)
+    engines = LoadedEngines(own)
     former = reach().build("corpus", [PAPER, INK]).revision
-    assert found(station.retriever(run("corpus", former)), "paper") == ["b", "a"]
+    assert found(engines.retriever(run("corpus", former)), "paper") == ["b", "a"]
     now = reach().build("corpus", [PEN, INK]).revision
     with pytest.raises(CorpusChangedError, match=former[:12]):
-        station.retriever(run("corpus", former)).search("paper", 2)
-    assert set(found(station.retriever(run("corpus", now)), "ink")) == {"a", "c"}
+        engines.retriever(run("corpus", former)).search("paper", 2)
+    assert set(found(engines.retriever(run("corpus", now)), "ink")) == {"a", "c"}
     with pytest.raises(CorpusChangedError, match=former[:12]):
-        station.retriever(run("corpus", former))
+        engines.retriever(run("corpus", former))
     assert reach().build("corpus", [PAPER, INK]).revision == former
-    assert found(station.retriever(run("corpus", former)), "paper") == ["b", "a"]
+    assert found(engines.retriever(run("corpus", former)), "paper") == ["b", "a"]
     with pytest.raises(UnknownNameError, match="there are: corpus"):
-        station.retriever(run("other", former))
+        engines.retriever(run("other", former))
 
 
 # Faults, and what stands before a server.
@@ -525,20 +525,20 @@ def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
     revision = made(reach(gate.url)).revision
     binding = replace(submission().binding, corpus=revision)
     database = SecretStr(engine.url.render_as_string(hide_password=False))
-    here = Station(Settings(home=tmp_path, database_url=database, search_url=SecretStr(gate.url), search_prefix=prefix))
-    monkeypatch.setattr(step, "station", lambda: here)
+    here = Runtime(Settings(home=tmp_path, database_url=database, search_url=SecretStr(gate.url), search_prefix=prefix))
+    monkeypatch.setattr(step, "runtime", lambda: here)
     if met == "searching":
-        here.retriever(run("corpus", revision))
+        here.engines.retriever(run("corpus", revision))
     gate.faults = ["cut"] * 1000
     for message in begin(engine, 3, corpus="corpus", binding=binding):
-        step.perform(message, search)
+        step.perform(message, step.carry_out)
     assert query(select(attempts.c.outcome)) == [{"outcome": "unavailable"}]
     gate.faults = []
-    here.outages.over("the corpus corpus")
+    here.breaker.succeeded("the corpus corpus")
     with engine.begin() as connection:
         connection.execute(update(steps).values(not_before=None))
     for message in unsent(engine):
-        step.perform(message, search)
+        step.perform(message, step.carry_out)
     here.close()
     states = select(steps.c.state).where(steps.c.kind == "retrieve")
     assert query(states) == [{"state": "finished"}] * 3

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, select
@@ -23,7 +24,7 @@ from cotrail.core.replay import Recorded, Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
-from cotrail.systems import SYSTEMS
+from cotrail.systems import SYSTEMS, find_system
 from models.commands.submission import submit
 from models.execution.advancing import Dispatch, asked
 from models.execution.ledger import Claim, Completion, Ledger
@@ -65,10 +66,12 @@ def evidential(question: Question, shots: Any, settings: Any) -> System:
     assert isinstance(found, tuple)
     yield Embed(sentences=(FACT,), paragraphs=(LIVES, MADE, KNOWN))
     yield Entail(premise=LIVES, hypothesis=FACT)
-    return Answer(text="no", sentences=(FACT,), paragraphs=(KNOWN,), weighing=weighing(KNOWN))
+    return Answer(text="no", sentences=(FACT,), paragraphs=(KNOWN,), details=weighing(KNOWN))
 
 
-SYSTEM = tuple(replace(spec, open=evidential) if spec.name == "ircot" else spec for spec in SYSTEMS)
+SPEC = replace(find_system("rethinking"), open=evidential)
+SYSTEM = tuple(SPEC if spec.name == SPEC.name and spec.version == SPEC.version else spec for spec in SYSTEMS)
+PLAN = {"system": SPEC.name, "system_version": SPEC.version, "settings": msgspec.to_builtins(SPEC.settings())}
 
 
 def result(action: Action) -> Result:
@@ -103,7 +106,7 @@ def done(claim: Claim | None, outcome: Result | Failure | None = None) -> Comple
 def ledger(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """A worker that knows the system, and one question that is submitted for it."""
     monkeypatch.setattr("models.commands.submission.Runs", lambda: Runs(SYSTEM))
-    submit(engine, submission(), [Question(id="q", text="Did Aristotle use a laptop?")])
+    submit(engine, replace(submission(), **PLAN), [Question(id="q", text="Did Aristotle use a laptop?")])
     return Ledger(engine, "w", LEASE, Runs(SYSTEM))
 
 
@@ -171,7 +174,7 @@ def test_every_step_and_the_weighing_can_be_read_back(engine: Engine, ledger: Le
     assert embed.embedded == Embedded(similarities=((0.8, 0.1, 0.2),))
     assert (entail.compared, entail.against) == ((FACT,), (LIVES.digest,))
     assert entail.entailed == Entailed(entailment=0.9, neutral=0.08, contradiction=0.02)
-    assert traced.weighing == weighing(KNOWN)
+    assert traced.details == weighing(KNOWN)
     assert traced.paragraphs == (KNOWN,)
 
 

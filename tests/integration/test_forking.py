@@ -20,7 +20,7 @@ from cotrail.audit.verifying import verify
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.fork_points import Point
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.results import Embedded, Entailed, Failure
@@ -45,7 +45,7 @@ from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, exec
 pytestmark = pytest.mark.usefixtures("verified")
 
 ORIGIN, FORK = "costless", "fork"
-KINDS = ["retrieve", "reason", "retrieve", "reason", "retrieve", "reason", "read"]
+RECORDED_KINDS = ["retrieve", "reason", "retrieve", "reason", "retrieve", "reason", "read"]
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_without_a_point_all_is_taken_over_that_the_settings_leave_as_it_is(
 ) -> None:
     assert fork(origin, forked(**reading("cot")), None) == Forked(questions=2, adopted=2 * (STEPS - 1))
     assert carry_out(origin, ledger) == 2
-    assert kinds_of(query, FORK) == [(kind, kind != "read") for kind in KINDS]
+    assert kinds_of(query, FORK) == [(kind, kind != "read") for kind in RECORDED_KINDS]
     is_whole(query, FORK)
     assert agrees(origin, FORK)
     assert query(select(runs.c.origin, runs.c.forked_at).where(runs.c.id == FORK)) == [
@@ -179,7 +179,7 @@ def test_steps_before_a_point_are_taken_over_as_given(
 ) -> None:
     assert fork(origin, forked(**retrieving(2)), at).adopted == 2 * adopted
     assert carry_out(origin, ledger) == 2 * (STEPS - adopted)
-    assert kinds_of(query, FORK) == [(kind, n < adopted) for n, kind in enumerate(KINDS)]
+    assert kinds_of(query, FORK) == [(kind, n < adopted) for n, kind in enumerate(RECORDED_KINDS)]
     is_whole(query, FORK)
     assert agrees(origin, FORK)
     found = select(paragraph_sets.c.step_id, steps.c.sequence).where(
@@ -371,7 +371,7 @@ def weighed(claim: Claim) -> Completion:
 def rethink(engine: Engine, ledger: Ledger) -> int:
     """Carries out what is open; returns how many steps that were."""
     done = 0
-    messages = [message for kind in ACTIONS for message in unsent(engine, kind)]
+    messages = [message for kind in KINDS for message in unsent(engine, kind)]
     while messages:
         claims = [claim for claim in ledger.claim(messages) if claim is not None]
         done += len(claims)

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, delete, select, text, update
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.prompts import AnswerForm, Prompt
 from cotrail.core.questions import Question
@@ -357,7 +357,7 @@ def test_a_lost_message_is_found_by_the_queue_being_shorter_than_the_steps_that_
 def test_only_kinds_with_a_step_that_is_ready_are_repaired(engine: Engine) -> None:
     def kinds() -> list[str]:
         with engine.connect() as connection:
-            return ready_kinds(connection, ACTIONS)
+            return ready_kinds(connection, KINDS)
 
     assert kinds() == []
     messages = begin(engine, 2)

@@ -13,7 +13,7 @@ import pytest
 from redis import Redis
 
 from configuration.settings import Settings
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from tasks.messages import SERIALIZER
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, process, stacked
@@ -102,7 +102,7 @@ def test_flower_can_only_look(home: Path, cotrail: Cotrail, port: int, credentia
     assert shown_workers(home) == before
     assert all(each.is_running() for each in processes)
     with Redis(unix_socket_path=str(Settings(home=home).socket_path / "redis.sock")) as broker:
-        assert [kind for kind in ACTIONS if broker.exists(f"cotrail:{kind}")] == []
+        assert [kind for kind in KINDS if broker.exists(f"cotrail:{kind}")] == []
 
 
 def test_flower_shows_nothing_to_whom_it_does_not_know(port: int, credentials: str) -> None:

@@ -22,12 +22,11 @@ from models.queries.outages import read_outages
 from models.queries.progress import count_repeated, read_progress
 from models.schema.tables import attempts, questions, steps
 from tasks import step
-from tasks.generating import generate
-from tasks.station import Station
+from tasks.runtime import Runtime
 from tests.integration.conftest import Query
 from tests.integration.served import Served, answer, piece, streamed
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, suspect, unsent
-from tests.unit.test_policy import Clock
+from tests.unit.test_retry_policy import Clock
 
 RUN = "costless"
 SENTENCE = [piece("Brenn is it."), "[DONE]"]
@@ -105,14 +104,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def here(database: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Station]:
-    """A worker's station whose clock stands still."""
-    station = Station(Settings(home=tmp_path, database_url=SecretStr(database)))
-    station.outages._clock = clock
-    monkeypatch.setattr(step, "station", lambda: station)
-    yield station
-    station.stop()
-    station.close()
+def here(database: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    """A worker's runtime whose clock stands still."""
+    runtime = Runtime(Settings(home=tmp_path, database_url=SecretStr(database)))
+    runtime.breaker._clock = clock
+    monkeypatch.setattr(step, "runtime", lambda: runtime)
+    yield runtime
+    runtime.stop()
+    runtime.close()
 
 
 def asked_of(engine: Engine, home: Path, url: str, count: int, run: str = RUN) -> list[Dispatch]:
@@ -131,57 +130,57 @@ def outcomes(query: Query) -> dict[str, int]:
 
 
 def test_an_outage_costs_one_execution_a_trial_and_the_rest_is_deferred(
-    engine: Engine, query: Query, here: Station, clock: Clock, tmp_path: Path
+    engine: Engine, query: Query, here: Runtime, clock: Clock, tmp_path: Path
 ) -> None:
     gone = Served()
     gone.close()
     for message in asked_of(engine, tmp_path, gone.url, 10):
-        step.perform(message, generate)
+        step.perform(message, step.carry_out)
     assert outcomes(query) == {"unavailable": 1}
     assert unsent(engine, "reason") == []
     clock.now += 10
     make_due(engine)
     for message in unsent(engine, "reason"):
-        step.perform(message, generate)
+        step.perform(message, step.carry_out)
     assert outcomes(query) == {"unavailable": 2}
     assert query(select(steps.c.state).where(steps.c.kind == "reason").distinct()) == [{"state": "ready"}]
 
 
 def test_the_first_success_ends_an_outage(
-    engine: Engine, query: Query, here: Station, served: Served, tmp_path: Path
+    engine: Engine, query: Query, here: Runtime, served: Served, tmp_path: Path
 ) -> None:
     served.replies = [streamed(SENTENCE)]
     served.tokenizer = answer(503, headers={"Retry-After": "3600"})
     messages = asked_of(engine, tmp_path, served.url, 3)
-    step.perform(messages[0], generate)
+    step.perform(messages[0], step.carry_out)
     left = func.extract("epoch", steps.c.not_before - func.now()).label("left")
     [held] = query(select(left).where(steps.c.id == messages[0].step_id))
     assert 200 < held["left"] <= 300
-    here.outages.over("the model served")
+    here.breaker.succeeded("the model served")
     served.tokenizer = answer(404)
     for message in messages[1:]:
-        step.perform(message, generate)
+        step.perform(message, step.carry_out)
     here.close()
     assert outcomes(query) == {"unavailable": 1, "finished": 2}
 
 
 def test_runs_whose_model_is_up_go_on(
-    engine: Engine, query: Query, here: Station, served: Served, tmp_path: Path
+    engine: Engine, query: Query, here: Runtime, served: Served, tmp_path: Path
 ) -> None:
-    here.outages.met("the model elsewhere")
+    here.breaker.failed("the model elsewhere")
     served.replies = [streamed(SENTENCE)]
     for message in asked_of(engine, tmp_path, served.url, 2):
-        step.perform(message, generate)
+        step.perform(message, step.carry_out)
     here.close()
     assert outcomes(query) == {"finished": 2}
 
 
 def test_what_is_wrong_with_a_step_or_a_run_is_no_outage(
-    engine: Engine, query: Query, here: Station, served: Served, tmp_path: Path
+    engine: Engine, query: Query, here: Runtime, served: Served, tmp_path: Path
 ) -> None:
     served.replies = [answer(500), answer(400), answer(401)]
     for message in asked_of(engine, tmp_path, served.url, 3):
-        step.perform(message, generate)
+        step.perform(message, step.carry_out)
     here.close()
     assert outcomes(query) == {"retried": 1, "failed": 1, "blocked": 1}
     assert {row["status"] for row in query(select(questions.c.status))} == {"open", "failed", "blocked"}
@@ -191,12 +190,12 @@ def test_what_is_wrong_with_a_step_or_a_run_is_no_outage(
 
 
 def test_it_is_shown_what_is_away_how_much_waits_and_when_it_is_tried_again(
-    engine: Engine, here: Station, tmp_path: Path
+    engine: Engine, here: Runtime, tmp_path: Path
 ) -> None:
     gone = Served()
     gone.close()
     for message in asked_of(engine, tmp_path, gone.url, 12):
-        step.perform(message, generate)
+        step.perform(message, step.carry_out)
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
         assert count_repeated(connection, RUN) == {"unavailable": 1}
@@ -212,16 +211,16 @@ def test_it_is_shown_what_is_away_how_much_waits_and_when_it_is_tried_again(
 
 
 def test_an_outage_is_over_once_a_step_was_answered(
-    engine: Engine, here: Station, served: Served, tmp_path: Path
+    engine: Engine, here: Runtime, served: Served, tmp_path: Path
 ) -> None:
     served.tokenizer, served.replies = answer(502), [streamed(SENTENCE)]
     first, second = asked_of(engine, tmp_path, served.url, 2)
-    step.perform(first, generate)
+    step.perform(first, step.carry_out)
     with engine.connect() as connection:
         assert len(read_outages(connection, RUN)) == 1
     served.tokenizer = answer(404)
-    here.outages.over("the model served")
-    step.perform(second, generate)
+    here.breaker.succeeded("the model served")
+    step.perform(second, step.carry_out)
     here.close()
     with engine.connect() as connection:
         assert read_outages(connection, RUN) == ()

@@ -19,9 +19,8 @@ from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from models.execution.recovery import expire_leases
 from models.schema.tables import attempts, questions, steps
-from tasks.generating import generate
-from tasks.station import Station
-from tasks.step import perform
+from tasks.runtime import Runtime
+from tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, executed
@@ -36,19 +35,19 @@ class Panic(BaseException):
 
 
 @pytest.fixture
-def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Station]:
-    """The process's station; it sends nothing, and its searches may take no time at all."""
-    monkeypatch.setattr("tasks.station.send", len)
+def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    """The process's runtime; it sends nothing, and its searches may take no time at all."""
+    monkeypatch.setattr("tasks.runtime.send", len)
     own = {"database_url": SecretStr(database), "heartbeat_seconds": 0.02, "deadlines": {"retrieve": 0.05}}
-    station = Station(servers.model_copy(update=own))
-    monkeypatch.setattr("tasks.step.station", lambda: station)
-    yield station
-    station.stop()
-    station.close()
-    station.ledger.engine.dispose()
+    runtime = Runtime(servers.model_copy(update=own))
+    monkeypatch.setattr("tasks.step.runtime", lambda: runtime)
+    yield runtime
+    runtime.stop()
+    runtime.close()
+    runtime.ledger.engine.dispose()
 
 
-def search(_: Station, claim: Claim) -> Result:
+def search(_: Runtime, claim: Claim) -> Result:
     result = executed(claim)
     assert isinstance(result, Retrieved)
     return result
@@ -56,9 +55,9 @@ def search(_: Station, claim: Claim) -> Result:
 
 @pytest.mark.parametrize("kind", [Panic, SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError, RecursionError])
 def test_whatever_an_engine_raises_its_thread_goes_on_and_the_step_is_tried_again(
-    engine: Engine, here: Station, query: Query, kind: type[BaseException], eventually: Eventually
+    engine: Engine, here: Runtime, query: Query, kind: type[BaseException], eventually: Eventually
 ) -> None:
-    def panicking(_: Station, claim: Claim) -> Result:
+    def panicking(_: Runtime, claim: Claim) -> Result:
         raise kind("the library is at fault")
 
     first, second = begin(engine, 2)
@@ -83,7 +82,7 @@ def test_whatever_an_engine_raises_its_thread_goes_on_and_the_step_is_tried_agai
 
 @pytest.mark.parametrize("kind", [Panic, SystemExit])
 def test_a_claim_that_panics_costs_no_thread(
-    engine: Engine, here: Station, query: Query, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+    engine: Engine, here: Runtime, query: Query, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
     def panicking(*_: object) -> list[Claim | None]:
         raise kind("the driver is at fault")
@@ -108,7 +107,7 @@ def test_a_claim_that_panics_costs_no_thread(
 
 
 def test_a_worker_without_the_pipeline_that_splits_sentences_blocks_the_question(
-    engine: Engine, here: Station, query: Query, eventually: Eventually
+    engine: Engine, here: Runtime, query: Query, eventually: Eventually
 ) -> None:
     spec = find_system("ircot")
     splitting = msgspec.to_builtins(spec.settings(splitter="en_core_web_none@3.8.0"))
@@ -117,53 +116,53 @@ def test_a_worker_without_the_pipeline_that_splits_sentences_blocks_the_question
     following = select(steps.c.id, steps.c.epoch).where(steps.c.kind == "reason")
     eventually(lambda: query(following), "the search is recorded")
     (step,) = query(following)
-    perform(Dispatch(step["id"], step["epoch"], "reason"), generate)
+    perform(Dispatch(step["id"], step["epoch"], "reason"), carry_out)
     (reason,) = (row["reason"] for row in query(select(questions.c.reason).where(questions.c.status == "blocked")))
     assert reason["type"] == "NotInstalledError"
     assert "python -m spacy download en_core_web_none" in reason["message"]
 
 
-def test_a_trial_that_is_cut_off_leaves_the_trial_to_the_next_step(engine: Engine, here: Station) -> None:
-    def away(_: Station, claim: Claim) -> Result:
+def test_a_trial_that_is_cut_off_leaves_the_trial_to_the_next_step(engine: Engine, here: Runtime) -> None:
+    def away(_: Runtime, claim: Claim) -> Result:
         raise UnavailableError("it doesn't answer")
 
-    def cut_off(_: Station, claim: Claim) -> Result:
+    def cut_off(_: Runtime, claim: Claim) -> Result:
         raise Interrupted
 
     now = [0.0]
-    here.outages._clock = lambda: now[0]
+    here.breaker._clock = lambda: now[0]
     first, trial, second = begin(engine, 3)
     perform(first, away)
     now[0] += 3600
     perform(trial, cut_off)
     executed_too: list[int] = []
 
-    def noted(station: Station, claim: Claim) -> Result:
+    def noted(runtime: Runtime, claim: Claim) -> Result:
         executed_too.append(claim.step_id)
-        return search(station, claim)
+        return search(runtime, claim)
 
     perform(second, noted)
     assert executed_too == [second.step_id]
 
 
-def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Station) -> None:
-    def panicking(_: Station, claim: Claim) -> Result:
+def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Runtime) -> None:
+    def panicking(_: Runtime, claim: Claim) -> Result:
         raise Panic
 
-    here._retrievers["costless"] = object()  # type: ignore[assignment]
-    here._retrievers["other"] = object()  # type: ignore[assignment]
+    here.engines._retrievers["costless"] = object()  # type: ignore[assignment]
+    here.engines._retrievers["other"] = object()  # type: ignore[assignment]
     (message,) = begin(engine, corpus="costless")
     perform(message, panicking)
-    assert list(here._retrievers) == ["other"]
+    assert list(here.engines._retrievers) == ["other"]
 
 
 def test_an_execution_that_takes_too_long_is_recorded_and_given_to_others_and_its_result_is_dropped(
-    engine: Engine, here: Station, query: Query, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, here: Runtime, query: Query, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.station.STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("tasks.runtime.STUCK_SECONDS", 0.0)
     wakes = threading.Event()
 
-    def hanging(_: Station, claim: Claim) -> Result:
+    def hanging(_: Runtime, claim: Claim) -> Result:
         assert wakes.wait(60)
         return FOUND
 
@@ -187,11 +186,11 @@ def test_an_execution_that_takes_too_long_is_recorded_and_given_to_others_and_it
 
 
 def test_an_execution_that_takes_too_long_again_and_again_fails_its_step(
-    engine: Engine, here: Station, query: Query, eventually: Eventually
+    engine: Engine, here: Runtime, query: Query, eventually: Eventually
 ) -> None:
     wakes = threading.Event()
 
-    def hanging(_: Station, claim: Claim) -> Result:
+    def hanging(_: Runtime, claim: Claim) -> Result:
         assert wakes.wait(60)
         return FOUND
 
@@ -207,7 +206,7 @@ def test_an_execution_that_takes_too_long_again_and_again_fails_its_step(
 
 
 def test_the_leases_of_steps_that_wait_for_a_thread_are_renewed(
-    engine: Engine, here: Station, query: Query, eventually: Eventually
+    engine: Engine, here: Runtime, query: Query, eventually: Eventually
 ) -> None:
     (message,) = begin(engine)
     assert here.claim_ahead(message).result(30) is not None
@@ -215,7 +214,7 @@ def test_the_leases_of_steps_that_wait_for_a_thread_are_renewed(
     eventually(lambda: query(select(steps.c.id).where(steps.c.lease_until > first)), "its lease is renewed")
 
 
-def test_a_step_whose_lease_ran_out_while_it_waited_is_not_begun(engine: Engine, here: Station, query: Query) -> None:
+def test_a_step_whose_lease_ran_out_while_it_waited_is_not_begun(engine: Engine, here: Runtime, query: Query) -> None:
     here.stopping.set()  # no sign of life is given
     (message,) = begin(engine)
     held = here.claim_ahead(message).result(30)
@@ -229,7 +228,7 @@ def test_a_step_whose_lease_ran_out_while_it_waited_is_not_begun(engine: Engine,
     assert query(select(steps.c.state)) == [{"state": "ready"}]
 
 
-def test_a_step_whose_lease_was_not_known_to_be_good_is_begun_where_it_is(engine: Engine, here: Station) -> None:
+def test_a_step_whose_lease_was_not_known_to_be_good_is_begun_where_it_is(engine: Engine, here: Runtime) -> None:
     here.stopping.set()
     (message,) = begin(engine)
     held = here.claim_ahead(message).result(30)

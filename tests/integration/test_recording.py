@@ -10,8 +10,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.recordable import MOST_CHARACTERS
-from cotrail.core.results import Generated, Retrieved
+from cotrail.core.results import MOST_CHARACTERS, Generated, Retrieved
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion, Ledger
 from models.schema.tables import attempts, paragraph_sets, questions, steps

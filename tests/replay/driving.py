@@ -12,7 +12,7 @@ from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.prompted import sampling
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit, Paragraph
@@ -111,7 +111,9 @@ def _share(*texts: str) -> float:
 
 
 def record(action: Action, outcome: Outcome | None = None, unreadable: str | None = None) -> Recorded:
-    return Recorded(kind=kind(action), fingerprint=fingerprint(action, BINDING), outcome=outcome, unreadable=unreadable)
+    return Recorded(
+        kind=kind_of(action).name, fingerprint=fingerprint(action, BINDING), outcome=outcome, unreadable=unreadable
+    )
 
 
 def live(system: System, world: World) -> tuple[Trace, Finished | Failed]:

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import kind
+from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
-from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.core.results import Failure, Result
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
 
@@ -37,15 +37,6 @@ DIVERGING = {
 FILES = {path.stem: path for path in sorted((Path(__file__).parent / "histories").glob("*.json"))}
 
 Json = dict[str, Any]
-
-RESULTS: dict[str, type[Result]] = {
-    "retrieve": Retrieved,
-    "reason": Generated,
-    "read": Generated,
-    "lookup": Retrieved,
-    "embed": Embedded,
-    "entail": Entailed,
-}
 
 
 class StoredStep(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -66,7 +57,8 @@ class StoredStep(Struct, kw_only=True, forbid_unknown_fields=True):
             return None
         if "type" in self.outcome:
             return msgspec.convert(self.outcome, Failure)
-        return msgspec.convert(self.outcome, RESULTS[self.kind])
+        result: Result = msgspec.convert(self.outcome, KINDS[self.kind].result)
+        return result
 
 
 class History(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -96,6 +88,7 @@ class History(Struct, kw_only=True, forbid_unknown_fields=True):
                 return {"next": [{"fingerprint": step.fingerprint, **shown(step.action)} for step in steps]}
             case Finished(answer):
                 written = json.loads(msgspec.json.encode(answer))
+                written["weighing"] = written.pop("details")  # as the files call it, which are older than other details
                 return {"answer": {name: value for name, value in written.items() if value is not None}}
             case Failed(failure):
                 return {"failed": msgspec.to_builtins(failure)}
@@ -103,13 +96,25 @@ class History(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def shown(action: Action) -> Json:
     """An action in full, so that a difference can be seen."""
+    kind = kind_of(action).name
     if isinstance(action, Retrieve):
-        return {"kind": kind(action), "query": action.query, "count": action.count, "titles": list(action.titles)}
+        return {
+            "kind": kind,
+            "query": action.query,
+            "count": action.count,
+            "titles": list(action.titles),
+        }
     if not isinstance(action, Reason | Read):
-        return {"kind": kind(action), **json.loads(msgspec.json.encode(action))}
+        return {"kind": kind, **json.loads(msgspec.json.encode(action))}
     drawn = {name: value for name in ("sample", "temperature") if (value := getattr(action, name, None)) is not None}
     lines = action.prompt.render().split("\n")
-    return {"kind": kind(action), "max_tokens": action.max_tokens, "until": action.until, **drawn, "prompt": lines}
+    return {
+        "kind": kind,
+        "max_tokens": action.max_tokens,
+        "until": action.until,
+        **drawn,
+        "prompt": lines,
+    }
 
 
 def history(name: str) -> History:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.core.questions import Question
@@ -88,7 +88,7 @@ def test_every_prefix_of_a_record_leads_to_the_step_that_follows_it(program: tup
         following = advance(toy(program), history[:k], BINDING)
         assert isinstance(following, Next)
         assert [step.sequence for step in following.steps] == list(range(k, k + len(following.steps)))
-        assert (kind(following.steps[0].action), following.steps[0].fingerprint) == (
+        assert (kind_of(following.steps[0].action).name, following.steps[0].fingerprint) == (
             expected.kind, expected.fingerprint,
         )  # fmt: skip
         assert advance(toy(program), [*history[:k], replace(expected, outcome=None)], BINDING) == Next(

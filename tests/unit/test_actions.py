@@ -15,7 +15,7 @@ from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.prompted import sampling
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import ACTIONS, fingerprint, kind
+from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.generation import Sampling, Until
@@ -209,7 +209,7 @@ def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
 )
 def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, object], concerns: set[str]) -> None:
     other = replace(BINDING, **change)
-    changed = {kind(a) for a in EACH if fingerprint(a, other) != fingerprint(a, BINDING)}
+    changed = {kind_of(a).name for a in EACH if fingerprint(a, other) != fingerprint(a, BINDING)}
     assert changed == concerns
 
 
@@ -239,7 +239,9 @@ def test_what_does_not_show_in_the_prompt_does_not_count(same: Prompt) -> None:
 
 
 def test_every_action_has_its_name() -> None:
-    assert {kind(action): type(action) for action in EACH} == ACTIONS
+    assert {kind_of(action).name: type(action) for action in EACH} == {
+        name: kind.action for name, kind in KINDS.items()
+    }
 
 
 def test_a_failed_step_says_what_failed() -> None:

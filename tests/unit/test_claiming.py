@@ -11,18 +11,18 @@ from celery.concurrency.prefork import TaskPool as Processes
 from celery.concurrency.thread import TaskPool as Threads
 
 from models.execution.advancing import Dispatch
-from tasks.held import Held
+from tasks.lease import Lease
 from workers.claiming import ClaimAhead
 
 
 class Claiming:
-    """In place of a station: claims when it is told to."""
+    """In place of a runtime: claims when it is told to."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
-        self.asked: dict[Dispatch, Future[Held | None]] = {}
+        self.asked: dict[Dispatch, Future[Lease | None]] = {}
 
-    def claim_ahead(self, message: Dispatch) -> Future[Held | None]:
+    def claim_ahead(self, message: Dispatch) -> Future[Lease | None]:
         self.asked[message] = Future()
         return self.asked[message]
 
@@ -30,7 +30,7 @@ class Claiming:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Claiming:
     made = Claiming()
-    monkeypatch.setattr("workers.claiming.station", lambda: made)
+    monkeypatch.setattr("workers.claiming.runtime", lambda: made)
     return made
 
 

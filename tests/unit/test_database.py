@@ -10,7 +10,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from configuration.settings import Settings
 from models.schema.database import refused, unanswered
-from tasks.station import Station
+from tasks.runtime import Runtime
 
 AWAY = [
     psycopg.OperationalError("connection refused"),
@@ -86,7 +86,7 @@ def test_a_connection_that_was_lost_is_an_answer_that_did_not_come() -> None:
 def test_a_worker_does_its_work_again_until_the_database_is_there(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    here = Station(Settings(home=tmp_path, database_url=SecretStr("postgresql://nowhere/none")))
+    here = Runtime(Settings(home=tmp_path, database_url=SecretStr("postgresql://nowhere/none")))
     met = [wrapped(errors.DiskFull()), wrapped(errors.AdminShutdown()), wrapped(errors.CannotConnectNow())]
 
     def work() -> str:

@@ -9,20 +9,17 @@ from msgspec.structs import replace
 from cotrail.common.storable import storable
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.kind import Action
+from cotrail.core.actions.kind import Action, Stored, digests_in
 from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import ACTIONS, kind
-from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.digests import digest_of_hits
-from cotrail.core.encoding import Json, action_of, digests_in, failure_of, paragraphs_of, request_of, result_of
+from cotrail.core.actions.read import READ, Read
+from cotrail.core.actions.reason import REASON, Reason
+from cotrail.core.actions.registry import KINDS, kind_of
+from cotrail.core.actions.retrieve import RETRIEVE, Retrieve
 from cotrail.core.generation import Until
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.knowledge import Source
-from cotrail.core.prompt_layouts import Layout
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
-from cotrail.core.results import Failure, Generated, Retrieved
+from cotrail.core.prompts import Demonstration, Demonstrations, Layout, Prompt
+from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
 from cotrail.errors import PromptTooLongError
 
 LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
@@ -70,11 +67,13 @@ def stored(request: Json) -> Json:
 def reopened(action: Action) -> Action:
     """An action written down, and read again beside the parts that its store keeps."""
     prompt = action.prompt if isinstance(action, Reason | Read) else None
-    paragraphs = {each.digest: each for each in paragraphs_of(action)}
+    kind = kind_of(action)
+    paragraphs = {each.digest: each for each in kind.paragraphs(action)}
     demonstrations = {prompt.demonstrations.digest: prompt.demonstrations} if prompt else {}
-    request = stored(request_of(action))
+    request = stored(kind.request(action))
     assert set(digests_in(request)) == set(paragraphs)
-    return action_of(kind(action), request, paragraphs, demonstrations.__getitem__)
+    again: Action = kind.read(request, Stored(paragraphs, demonstrations.__getitem__))
+    return again
 
 
 @given(RETRIEVES | GENERATIONS | LOOKUPS | EMBEDS | ENTAILS)
@@ -91,27 +90,27 @@ def test_its_prompt_is_rebuilt_byte_for_byte(action: Reason | Read) -> None:
 
 
 def test_every_kind_of_action_is_tested_here() -> None:
-    assert set(ACTIONS) == {"retrieve", "reason", "read", "lookup", "embed", "entail"}
+    assert set(KINDS) == {"retrieve", "reason", "read", "lookup", "embed", "entail"}
 
 
 def test_long_parts_stand_in_a_request_by_digest_only() -> None:
     long = Paragraph(id="p", title="Long", text="word " * 1000)
     shot = Demonstration(id="d", paragraphs=(long,), question="Is it?", answer="yes")
     prompt = Prompt(demonstrations=Demonstrations(items=(shot,)), paragraphs=(long,), question="Who?")
-    request = request_of(Read(prompt=prompt, max_tokens=64))
+    request = READ.request(Read(prompt=prompt, max_tokens=64))
     assert len(msgspec.json.encode(request)) < 400
     assert digests_in(request) == [long.digest]
 
 
 def test_a_search_refers_to_no_paragraphs() -> None:
-    assert digests_in(request_of(Retrieve(query="a", count=1))) == []
+    assert digests_in(RETRIEVE.request(Retrieve(query="a", count=1))) == []
 
 
 def test_a_paragraph_that_is_gone_is_an_error() -> None:
     prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(Paragraph(id="p", title="T", text="x"),), question="?")
-    request = stored(request_of(Reason(prompt=prompt, max_tokens=5)))
+    request = stored(REASON.request(Reason(prompt=prompt, max_tokens=5)))
     with pytest.raises(KeyError):
-        action_of("reason", request, {}, lambda digest: prompt.demonstrations)
+        REASON.read(request, Stored({}, lambda digest: prompt.demonstrations))
 
 
 @given(st.builds(
@@ -119,15 +118,15 @@ def test_a_paragraph_that_is_gone_is_an_error() -> None:
     prompt_tokens=COUNTS, cached_prompt_tokens=COUNTS, generated_tokens=COUNTS,
 ))  # fmt: skip
 def test_what_was_written_comes_back_as_it_was(result: Generated) -> None:
-    assert msgspec.convert(stored(result_of(result)), Generated) == result
+    assert msgspec.convert(stored(result.recorded()), Generated) == result
 
 
 def test_of_what_was_found_the_number_and_the_digest_stand_in_json() -> None:
     hit = Hit(paragraph=Paragraph(id="p", title="T", text="x"), rank=1, score=0.5)
     for hits in [(), (hit,), (hit, hit)]:
-        assert result_of(Retrieved(hits=hits)) == {"hits": len(hits), "digest": digest_of_hits(hits)}
+        assert Retrieved(hits=hits).recorded() == {"hits": len(hits), "digest": Retrieved(hits=hits).digest}
     changed = [replace(hit, rank=2), replace(hit, score=0.25), replace(hit, paragraph=replace(hit.paragraph, id="q"))]
-    assert len({digest_of_hits([each]) for each in [hit, *changed]}) == 4
+    assert len({Retrieved(hits=(each,)).digest for each in [hit, *changed]}) == 4
 
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from("\0\ud800\udfff\ufffd"))

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_layouts import Layout
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.prompts import Demonstration, Demonstrations, Layout, Prompt
 
 REGION = Paragraph(id="c", title="Curitiba", text="The Region of Curitiba are South.")
 GENRE = Paragraph(id="h", title="Hydrograd", text="The Genre of Hydrograd are Hard rock.")

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.actions.registry import ACTIONS
+from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from models.execution.advancing import Dispatch
 from tasks.messages import read
 from tests.garbage import GARBAGE, called, message
 
 
-@pytest.mark.parametrize("kind", ACTIONS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_steps_message_is_read(kind: str) -> None:
     handed_on, dispatch = read(message(called(2**63 - 1, 7), kind), kind)
     assert dispatch == Dispatch(2**63 - 1, 7, kind)

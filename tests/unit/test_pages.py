@@ -6,12 +6,12 @@ from typing import Literal
 
 import pytest
 
-from cotrail.core.actions.read import Read
+from cotrail.core.actions.kind import Stored
+from cotrail.core.actions.read import READ, Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
-from cotrail.core.encoding import action_of, request_of
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.core.questions import GoldParagraph, Question
@@ -161,7 +161,7 @@ def test_where_the_passage_stands_decides_the_result() -> None:
 
 def test_where_the_passage_stands_is_stored() -> None:
     reading = Read(prompt=Prompt(demonstrations=Demonstrations(), question="?", pinned_last=True), max_tokens=1)
-    assert action_of("read", request_of(reading), {}, lambda _: Demonstrations()) == reading
+    assert READ.read(READ.request(reading), Stored({}, lambda _: Demonstrations())) == reading
 
 
 def titles_in(prompt: Prompt) -> list[str]:

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.recordable import MOST_CHARACTERS, MOST_TOKENS, characters, check_recordable
-from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
+from cotrail.core.results import MOST_CHARACTERS, MOST_TOKENS, Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import UnrecordableError
 
 
@@ -30,10 +29,10 @@ def written(text: str = "a", prompt: int = 1, cached: int = 0, generated: int = 
 
 @given(st.text(), st.floats(allow_nan=False, allow_infinity=False), st.integers(0, MOST_TOKENS))
 def test_whatever_is_finite_and_small_can_be_recorded(text: str, number: float, tokens: int) -> None:
-    check_recordable(found(text, number))
-    check_recordable(written(text, prompt=tokens, cached=tokens, generated=tokens))
-    check_recordable(Embedded(similarities=((number,), (number,))))
-    check_recordable(Entailed(entailment=number, neutral=number, contradiction=number))
+    found(text, number).check_recordable()
+    written(text, prompt=tokens, cached=tokens, generated=tokens).check_recordable()
+    Embedded(similarities=((number,), (number,))).check_recordable()
+    Entailed(entailment=number, neutral=number, contradiction=number).check_recordable()
 
 
 @pytest.mark.parametrize(
@@ -42,8 +41,8 @@ def test_whatever_is_finite_and_small_can_be_recorded(text: str, number: float, 
     ids=["search", "generation"],
 )
 def test_what_holds_too_much_text_is_refused_with_how_much_it_is(result: Result) -> None:
-    with pytest.raises(UnrecordableError, match=f"holds {characters(result):,} characters, and at most 4,000,000"):
-        check_recordable(result)
+    with pytest.raises(UnrecordableError, match=f"holds {result.characters:,} characters, and at most 4,000,000"):
+        result.check_recordable()
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -54,16 +53,16 @@ def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
         Entailed(entailment=0.5, neutral=number, contradiction=0.5),
     ):
         with pytest.raises(UnrecordableError, match="isn't finite"):
-            check_recordable(result)
+            result.check_recordable()
 
 
 @pytest.mark.parametrize("tokens", [-1, 2**63, 10**19, 10**40])
 def test_token_counts_that_no_column_holds_are_refused_with_what_was_counted(tokens: int) -> None:
     with pytest.raises(UnrecordableError, match=str(tokens)):
-        check_recordable(written(generated=tokens))
+        written(generated=tokens).check_recordable()
     with pytest.raises(UnrecordableError, match=str(tokens)):
-        check_recordable(written(prompt=tokens))
+        written(prompt=tokens).check_recordable()
 
 
 def test_a_failure_counts_by_its_message() -> None:
-    assert characters(Failure(type="StepError", message="four")) == 4
+    assert Failure(type="StepError", message="four").characters == 4

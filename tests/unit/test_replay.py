@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.registry import fingerprint, kind
+from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.replay import Failed, Finished, Next, Recorded, SystemBrokenError, advance
@@ -25,7 +25,7 @@ def titles(reply: Result | tuple[Result, ...]) -> str:
 
 
 def named(action: Action) -> str:
-    return f"{kind(action)} {fingerprint(action, BINDING)[:12]}"
+    return f"{kind_of(action).name} {fingerprint(action, BINDING)[:12]}"
 
 
 def queries(outcome: Next | Finished | Failed) -> list[tuple[int, str]]:

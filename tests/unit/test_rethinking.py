@@ -104,8 +104,8 @@ def opened(settings: RethinkingSettings, question: Question = LAPTOP) -> Callabl
 
 
 def weighed(answer: Answer) -> Weighing:
-    assert isinstance(answer.weighing, Weighing)
-    return answer.weighing
+    assert isinstance(answer.details, Weighing)
+    return answer.details
 
 
 def asked(trace: Trace, kind: type[Action]) -> list[Action]:
@@ -214,7 +214,7 @@ def test_chains_without_facts_without_answers_and_with_ten(chains: list[str], te
 def test_without_any_fact_nothing_is_looked_up() -> None:
     trace, answer = run(RethinkingSettings(chains=2), world("So the answer is yes."))
     assert [type(action) for action, _ in trace] == [Reason, Reason]
-    assert answer == Answer(text="yes", sentences=("So the answer is yes.",), weighing=answer.weighing)
+    assert answer == Answer(text="yes", sentences=("So the answer is yes.",), details=answer.details)
 
 
 def test_a_fact_without_evidence_has_the_scores_of_nothing_found() -> None:

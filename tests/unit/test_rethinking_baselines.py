@@ -173,13 +173,13 @@ def consistent(*chains: str, settings: SelfConsistencySettings | None = None, em
 def test_self_consistency_takes_the_answer_of_most_chains() -> None:
     answer = consistent("So the answer is yes.", CHAIN, "It may be.", "So the answer is no.", "So the answer is no.")
     assert (answer.text, answer.sentences[0]) == ("no", "Aristotle died in 322 BC.")
-    assert isinstance(answer.weighing, Weighing)
-    assert answer.weighing.function == 0
-    assert [chain.prediction for chain in answer.weighing.chains] == ["yes", "no", "", "no", "no"]
-    assert [(each.prediction, each.weight, each.chains) for each in answer.weighing.predictions] == [
+    assert isinstance(answer.details, Weighing)
+    assert answer.details.function == 0
+    assert [chain.prediction for chain in answer.details.chains] == ["yes", "no", "", "no", "no"]
+    assert [(each.prediction, each.weight, each.chains) for each in answer.details.predictions] == [
         ("no", 3.0, (1, 3, 4)), ("yes", 1.0, (0,)),
     ]  # fmt: skip
-    assert answer.weighing.chosen == 1
+    assert answer.details.chosen == 1
 
 
 def test_of_equally_frequent_answers_the_earlier_one_wins() -> None:
@@ -213,8 +213,8 @@ def test_temporal_answers_that_differ_in_their_spelling_alone_count_as_one() -> 
 def test_empty_samples_cost_no_other_chain() -> None:
     answer = consistent(CHAIN, "So the answer is yes.", empty="sample 0")
     assert answer.text == "yes"
-    assert isinstance(answer.weighing, Weighing)
-    assert [chain.text for chain in answer.weighing.chains] == ["", "So the answer is yes."]
+    assert isinstance(answer.details, Weighing)
+    assert [chain.text for chain in answer.details.chains] == ["", "So the answer is yes."]
 
 
 def test_where_every_sample_is_empty_there_is_no_answer() -> None:

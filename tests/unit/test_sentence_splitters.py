@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from cli.protocols import read_experiment_file
 from cli.request import RunRequest, system_settings
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.kind import Engines, Splitter
+from cotrail.core.actions.reason import REASON, Reason
 from cotrail.core.binding import Binding
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt
@@ -18,9 +18,6 @@ from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems import find_system
-from models.execution.ledger import Claim
-from tasks.generating import generate
-from tasks.station import Station
 
 Install = Callable[..., str]
 
@@ -59,25 +56,21 @@ def settings_of(splitter: str) -> dict[str, Any]:
     return system_settings(find_system("ircot"), request)
 
 
-def claim_of(splitter: str) -> Claim:
-    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
-    binding = Binding(model="m@1", profile="fast", temperature=0.0, seed=0, corpus="")
-    action = Reason(prompt=prompt, max_tokens=20, splitter=splitter)
-    return cast(Claim, SimpleNamespace(action=action, run=SimpleNamespace(binding=binding)))
-
-
 class Writing:
-    """A worker's station whose model writes one line; `asked` are the ends that it was given."""
+    """A worker's engines, whose language model writes one line; `asked` are the ends that it was given."""
+
+    binding = Binding(model="m@1", profile="fast", temperature=0.0, seed=0, corpus="")
+    cancellation = None
 
     def __init__(self, line: str) -> None:
         self.line = line
         self.asked: list[str] = []
 
-    def model(self, _: object) -> "Writing":
+    def language_model(self) -> "Writing":
         return self
 
-    def cancellation(self, _: object) -> None:
-        return None
+    def splitter(self, name: str) -> Splitter:
+        return open_pipeline(name)
 
     def generate(self, request: GenerationRequest, _: object) -> Generated:
         self.asked.append(request.until)
@@ -85,7 +78,8 @@ class Writing:
 
 
 def perform(here: Writing, splitter: str) -> Generated:
-    return generate(cast(Station, here), claim_of(splitter))
+    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
+    return REASON.carry_out(Reason(prompt=prompt, max_tokens=20, splitter=splitter), cast(Engines, here))
 
 
 def test_the_model_writes_its_line_to_the_end_and_the_pipeline_says_where_its_first_sentence_ends(

@@ -2,15 +2,14 @@ import errno
 import socket
 import traceback
 from pathlib import Path
-from typing import get_args
 from urllib.parse import unquote
 
 import pytest
 from pydantic import ValidationError
 from sqlalchemy import make_url
 
-from configuration.settings import DEADLINES, Kind, Settings, settings
-from cotrail.core.actions.registry import ACTIONS
+from configuration.settings import Settings, settings
+from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 
 SECRET = "hunter2"
@@ -33,6 +32,7 @@ VARIABLES = {
     "deadlines": ('{"reason": 7200, "retrieve": 0.5}', {"reason": 7200, "retrieve": 0.5}),
     "retention_days": ("30", 30.0),
 }
+DEADLINES = {"retrieve": 600, "lookup": 600, "embed": 1800, "entail": 3600, "reason": 3600, "read": 3600}
 SECRETS = {
     "database_url": f"postgresql://ada:{SECRET}@db/cotrail",
     "broker_url": f"redis://:{SECRET}@redis:6379/0",
@@ -56,7 +56,7 @@ def test_addresses_are_read_from_their_variables_too(field: str, monkeypatch: py
 
 
 def test_an_execution_has_a_deadline_whatever_its_kind() -> None:
-    assert set(DEADLINES) == set(ACTIONS) == set(get_args(Kind))
+    assert {kind: Settings().deadline(kind) for kind in KINDS} == DEADLINES
     given = Settings(deadlines={"reason": 7200})
     assert [given.deadline(kind) for kind in ("reason", "read")] == [7200, DEADLINES["read"]]
 

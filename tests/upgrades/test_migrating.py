@@ -26,7 +26,7 @@ insisting = retry(retry=retry_if_exception_type(OperationalError), stop=stop_aft
 
 
 class Insisting(Ledger):
-    """A worker's ledger as `tasks.station` uses it: what the database refuses for now is tried again."""
+    """A worker's ledger as `tasks.runtime` uses it: what the database refuses for now is tried again."""
 
     claim = insisting(Ledger.claim)
     commit = insisting(Ledger.commit)

@@ -8,6 +8,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from configuration.settings import Settings
+from cotrail.core.actions.kind import Role
+from cotrail.core.actions.registry import carried_out_by
 from workers.allocator import TUNED
 from workers.logs import OTHERS, OWN, log_path
 from workers.ready import VARIABLE
@@ -27,19 +29,19 @@ FOREIGN = ("postgres", "redis", "flower")
 def generation(settings: Settings, *, events: bool) -> Service:
     """The worker that runs prompts."""
     slots = str(settings.generation_slots)
-    options = ("-Q", "reason,read", "-P", "threads", "-c", slots, "-n", "generation@%h", *QUIET)
+    options = ("-Q", _queues("generation"), "-P", "threads", "-c", slots, "-n", "generation@%h", *QUIET)
     return _worker(settings, "generation", (*CELERY, "worker", *options, *_events(events)))
 
 
 def retrieval(settings: Settings, *, events: bool) -> Service:
     """The worker that searches."""
-    options = ("-Q", "retrieve,lookup", "-P", "threads", "-c", "2", "-n", "retrieval@%h", *QUIET)
+    options = ("-Q", _queues("retrieval"), "-P", "threads", "-c", "2", "-n", "retrieval@%h", *QUIET)
     return _worker(settings, "retrieval", (*CELERY, "worker", *options, *_events(events)))
 
 
 def evidence(settings: Settings, *, events: bool) -> Service:
     """The worker that compares sentences; it loads its models when it first needs them."""
-    options = ("-Q", "embed,entail", "-P", "threads", "-c", "16", "-n", "evidence@%h", *QUIET)
+    options = ("-Q", _queues("evidence"), "-P", "threads", "-c", "16", "-n", "evidence@%h", *QUIET)
     return _worker(settings, "evidence", (*CELERY, "worker", *options, *_events(events)))
 
 
@@ -71,6 +73,11 @@ def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
 def ready_file(settings: Settings, name: str) -> Path:
     """Where a worker says how it is."""
     return settings.home.absolute() / "run" / f"{name}.ready"
+
+
+def _queues(role: Role) -> str:
+    """The queues that the workers of a role listen to: one for each kind that they carry out."""
+    return ",".join(carried_out_by(role))
 
 
 def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it is about

@@ -1,11 +1,67 @@
-"""Judging whether a sentence follows from a paragraph."""
+"""Judging whether a sentence follows from a paragraph (natural language inference)."""
 
-from cotrail.core.actions.kind import Action
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines, Stored
+from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.results import Entailed, Json
 
 
 class Entail(Action, frozen=True, kw_only=True):
-    """Tell whether a sentence follows from a paragraph, or contradicts it."""
+    """Judge whether a sentence follows from a paragraph, or contradicts it."""
 
     premise: Paragraph
     hypothesis: str
+
+
+class _WrittenEntail(Struct, forbid_unknown_fields=True):
+    """An `Entail` as it is stored: the premise by digest, among the paragraphs that requests refer to."""
+
+    hypothesis: str
+    paragraphs: tuple[str, ...]
+
+
+def _request(action: Entail) -> Json:
+    return {"hypothesis": action.hypothesis, "paragraphs": [action.premise.digest]}
+
+
+def _read_back(request: Json, stored: Stored) -> Entail:
+    written = msgspec.convert(request, _WrittenEntail)
+    (premise,) = stored.referred(written.paragraphs)
+    return Entail(premise=premise, hypothesis=written.hypothesis)
+
+
+def _paragraphs(action: Entail) -> tuple[Paragraph, ...]:
+    return (action.premise,)
+
+
+def _carry_out(action: Entail, engines: Engines) -> Entailed:
+    return engines.judge(action)
+
+
+def _decides(action: Entail, binding: Binding) -> Json:
+    model = {"entailer": binding.entailer, "profile": binding.profile}
+    return {"premise": action.premise.digest, "hypothesis": action.hypothesis, **model}
+
+
+def _entailer(_: Entail, names: EngineNames) -> str:
+    # An entailer that works by prompts asks the run's language model: it is that model's server which may be away.
+    return f"the entailer {names.entailer_name} beside the model {names.model_name}"
+
+
+ENTAIL = ActionKind(
+    name="entail",
+    action=Entail,
+    result=Entailed,
+    role="evidence",
+    carry_out=_carry_out,
+    decides=_decides,
+    request=_request,
+    read_back=_read_back,
+    paragraphs=_paragraphs,
+    pinned="entailer",
+    need="the model server",
+    named_need=_entailer,
+)

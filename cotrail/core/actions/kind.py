@@ -1,7 +1,186 @@
-"""What all actions have in common."""
+"""A kind of action: one record of everything that the rest of the code asks about it.
 
+A new kind is a file beside this one, with a class derived from `Action`, a class derived from `Result` unless there is
+one of that shape, and a record; and a line in `registry`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
 from msgspec import Struct
+
+from cotrail.core.binding import Binding
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.embedder import Comparison
+from cotrail.core.ports.entailer import EntailmentPair
+from cotrail.core.ports.knowledge import Knowledge, Source
+from cotrail.core.ports.language_model import LanguageModel
+from cotrail.core.ports.retriever import Retriever
+from cotrail.core.prompts import Demonstrations
+from cotrail.core.results import Embedded, Entailed, Json, Result, Retrieved
+
+Role = Literal["generation", "retrieval", "evidence"]
+"""Workers that carry steps out: those with a language model, those with the corpora and knowledge sources, and those
+with the models that compare sentences."""
 
 
 class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a system may yield: one step."""
+    """A step that a system yields; each kind is a class of its own."""
+
+
+class Splitter(Protocol):
+    """Cuts a text into sentences."""
+
+    def first_sentence(self, text: str) -> str:
+        """The first sentence, stripped; empty where there is none."""
+
+
+class Engines(Protocol):
+    """Everything that a worker may carry out a step with: the engines of the step's run.
+
+    Each is opened when it is first asked for. Asking raises BlockedError where this worker's isn't what the run was
+    submitted with, UnknownNameError where it has none of that name, and UnavailableError where a server doesn't answer.
+    """
+
+    @property
+    def binding(self) -> Binding:
+        """What the run pins."""
+
+    @property
+    def cancellation(self) -> Cancellation:
+        """Cuts off a generation whose step was lost or cancelled."""
+
+    def language_model(self) -> LanguageModel:
+        """The run's language model."""
+
+    def splitter(self, name: str) -> Splitter:
+        """A pipeline that splits sentences, as NAME@VERSION."""
+
+    def retriever(self) -> Retriever:
+        """The run's corpus."""
+
+    def knowledge(self, source: Source) -> Knowledge:
+        """A knowledge source."""
+
+    def compare(self, comparison: Comparison) -> Embedded:
+        """Has the run's embedder compare sentences, together with what other steps ask for meanwhile."""
+
+    def judge(self, pair: EntailmentPair) -> Entailed:
+        """Has the run's entailer judge a pair, together with what other steps ask for meanwhile."""
+
+
+class EngineNames(Protocol):
+    """Names of a run's engines, as messages show them; empty or None where the run has no such engine."""
+
+    @property
+    def model_name(self) -> str:
+        """The language model."""
+
+    @property
+    def corpus(self) -> str | None:
+        """The corpus."""
+
+    @property
+    def embedder_name(self) -> str:
+        """The embedder."""
+
+    @property
+    def entailer_name(self) -> str:
+        """The entailer."""
+
+
+class Stored(Struct, frozen=True):
+    """Long parts of requests, which are stored once and stand in requests by their digests.
+
+    Both raise where nothing of a digest is stored: `paragraphs` KeyError, `demonstrations` whatever its store does.
+    """
+
+    paragraphs: Mapping[str, Paragraph]
+    demonstrations: Callable[[str], Demonstrations]
+
+    def referred(self, digests: tuple[str, ...]) -> tuple[Paragraph, ...]:
+        """The paragraphs of these digests; raises KeyError."""
+        return tuple(self.paragraphs[digest] for digest in digests)
+
+
+A = TypeVar("A", bound=Action)
+R = TypeVar("R", bound=Result)
+
+
+class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
+    """Everything about a kind of action; what has a default may be left out.
+
+    name: in queues, tasks, tables and traces; action, result: its classes.
+    role: which workers carry it out; deadline: seconds that an execution may take, the wait for its engine included:
+        far more than any needs.
+    carry_out: computes the result. It may raise any of `cotrail.errors`.
+    decides: everything that decides the result, as JSON, from the action and from what its run pins. Of this the
+        fingerprint is made, so it can never change for a kind that has been recorded.
+    request: writes an action down as JSON, in which `paragraphs` is a list of digests where it refers to some, and
+        `demonstrations` one digest. read_back: the reverse; see `read`.
+    paragraphs: those that an action refers to, which are stored apart.
+    query: for a kind whose result is `Retrieved`: which field of the action and of the request is searched for.
+    pinned: which column of `runs` names the engine that carries the kind out, in provenance.
+    need: that engine in words, for reports of outages; named_need: the same by its name in a run.
+    """
+
+    name: str
+    action: type[A]
+    result: type[R]
+    role: Role
+    deadline: float = 3600
+    carry_out: Callable[[A, Engines], R]
+    decides: Callable[[A, Binding], Json]
+    request: Callable[[A], Json] = msgspec.to_builtins
+    read_back: Callable[[Json, Stored], A] | None = None
+    paragraphs: Callable[[A], tuple[Paragraph, ...]] = lambda _: ()
+    query: str | None = None
+    pinned: str | None = None
+    need: str = ""
+    named_need: Callable[[A, EngineNames], str] | None = None
+
+    @property
+    def finds_paragraphs(self) -> bool:
+        """Whether its results are paragraphs that were found."""
+        return issubclass(self.result, Retrieved)
+
+    def read(self, request: Json, stored: Stored) -> A:
+        """The action that `request` wrote down.
+
+        Raises ValueError where the request isn't whole or says more than this version knows, and what `stored` raises.
+        """
+        if self.read_back is None:
+            return msgspec.convert(request, self.action)
+        return self.read_back(request, stored)
+
+    def needed(self, action: A, names: EngineNames) -> str:
+        """The engine that an action needs and that may be away, in words."""
+        return self.named_need(action, names) if self.named_need else self.needed_by_all
+
+    @property
+    def needed_by_all(self) -> str:
+        """The engine that all actions of the kind need, in words."""
+        return self.need or f"the engine of {self.name} steps"
+
+
+def digests_in(request: object) -> list[str]:
+    """Digests of the paragraphs that a stored request refers to, as far as they can be read."""
+    referred = request.get("paragraphs") if isinstance(request, dict) else None
+    return [digest for digest in referred if isinstance(digest, str)] if isinstance(referred, list | tuple) else []
+
+
+def unusual(value: Struct, *names: str) -> dict[str, Any]:
+    """Those of the fields that aren't at their defaults; fields that the value lacks are left out.
+
+    Fields that came later are written down this way only, which leaves older fingerprints and requests as they are.
+    """
+    defaults = _defaults(type(value))
+    return {name: getattr(value, name) for name in names if name in defaults and getattr(value, name) != defaults[name]}
+
+
+@cache
+def _defaults(of: type[Struct]) -> dict[str, object]:
+    return {field.name: field.default for field in msgspec.structs.fields(of)}

@@ -1,11 +1,13 @@
 """Asking a knowledge source."""
 
-from cotrail.core.actions.kind import Action
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.binding import Binding
 from cotrail.core.ports.knowledge import Source
+from cotrail.core.results import Json, Retrieved
 
 
 class Lookup(Action, frozen=True, kw_only=True):
-    """Ask a knowledge source about a text, of which it returns sentences.
+    """Ask a knowledge source about a text; it returns sentences.
 
     other: a second text, for sources that connect the words of two.
     """
@@ -13,3 +15,31 @@ class Lookup(Action, frozen=True, kw_only=True):
     source: Source
     text: str
     other: str = ""
+
+
+def _carry_out(action: Lookup, engines: Engines) -> Retrieved:
+    return Retrieved(hits=engines.knowledge(action.source).lookup(action.text, action.other))
+
+
+def _decides(action: Lookup, binding: Binding) -> Json:
+    asked = {"source": action.source, "text": action.text, "other": action.other}
+    return asked | {"knowledge": binding.knowledge.get(action.source, "")}
+
+
+def _source(action: Lookup, _: EngineNames) -> str:
+    return f"the knowledge source {action.source}"
+
+
+LOOKUP = ActionKind(
+    name="lookup",
+    action=Lookup,
+    result=Retrieved,
+    role="retrieval",
+    deadline=600,
+    carry_out=_carry_out,
+    decides=_decides,
+    query="text",
+    pinned="knowledge",
+    need="the knowledge source",
+    named_need=_source,
+)

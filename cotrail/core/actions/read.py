@@ -1,14 +1,45 @@
 """Writing an answer."""
 
-from cotrail.core.actions.kind import Action
-from cotrail.core.generation import Until
-from cotrail.core.prompts import Prompt
+import msgspec
+
+from cotrail.core.actions.kind import ActionKind, Stored
+from cotrail.core.actions.prompted import (
+    Prompted,
+    WrittenPrompt,
+    decides_generation,
+    generate,
+    model_need,
+    prompt_paragraphs,
+    prompt_request,
+)
+from cotrail.core.results import Generated, Json
 
 
-class Read(Action, frozen=True, kw_only=True):
-    """Write a question's answer from its paragraphs; `temperature` is the run's where None."""
+class Read(Prompted, frozen=True, kw_only=True):
+    """Write a question's answer from its paragraphs."""
 
-    prompt: Prompt
-    max_tokens: int
-    until: Until = "line"
-    temperature: float | None = None
+
+def _read_back(request: Json, stored: Stored) -> Read:
+    written = msgspec.convert(request, WrittenPrompt)
+    return Read(
+        prompt=written.prompt(stored),
+        max_tokens=written.max_tokens,
+        until=written.until,
+        temperature=written.temperature,
+    )
+
+
+READ = ActionKind(
+    name="read",
+    action=Read,
+    result=Generated,
+    role="generation",
+    carry_out=generate,
+    decides=decides_generation,
+    request=prompt_request,
+    read_back=_read_back,
+    paragraphs=prompt_paragraphs,
+    pinned="model",
+    need="the model server",
+    named_need=model_need,
+)

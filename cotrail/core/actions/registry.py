@@ -1,89 +1,62 @@
-"""Which kinds of actions there are."""
+"""Registry of the kinds of actions: a line a kind."""
 
 import hashlib
-from functools import cache
-
-import msgspec
-from msgspec import Struct
+from typing import Any
 
 from cotrail.common.canonical_json import canonical
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.kind import Action
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.prompted import sampling
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.embed import EMBED
+from cotrail.core.actions.entail import ENTAIL
+from cotrail.core.actions.kind import Action, ActionKind, Role
+from cotrail.core.actions.lookup import LOOKUP
+from cotrail.core.actions.prompted import Prompted
+from cotrail.core.actions.read import READ
+from cotrail.core.actions.reason import REASON
+from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
 
-ACTIONS: dict[str, type[Action]] = {
-    "retrieve": Retrieve,
-    "reason": Reason,
-    "read": Read,
-    "lookup": Lookup,
-    "embed": Embed,
-    "entail": Entail,
-}
-"""Every action by its name in queues, tasks and tables."""
+_RECORDS: tuple[ActionKind[Any, Any], ...] = (
+    RETRIEVE,
+    REASON,
+    READ,
+    LOOKUP,
+    EMBED,
+    ENTAIL,
+)
+
+KINDS: dict[str, ActionKind[Any, Any]] = {record.name: record for record in _RECORDS}
+"""Every kind of action by its name in queues, tasks and tables."""
 
 
-def kind(action: Action) -> str:
-    """The action's name, as in `ACTIONS`."""
-    return type(action).__name__.lower()
+def kind_of(action: Action) -> ActionKind[Any, Any]:
+    """The kind of an action; raises TypeError where it isn't in `KINDS`."""
+    for kind in KINDS.values():
+        if kind.action is type(action):
+            return kind
+    raise TypeError(f"{action!r} is of no known kind")
 
 
 def fingerprint(action: Action, binding: Binding) -> str:
     """The SHA-256 over everything that decides the action's result.
 
     It covers the kind, the query or the rendered prompt, the models, the sampling and the revisions of what is
-    searched; not timeouts, addresses, keys and retry counts, which may change under way.
+    searched; not timeouts, addresses, keys and retry counts, which may change while a run is under way.
     """
-    return hashlib.sha256(canonical({"kind": kind(action), **_decides(action, binding)})).hexdigest()
+    kind = kind_of(action)
+    return hashlib.sha256(canonical({"kind": kind.name, **kind.decides(action, binding)})).hexdigest()
 
 
-def _decides(action: Action, binding: Binding) -> dict[str, object]:
-    match action:
-        case Retrieve():
-            searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": binding.corpus}
-            return searched | _unusual(action, "scope", "field", "distinct")
-        case Reason() | Read():
-            return _decides_generation(action, binding)
-        case Lookup():
-            asked: dict[str, object] = {"source": action.source, "text": action.text, "other": action.other}
-            return asked | {"knowledge": binding.knowledge.get(action.source, "")}
-        case Embed():
-            compared = [paragraph.digest for paragraph in action.paragraphs]
-            model = {"embedder": binding.embedder, "profile": binding.profile}
-            return {"sentences": action.sentences, "paragraphs": compared, **model}
-        case Entail():
-            model = {"entailer": binding.entailer, "profile": binding.profile}
-            return {"premise": action.premise.digest, "hypothesis": action.hypothesis, **model}
-        case _:
-            raise TypeError(f"{action!r} is of no known kind")
+def carried_out_by(role: Role) -> tuple[str, ...]:
+    """Names of the kinds that the workers of a role carry out."""
+    return tuple(name for name, kind in KINDS.items() if kind.role == role)
 
 
-def _decides_generation(action: Reason | Read, binding: Binding) -> dict[str, object]:
-    drawn = sampling(action, binding)
-    decides: dict[str, object] = {
-        "prompt": action.prompt.digest,
-        "until": action.until,
-        "max_tokens": action.max_tokens,
-        "model": binding.model,
-        "profile": binding.profile,
-        "temperature": drawn.temperature,
-        "seed": drawn.seed,
-    }
-    split = _unusual(action, "splitter") if isinstance(action, Reason) else {}
-    return decides | _unusual(action.prompt, "drop", "pinned_last") | split
+def finds_paragraphs(name: str | None) -> bool:
+    """Whether steps of this kind find paragraphs; False for a kind that this version doesn't know."""
+    kind = KINDS.get(name or "")
+    return kind is not None and kind.finds_paragraphs
 
 
-def _unusual(value: Struct, *names: str) -> dict[str, object]:
-    """Those of the fields that aren't at their defaults: what came later leaves older fingerprints as they are."""
-    defaults = _defaults(type(value))
-    return {name: getattr(value, name) for name in names if getattr(value, name) != defaults[name]}
-
-
-@cache
-def _defaults(of: type[Struct]) -> dict[str, object]:
-    return {field.name: field.default for field in msgspec.structs.fields(of)}
+def has_prompt(name: str | None) -> bool:
+    """Whether steps of this kind have a prompt; False for a kind that this version doesn't know."""
+    kind = KINDS.get(name or "")
+    return kind is not None and issubclass(kind.action, Prompted)

@@ -1,8 +1,9 @@
 """Searching a corpus."""
 
-from cotrail.core.actions.kind import Action
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines, unusual
+from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import Field, Retriever, Scope
-from cotrail.core.results import Retrieved
+from cotrail.core.results import Json, Retrieved
 
 
 class Retrieve(Action, frozen=True, kw_only=True):
@@ -20,7 +21,7 @@ class Retrieve(Action, frozen=True, kw_only=True):
 
 
 def retrieved(retriever: Retriever, action: Retrieve) -> Retrieved:
-    """The result of a search as an action asks for it; raises what `Retriever.search` does."""
+    """The result of a search; raises what `Retriever.search` does."""
     return Retrieved(
         hits=retriever.search(
             action.query,
@@ -31,3 +32,31 @@ def retrieved(retriever: Retriever, action: Retrieve) -> Retrieved:
             distinct=action.distinct,
         )
     )
+
+
+def _carry_out(action: Retrieve, engines: Engines) -> Retrieved:
+    return retrieved(engines.retriever(), action)
+
+
+def _decides(action: Retrieve, binding: Binding) -> Json:
+    searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": binding.corpus}
+    return searched | unusual(action, "scope", "field", "distinct")
+
+
+def _corpus(_: Retrieve, names: EngineNames) -> str:
+    return f"the corpus {names.corpus}"
+
+
+RETRIEVE = ActionKind(
+    name="retrieve",
+    action=Retrieve,
+    result=Retrieved,
+    role="retrieval",
+    deadline=600,
+    carry_out=_carry_out,
+    decides=_decides,
+    query="query",
+    pinned="corpus_revision",
+    need="the search server",
+    named_need=_corpus,
+)

@@ -1,10 +1,25 @@
-"""Port of models that compare sentences by their embeddings."""
+"""Port of sentence embedders: the interface of every model that compares sentences."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from cotrail.core.actions.embed import Embed
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Embedded
+
+
+class Comparison(Protocol):
+    """Sentences that are compared with paragraphs or, where there are none, with one another.
+
+    It is structural so that actions, which are of this shape, may build on the ports and not the other way round.
+    """
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The rows."""
+
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]:
+        """The columns."""
 
 
 class Embedder(Protocol):
@@ -14,9 +29,8 @@ class Embedder(Protocol):
     def identity(self) -> str:
         """The model's name and the digest of everything that decides its output, e.g. `all-mpnet-base-v2@1f0c...`."""
 
-    def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
-        """The cosine similarities that each action asks for, in the order of the actions.
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
+        """The cosine similarities of each comparison, in their order, rounded to 6 decimals.
 
-        They are rounded to 6 decimals. A paragraph is compared by its `statement`; where an action has no paragraphs,
-        its sentences are compared with one another. Raises StepError, TransientStepError.
+        Paragraphs count as their `statement`. Raises StepError, TransientStepError.
         """

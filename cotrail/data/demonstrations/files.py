@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from cotrail.common.limits import MAX_SMALL_FILE_BYTES, whole
 from cotrail.core.answers import stated_answer
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_layouts import GAPS
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.prompts import GAPS, AnswerForm, Demonstration, Demonstrations
 from cotrail.errors import DemonstrationError
 
 _METADATA = "# METADATA:"

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cotrail.core.actions.embed import Embed
+from cotrail.core.ports.embedder import Comparison
 from cotrail.core.results import Embedded
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -16,14 +16,14 @@ DECIMALS = 6
 """Those of a similarity; beyond them it depends on which machine computed it."""
 
 
-def texts(action: Embed) -> tuple[Sequence[str], Sequence[str]]:
-    """The rows and the columns of what an action asks for."""
-    return action.sentences, [each.statement for each in action.paragraphs] or action.sentences
+def texts(comparison: Comparison) -> tuple[Sequence[str], Sequence[str]]:
+    """The rows and the columns of a comparison."""
+    return comparison.sentences, [each.statement for each in comparison.paragraphs] or comparison.sentences
 
 
-def embedded(action: Embed, vectors: Mapping[str, Vector]) -> Embedded:
-    """An action's similarities, by the vectors of its texts."""
-    rows, columns = texts(action)
+def embedded(comparison: Comparison, vectors: Mapping[str, Vector]) -> Embedded:
+    """The similarities that a comparison asks for, by the vectors of its texts."""
+    rows, columns = texts(comparison)
     return Embedded(similarities=tuple(tuple(_cosine(vectors[a], vectors[b]) for b in columns) for a in rows))
 
 

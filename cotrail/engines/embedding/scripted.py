@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import Comparison
 from cotrail.core.results import Embedded
 from cotrail.engines.script_files import read_script, script_identity
 
@@ -40,15 +40,15 @@ class ScriptedEmbedder:
         """See `Embedder`."""
         return self._identity
 
-    def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`."""
-        rows = [tuple(self._row(sentence, action) for sentence in action.sentences) for action in actions]
+        rows = [tuple(self._row(sentence, each) for sentence in each.sentences) for each in comparisons]
         return [Embedded(similarities=each) for each in rows]
 
-    def _row(self, sentence: str, action: Embed) -> tuple[float, ...]:
-        if action.paragraphs:
-            return tuple(self._to_paragraph(sentence, each) for each in action.paragraphs)
-        return tuple(self._to_sentence(sentence, each) for each in action.sentences)
+    def _row(self, sentence: str, comparison: Comparison) -> tuple[float, ...]:
+        if comparison.paragraphs:
+            return tuple(self._to_paragraph(sentence, each) for each in comparison.paragraphs)
+        return tuple(self._to_sentence(sentence, each) for each in comparison.sentences)
 
     def _to_paragraph(self, sentence: str, paragraph: Paragraph) -> float:
         known = self._script.similarities.get(sentence, {})

@@ -11,7 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging
 
-from cotrail.core.actions.embed import Embed
+from cotrail.core.ports.embedder import Comparison
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
 from cotrail.engines.device_memory import in_batches
@@ -47,12 +47,12 @@ class SentenceTransformerEmbedder:
         """See `Embedder`."""
         return self._identity
 
-    def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`."""
-        wanted = dict.fromkeys(text for action in actions for side in texts(action) for text in side)
+        wanted = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
         with self._turn:
             vectors = self._vectors(list(wanted))
-        return [embedded(action, vectors) for action in actions]
+        return [embedded(comparison, vectors) for comparison in comparisons]
 
     def _vectors(self, wanted: list[str]) -> dict[str, Vector]:
         vectors = {text: self._recent[text] for text in wanted if text in self._recent}

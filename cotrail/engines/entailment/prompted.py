@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from cotrail.common.canonical_json import canonical
-from cotrail.core.actions.entail import Entail
-from cotrail.core.ports.entailer import entailed
+from cotrail.core.ports.entailer import EntailmentPair, entailed
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.results import Entailed
 from cotrail.engines.language_models.probabilities import shares
@@ -62,13 +61,13 @@ class PromptedEntailer:
         """See `Entailer`."""
         return self._identity
 
-    def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
+    def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`; raises Interrupted as well."""
-        pairs = [(action.premise.statement, action.hypothesis) for action in actions]
-        distinct = list(dict.fromkeys(pairs))
+        texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
+        distinct = list(dict.fromkeys(texts))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             judged = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
-        return [judged[pair] for pair in pairs]
+        return [judged[pair] for pair in texts]
 
     def _judge(self, premise: str, hypothesis: str) -> Entailed:
         likely = zip(self._probabilities(premise, hypothesis), self._probabilities("", hypothesis), strict=True)

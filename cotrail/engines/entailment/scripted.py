@@ -6,9 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.entailer import entailed
+from cotrail.core.ports.entailer import EntailmentPair, entailed
 from cotrail.core.results import Entailed
 from cotrail.engines.script_files import read_script, script_identity
 
@@ -64,6 +63,6 @@ class ScriptedEntailer:
         """See `Entailer`."""
         return self._identity
 
-    def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
+    def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`."""
-        return [self._script.judgement(action.premise, action.hypothesis).entailed for action in actions]
+        return [self._script.judgement(pair.premise, pair.hypothesis).entailed for pair in pairs]

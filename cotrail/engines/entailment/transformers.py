@@ -9,8 +9,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging
 
-from cotrail.core.actions.entail import Entail
-from cotrail.core.ports.entailer import entailed
+from cotrail.core.ports.entailer import EntailmentPair, entailed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
 from cotrail.engines.device_memory import in_batches
@@ -56,12 +55,12 @@ class TransformersEntailer:
         """See `Entailer`."""
         return self._identity
 
-    def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
+    def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`; PromptTooLongError where a hypothesis leaves no room for its premise."""
-        pairs = [(action.premise.statement, action.hypothesis) for action in actions]
+        texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
         with self._turn:
-            judged = self._judged(list(dict.fromkeys(pairs)))
-        return [judged[pair] for pair in pairs]
+            judged = self._judged(list(dict.fromkeys(texts)))
+        return [judged[pair] for pair in texts]
 
     def _judged(self, pairs: list[Pair]) -> dict[Pair, Entailed]:
         encoded = {pair: self._encode(*pair) for pair in pairs}

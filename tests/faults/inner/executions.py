@@ -9,7 +9,7 @@ from cotrail.core.results import Result
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from tasks import step
-from tasks.station import Station
+from tasks.runtime import Runtime
 
 
 class Execution(Struct, frozen=True, order=True):
@@ -24,7 +24,7 @@ def install(path: Path) -> None:
     perform = step.perform
 
     def noting(message: Dispatch, execute: step.Execute) -> None:
-        def noted(here: Station, claim: Claim) -> Result:
+        def noted(here: Runtime, claim: Claim) -> Result:
             _append(path, f"{claim.step_id} {claim.epoch}\n")
             return execute(here, claim)
 

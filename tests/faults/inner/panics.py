@@ -6,7 +6,7 @@ from cotrail.core.results import Result
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim
 from tasks import step
-from tasks.station import Station
+from tasks.runtime import Runtime
 
 
 class PanicException(BaseException):
@@ -18,7 +18,7 @@ def install(path: Path) -> None:
     perform = step.perform
 
     def panicking(message: Dispatch, execute: step.Execute) -> None:
-        def executing(here: Station, claim: Claim) -> Result:
+        def executing(here: Runtime, claim: Claim) -> Result:
             if path.exists():
                 raise PanicException("index out of bounds: the len is 0 but the index is 0")
             return execute(here, claim)

@@ -29,9 +29,9 @@ from models.execution import admission
 from models.execution import recovery as upkeep
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion, Ledger
-from tasks import routing, station, step
-from tasks.held import Held
-from tasks.station import Station
+from tasks import routing, runtime, step
+from tasks.lease import Lease
+from tasks.runtime import Runtime
 
 
 class Point(StrEnum):
@@ -187,14 +187,14 @@ def _after(owner: Any, name: str, at: At, point: Point) -> None:
 def _in_steps(at: At) -> None:
     """Points between a message and its result."""
     perform, take, search = step.perform, stream.Stream.take, tantivy.TantivyRetriever.search
-    claim_ahead = Station.claim_ahead
+    claim_ahead = Runtime.claim_ahead
 
-    def claiming(self: Station, message: Dispatch) -> Future[Held | None]:
+    def claiming(self: Runtime, message: Dispatch) -> Future[Lease | None]:
         at(Point.TAKEN, [message.step_id])
         return claim_ahead(self, message)
 
     def performing(message: Dispatch, execute: step.Execute) -> None:
-        def executing(here: Station, claim: Claim) -> Result:
+        def executing(here: Runtime, claim: Claim) -> Result:
             at(Point.CLAIMED, [claim.step_id])
             _executing.add(claim.step_id)
             result = execute(here, claim)
@@ -215,7 +215,7 @@ def _in_steps(at: At) -> None:
         at(Point.SEARCHING, list(_executing))
         return found
 
-    Station.claim_ahead = claiming  # type: ignore[method-assign]
+    Runtime.claim_ahead = claiming  # type: ignore[method-assign]
     step.perform = performing
     stream.Stream.take = taking  # type: ignore[method-assign]
     tantivy.TantivyRetriever.search = searching  # type: ignore[method-assign]
@@ -245,7 +245,7 @@ def _around_sending(at: At) -> None:
         at(Point.SENDING, steps)
         write(self, [packed[len(packed) // 2 :]], check_health=False)
 
-    routing.send = station.send = sending  # type: ignore[attr-defined]
+    routing.send = runtime.send = sending  # type: ignore[attr-defined]
     AbstractConnection.send_packed_command = writing  # type: ignore[method-assign]
 
 

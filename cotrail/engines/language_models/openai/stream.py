@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cotrail.common.storable import storable
 from cotrail.core.generation import Until
-from cotrail.core.recordable import MOST_CHARACTERS
+from cotrail.core.results import MOST_CHARACTERS
 from cotrail.engines.language_models.endpoint import Api
 from cotrail.engines.language_models.openai.refusals import error_message
 from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts

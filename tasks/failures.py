@@ -1,27 +1,26 @@
-"""What becomes of a step whose execution failed."""
+"""Failed executions: each step is failed, tried again, held back or blocked, as the retry policy says."""
 
 import logging
 from collections.abc import Callable
 from typing import Any
 
-from cotrail.core.encoding import failure_of
-from cotrail.core.results import Failure
+from cotrail.core.results import Failure, failure_of
 from models.execution.ledger import Claim, Ledger
-from tasks.outages import Outages, needed
-from tasks.policy import Block, Fail, Hold, Retry, verdict
+from tasks.circuit_breaker import CircuitBreaker, needed
+from tasks.retry_policy import Block, Fail, Hold, Retry, verdict
 
 logger = logging.getLogger(__name__)
 
 
-class Failing:
-    """Gives failed steps back as `tasks.policy` says.
+class FailureHandler:
+    """Gives failed steps back as `tasks.retry_policy` says.
 
-    insist: does work on the store, again for as long as that doesn't answer.
+    insist: does work on the store, again for as long as the database doesn't answer.
     """
 
-    def __init__(self, ledger: Ledger, outages: Outages, insist: Callable[..., Any], max_attempts: int) -> None:
+    def __init__(self, ledger: Ledger, breaker: CircuitBreaker, insist: Callable[..., Any], max_attempts: int) -> None:
         self._ledger = ledger
-        self._outages = outages
+        self._breaker = breaker
         self._insist = insist
         self._max_attempts = max_attempts
 
@@ -32,7 +31,8 @@ class Failing:
         if isinstance(decided, Hold):
             self._hold(claim, error, decided.seconds)
             return None
-        self._outages.over(needed(claim))
+        # Whatever else was raised, the engine answered.
+        self._breaker.succeeded(needed(claim))
         match decided:
             case Fail():
                 logger.warning("step %d failed: %s", claim.step_id, error)
@@ -46,6 +46,6 @@ class Failing:
         return None
 
     def _hold(self, claim: Claim, error: BaseException, asked: float | None) -> None:
-        wait = self._outages.met(needed(claim), asked)
+        wait = self._breaker.failed(needed(claim), asked)
         logger.warning("step %d waits %.0f s for %s: %s", claim.step_id, wait, needed(claim), error)
         self._insist(self._ledger.hold, claim, error, wait)

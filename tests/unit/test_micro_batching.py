@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from tasks.batching import Batcher
+from tasks.micro_batching import MicroBatcher
 from tests.conftest import Eventually
 
 Item = TypeVar("Item")
@@ -52,7 +52,7 @@ def aside(do: Callable[[Item], Done], item: Item) -> Future[Done]:
     return future
 
 
-def hand_in(batcher: Batcher[str, str], items: str, eventually: Eventually) -> list[Future[str]]:
+def hand_in(batcher: MicroBatcher[str, str], items: str, eventually: Eventually) -> list[Future[str]]:
     """Hands items in from a thread each, one after another, all while the batcher is at work."""
     futures = []
     for count, item in enumerate(items, start=1):
@@ -61,7 +61,7 @@ def hand_in(batcher: Batcher[str, str], items: str, eventually: Eventually) -> l
     return futures
 
 
-def hold(batcher: Batcher[str, str], gate: Gate) -> Future[str]:
+def hold(batcher: MicroBatcher[str, str], gate: Gate) -> Future[str]:
     """Keeps the batcher busy with an item of its own."""
     first = aside(batcher.do, "first")
     assert gate.begun.acquire(timeout=SECONDS)
@@ -70,7 +70,7 @@ def hold(batcher: Batcher[str, str], gate: Gate) -> Future[str]:
 
 def test_what_waits_is_done_together_in_the_order_in_which_it_came(eventually: Eventually) -> None:
     gate = Gate()
-    batcher = Batcher("grouping", gate.work)
+    batcher = MicroBatcher("grouping", gate.work)
     first = hold(batcher, gate)
     others = hand_in(batcher, "dbca", eventually)
     gate.open()
@@ -82,7 +82,7 @@ def test_what_waits_is_done_together_in_the_order_in_which_it_came(eventually: E
 def test_an_item_that_finds_nobody_at_work_goes_on_alone() -> None:
     gate = Gate()
     gate.open()
-    batcher = Batcher("alone", gate.work)
+    batcher = MicroBatcher("alone", gate.work)
     assert [batcher.do(item) for item in "abc"] == ["A", "B", "C"]
     assert gate.batches == [["a"], ["b"], ["c"]]
 
@@ -98,7 +98,7 @@ def failing_at(bad: str) -> Callable[[str], str]:
 
 def test_a_bad_item_spoils_nothing_but_itself(eventually: Eventually) -> None:
     gate = Gate(failing_at("b"))
-    batcher = Batcher("isolating", gate.work)
+    batcher = MicroBatcher("isolating", gate.work)
     first = hold(batcher, gate)
     good, bad, also_good = hand_in(batcher, "abc", eventually)
     gate.open()
@@ -110,7 +110,7 @@ def test_a_bad_item_spoils_nothing_but_itself(eventually: Eventually) -> None:
 
 def test_each_of_several_bad_items_gets_its_own_error(eventually: Eventually) -> None:
     gate = Gate(failing_at("ab"))
-    batcher = Batcher("errors", gate.work)
+    batcher = MicroBatcher("errors", gate.work)
     hold(batcher, gate)
     futures = hand_in(batcher, "ab", eventually)
     gate.open()
@@ -120,7 +120,7 @@ def test_each_of_several_bad_items_gets_its_own_error(eventually: Eventually) ->
 def test_after_an_error_the_batcher_goes_on() -> None:
     gate = Gate(failing_at("b"))
     gate.open()
-    batcher = Batcher("going on", gate.work)
+    batcher = MicroBatcher("going on", gate.work)
     with pytest.raises(ValueError, match="b is bad"):
         batcher.do("b")
     assert batcher.do("a") == "A"
@@ -133,7 +133,7 @@ def test_the_very_error_of_a_lone_item_is_raised() -> None:
         raise error
 
     with pytest.raises(KeyError) as raised:
-        Batcher("the very error", work).do("a")
+        MicroBatcher("the very error", work).do("a")
     assert raised.value is error
 
 
@@ -144,7 +144,7 @@ def test_after_a_panic_the_batcher_goes_on(kind: type[BaseException], eventually
             raise kind("the library is at fault")
         return items
 
-    batcher = Batcher("panicking", work)
+    batcher = MicroBatcher("panicking", work)
     with pytest.raises(kind):
         batcher.do("b")
     assert aside(batcher.do, "a").result(SECONDS) == "a"
@@ -155,7 +155,7 @@ def test_what_follows_from_an_item_can_not_end_the_batcher() -> None:
         raise Panic
 
     gate = Gate()
-    batcher = Batcher("followed", gate.work)
+    batcher = MicroBatcher("followed", gate.work)
     batcher.hand_in("a").add_done_callback(panic)
     gate.open()
     assert aside(batcher.do, "b").result(SECONDS) == "B"
@@ -172,7 +172,7 @@ def test_many_threads_each_get_their_own_result() -> None:
         lock.release()
         return [-item for item in items]
 
-    batcher = Batcher("many", work)
+    batcher = MicroBatcher("many", work)
 
     def hand_in_many(thread: int) -> list[int]:
         together.wait(SECONDS)
@@ -192,7 +192,7 @@ def test_while_crowded_calls_begin_an_interval_apart() -> None:
         began.append(time.monotonic())
         return items
 
-    batcher = Batcher("crowded", work, interval_seconds=0.05)
+    batcher = MicroBatcher("crowded", work, interval_seconds=0.05)
     before = time.monotonic()
     batcher.do("a")
     batcher.do("b")
@@ -200,5 +200,5 @@ def test_while_crowded_calls_begin_an_interval_apart() -> None:
 
 
 def test_otherwise_nothing_is_waited_for() -> None:
-    batcher: Batcher[str, str] = Batcher("quiet", list, interval_seconds=3600, crowded=lambda: False)
+    batcher: MicroBatcher[str, str] = MicroBatcher("quiet", list, interval_seconds=3600, crowded=lambda: False)
     assert [aside(batcher.do, item).result(SECONDS) for item in "abc"] == ["a", "b", "c"]

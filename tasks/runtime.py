@@ -1,4 +1,4 @@
-"""What a worker process has to work with: its place in the store, its engines, its indexes."""
+"""The runtime of a worker process: it claims steps, keeps their leases by heartbeats, and commits how they ended."""
 
 import logging
 import os
@@ -8,26 +8,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
 from configuration.settings import Settings, settings
-from cotrail.core.actions.registry import kind
+from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.language_models.catalogue import find_model, open_model
-from cotrail.errors import CorpusChangedError, OverdueError
+from cotrail.errors import OverdueError
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Beaten, Claim, Completion, Ledger
-from models.records.runs import RunPlan
 from models.schema.database import connect, reason_of, unanswered
-from tasks.batching import Batcher
-from tasks.evidence import EvidenceEngines, check_model
-from tasks.failing import Failing
-from tasks.held import Held
-from tasks.outages import Outages
+from tasks.circuit_breaker import CircuitBreaker
+from tasks.engines import LoadedEngines
+from tasks.failures import FailureHandler
+from tasks.lease import Lease
+from tasks.micro_batching import MicroBatcher
 from tasks.routing import send
 
 Done = TypeVar("Done")
@@ -35,28 +31,31 @@ Done = TypeVar("Done")
 logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.04
-"""How far apart a process's claims, and its commits, begin at least while it is crowded."""
+"""Least time between the beginnings of a process's claims, and of its commits, while it is crowded."""
 
 CROWD = 8
-"""How many threads make a crowd: fewer would wait longer than their waiting saves."""
+"""From how many steps on a process is crowded: fewer would wait longer than their waiting saves."""
 
 UNRECORDED = 256
-"""How many steps of a process may have ended and not be recorded yet: several times what commits leave behind them, so
-that only a database that can't keep up is waited for."""
-
+"""Backpressure: how many steps of a process may have ended and not be recorded yet. That is several times what commits
+leave waiting, so that threads wait only for a database that can't keep up."""
 
 STUCK_SECONDS = 60.0
 """How long an execution that was cut off as overdue may take to notice, before its thread counts as stuck."""
 
 BUSY_SECONDS = 600.0
-"""How long a claim or a commit may take at most while the database answers."""
+"""Longest time that a claim or a commit may take while the database answers."""
 
 
-class Station:
-    """One a process; threads share it.
+class Runtime:
+    """One for each process, shared by its threads.
 
-    A database that doesn't answer is waited for: nothing that was computed is given up for it.
+    A database that doesn't answer is waited for: nothing that was computed is lost to an outage.
     """
+
+    # There is no lock around the dictionaries and sets below. Single reads and writes of them are atomic under the GIL,
+    # and so are the copies (`list(...)`, `.copy()`) that are iterated over. A step that enters or leaves them
+    # meanwhile is seen by the next heartbeat, which is early enough: a lease lasts for several.
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -71,34 +70,36 @@ class Station:
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
-        self._away = False
-        self._ahead: dict[Dispatch, Future[Held | None]] = {}
-        self._held: dict[int, Held] = {}
-        # By themselves: a step that was lost and claimed again here may be executed twice.
-        self._executing: set[Held] = set()
-        self._overdue: set[Held] = set()
-        # By what comes of them: a step that was lost and claimed again here may be there twice.
+        self._away = False  # whether the database was away the last time; any thread writes it, and the latest counts
+        self._ahead: dict[Dispatch, Future[Lease | None]] = {}
+        self._held: dict[int, Lease] = {}
+        # Of leases and not by step: a step that was lost and claimed again here may be executed twice at a time.
+        self._executing: set[Lease] = set()
+        self._overdue: set[Lease] = set()
+        # By future and not by step: a step that was lost and claimed again here may be there twice.
         self._recording: dict[Future[None], Claim] = {}
-        self._claims: Batcher[Dispatch, Held | None] = Batcher("claims", self._claim, BATCH_SECONDS, self._crowded)
+        self._claims: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
+            "claims", self._claim, BATCH_SECONDS, self._crowded
+        )
         self._room = threading.BoundedSemaphore(UNRECORDED)
-        self._commits: Batcher[Completion, None] = Batcher("commits", self._commit, BATCH_SECONDS, self._crowded)
-        self._models: dict[tuple[str, str], LanguageModel] = {}
-        self._retrievers: dict[str, Retriever] = {}
-        self._opening = threading.Lock()
-        self.outages = Outages()
-        self.failing = Failing(self.ledger, self.outages, self.insist, settings.max_attempts)
-        self.evidence = EvidenceEngines(settings.catalogue_path, settings.knowledge_path, self.model)
+        self._commits: MicroBatcher[Completion, None] = MicroBatcher(
+            "commits", self._commit, BATCH_SECONDS, self._crowded
+        )
+        self.breaker = CircuitBreaker()
+        self.failures = FailureHandler(self.ledger, self.breaker, self.insist, settings.max_attempts)
+        self.engines = LoadedEngines(settings)
         self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heartbeat.start()
 
-    def claim_ahead(self, message: Dispatch) -> Future[Held | None]:
-        """Has a message's step claimed before it is to be executed; the future tells when `claimed` needn't wait."""
+    def claim_ahead(self, message: Dispatch) -> Future[Lease | None]:
+        """Has a message's step claimed before a thread takes it up; once the future is done, `claimed` doesn't wait."""
         claim = self._claims.hand_in(message)
+        # Of two messages for a step the first claim counts: the second one's comes out as None.
         self._ahead.setdefault(message, claim)
         return claim
 
     def forgo(self, messages: Iterable[Dispatch]) -> None:
-        """Gives back what was claimed ahead by messages that nothing will be done for."""
+        """Gives back steps that were claimed ahead and won't be executed here."""
         for message in messages:
             ahead = self._ahead.pop(message, None)
             held = ahead.result() if ahead and not ahead.exception() else None
@@ -106,8 +107,8 @@ class Station:
                 self.insist(self.ledger.defer, held.claim, 0.0)
 
     @contextmanager
-    def claimed(self, message: Dispatch) -> Iterator[Held | None]:
-        """Holds a message's step, its lease renewed all the while; None where it isn't to be had.
+    def claimed(self, message: Dispatch) -> Iterator[Lease | None]:
+        """Holds a message's step and renews its lease meanwhile; None where it can't be claimed.
 
         A step that was handed to `commit` is held until that is done.
         """
@@ -130,7 +131,7 @@ class Station:
                 del self._held[step_id]
 
     def cancellation(self, claim: Claim) -> Cancellation:
-        """What cuts a claim's generation off once its step is lost or cancelled."""
+        """The cancellation of a claim's generation, for when its step is lost or cancelled."""
         held = self._held.get(claim.step_id)
         if held is not None and held.claim is claim:
             return held.cancellation
@@ -139,9 +140,10 @@ class Station:
         return lost
 
     def commit(self, completion: Completion) -> None:
-        """Has it recorded how a step ended, and what follows from it sent, while the caller goes on.
+        """Has it recorded how a step ended, and has what follows sent; the caller doesn't wait for either.
 
-        Waits where as many are to be recorded as may be: no more is begun then than the database keeps up with.
+        It waits where `UNRECORDED` steps are to be recorded already (backpressure): no more is begun then than the
+        database keeps up with.
         """
         self._room.acquire()
         claim = completion.claim
@@ -150,7 +152,7 @@ class Station:
         future.add_done_callback(self._recorded)
 
     def problem(self) -> str | None:
-        """What keeps the process from its work and only a new one can mend; None where nothing does."""
+        """The problem that keeps the process from its work and that only a restart ends; None where there is none."""
         stuck = [held for held in self._overdue.copy() if held.took() > self._limit(held) + STUCK_SECONDS]
         if stuck:
             ids = ", ".join(str(held.claim.step_id) for held in stuck)
@@ -160,74 +162,39 @@ class Station:
             return f"what it claims or records hasn't come to an end for {busy:.0f} s, though the database answers"
         return None
 
-    def model(self, run: RunPlan) -> LanguageModel:
-        """The model that a run was submitted with, loaded once; raises ModelChangedError, UnknownNameError."""
-        model = self.load(run.model_name, run.binding.profile)
-        check_model(model.identity, run.binding.model)
-        return model
-
-    def load(self, name: str, profile: str) -> LanguageModel:
-        """A model in a serving profile, loaded once."""
-        with self._opening:
-            if (name, profile) not in self._models:
-                spec = find_model(self.settings.catalogue_path, name)
-                self._models[name, profile] = open_model(spec, cast(Profile, profile), self.settings.generation_slots)
-            return self._models[name, profile]
-
-    def retriever(self, run: RunPlan) -> Retriever:
-        """The corpus that a run was submitted with; raises CorpusChangedError, UnknownNameError, UnavailableError."""
-        name = run.corpus or ""
-        with self._opening:
-            if name not in self._retrievers or self._retrievers[name].revision != run.binding.corpus:
-                self._retrievers[name] = self.settings.corpus_store.open(name)
-            retriever = self._retrievers[name]
-        if retriever.revision != run.binding.corpus:
-            raise CorpusChangedError(
-                f"the corpus {name!r} was indexed anew since the run was submitted (then {run.binding.corpus}, "
-                f"now {retriever.revision}); index the former files again, then `cotrail resume RUN`"
-            )
-        return retriever
-
-    def reopen(self, claim: Claim) -> None:
-        """Has a step's corpus opened anew: after a panic in a library in Rust its locks may be of no use any more."""
-        with self._opening:
-            self._retrievers.pop(claim.run.corpus or "", None)
-
     def insist(self, work: Callable[..., Done], *arguments: object) -> Done:
-        """Does work on the store, again for as long as the database doesn't answer and the process isn't to end."""
+        """Does work on the store, again for as long as the database doesn't answer and the process isn't stopping."""
         done = self._retrying(work, *arguments)
         self._away = False
         return done
 
     def stop(self) -> None:
-        """Cuts off what the models are writing; each such step is given back."""
+        """Cuts off what the language models are writing; each such step is given back."""
         self.stopping.set()
-        for model in list(self._models.values()):
-            model.interrupt()
+        self.engines.interrupt()
 
     def close(self) -> None:
-        """Waits until all that ended is recorded, frees the engines, and gives back what wasn't begun.
-
-        An engine whose threads outlive the interpreter can crash the process as it exits.
-        """
+        """Waits until all that ended is recorded, frees the engines, and gives back steps that weren't begun."""
         wait(list(self._recording))
-        self._models.clear()
-        self.evidence.close()
+        # An engine whose threads outlive the interpreter can crash the process as it exits.
+        self.engines.close()
         self.forgo(list(self._ahead))
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
 
-    def _claim(self, messages: Sequence[Dispatch]) -> list[Held | None]:
+    def _claim(self, messages: Sequence[Dispatch]) -> list[Lease | None]:
         in_doubt = False
 
-        def claim() -> list[Held | None]:
+        def claim() -> list[Lease | None]:
             nonlocal in_doubt
+            # The connection may break after the COMMIT and before its confirmation. Such claims are given back before
+            # they are tried again, but for steps that this process has claimed for certain by other messages.
             if in_doubt:
                 known = self._known()
                 self.ledger.disclaim(message for message in messages if message.step_id not in known)
             in_doubt = True
             asked = time.monotonic()
-            return [Held(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
+            return [Lease(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
 
         return self.insist(claim)
 
@@ -236,13 +203,13 @@ class Station:
         claims = [held.claim for held in [*self._waiting(), *list(self._held.values())]]
         return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
-    def _waiting(self) -> list[Held]:
+    def _waiting(self) -> list[Lease]:
         """The steps that were claimed ahead and whose execution hasn't begun."""
         ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
         return [held for held in ahead if held is not None]
 
-    def _leased(self, held: Held) -> bool:
-        """Whether a step is this worker's still, as it is about to begin; asks the store where that isn't sure."""
+    def _leased(self, held: Lease) -> bool:
+        """Return whether a step that is about to begin is still this worker's; asks the store where that isn't sure."""
         if time.monotonic() - held.renewed < self.settings.lease_seconds:
             return True
         logger.warning("the lease of step %d may have run out before it began", held.claim.step_id)
@@ -269,7 +236,7 @@ class Station:
         return self.stopping.is_set() and state.attempt_number > 1
 
     def _met_outage(self, state: RetryCallState) -> None:
-        """Says that the database doesn't answer: at the first try, and ever more seldom."""
+        """Logs that the database doesn't answer: at the first try, the second, the fourth, the eighth and so on."""
         self._away = True
         number, error = state.attempt_number, state.outcome.exception() if state.outcome else None
         if error is not None and number.bit_count() == 1:
@@ -278,13 +245,13 @@ class Station:
     def _beat(self) -> None:
         while not self.stopping.wait(self.settings.heartbeat_seconds):
             try:
-                self._give_sign()
+                self._renew_leases()
                 self._end_overdue()
             except BaseException:
-                logger.exception("no sign of life was given this time")
+                logger.exception("a heartbeat failed")
 
-    def _give_sign(self) -> None:
-        """Renews the leases of all steps that this process holds, and ends the generations of those that are lost."""
+    def _renew_leases(self) -> None:
+        """Heartbeat: renews the leases of all steps held here, and cuts off the generations of those that are lost."""
         executing = [held for held in list(self._held.values()) if held not in self._overdue]
         holding = [*executing, *self._waiting()]
         claims = [*(held.claim for held in holding), *list(self._recording.values())]
@@ -292,6 +259,7 @@ class Station:
             return
 
         def beat() -> tuple[float, Beaten]:
+            # The time before the query, not after: the lease runs from when the database got it at the latest.
             return time.monotonic(), self.ledger.beat(claims)
 
         asked, beaten = self.insist(beat)
@@ -304,7 +272,7 @@ class Station:
                 held.cancellation.cancel()
 
     def _end_overdue(self) -> None:
-        """Cuts off the executions that take longer than their kind may: an engine that hangs would keep its steps."""
+        """Cuts off executions that take longer than their kind may: an engine that hangs would keep its steps."""
         for held in self._executing.copy():
             if held in self._overdue or held.took() <= self._limit(held):
                 continue
@@ -313,46 +281,47 @@ class Station:
                 self._overdue.discard(held)
                 continue
             held.cancellation.cancel()
-            # Whoever says what becomes of it may wait for the database; the leases of the others mustn't.
+            # In a thread of its own, as recording it may wait for the database, and the other leases mustn't.
             threading.Thread(target=self._give_up, args=(held,), daemon=True).start()
 
-    def _give_up(self, held: Held) -> None:
+    def _give_up(self, held: Lease) -> None:
         claim, limit = held.claim, self._limit(held)
         error = OverdueError(
-            f"no result within {limit:g} s, as COTRAIL_DEADLINES has it for {kind(claim.action)} steps; "
+            f"no result within {limit:g} s, as COTRAIL_DEADLINES has it for {kind_of(claim.action).name} steps; "
             f"it was tried in {self.ledger.worker}, whose engine may hang"
         )
-        failure = self.failing.decide(claim, error)
+        failure = self.failures.decide(claim, error)
         if failure is not None:
             self.commit(Completion(claim=claim, outcome=failure, milliseconds=held.took() * 1000))
 
-    def _limit(self, held: Held) -> float:
-        """How many seconds the execution of a step may take."""
-        return self.settings.deadline(kind(held.claim.action))
+    def _limit(self, held: Lease) -> float:
+        """How many seconds the execution of a step may take: the deadline of its kind."""
+        return self.settings.deadline(kind_of(held.claim.action).name)
 
 
-_stations: dict[int, Station] = {}
+_runtimes: dict[int, Runtime] = {}
 _making = threading.Lock()
 
 
-def station() -> Station:
-    """The process's own; made when first asked for, so that a forked process makes one of its own."""
+def runtime() -> Runtime:
+    """The process's runtime; made when it is first asked for, so that a forked process makes one of its own."""
     process = os.getpid()
-    if process not in _stations:
+    # Looked up again under the lock: of several threads that find nothing, only one may make a runtime.
+    if process not in _runtimes:
         with _making:
-            if process not in _stations:
-                _stations.clear()
-                _stations[process] = Station(settings())
-    return _stations[process]
+            if process not in _runtimes:
+                _runtimes.clear()
+                _runtimes[process] = Runtime(settings())
+    return _runtimes[process]
 
 
-def stop_station() -> None:
-    """Stops the process's own, if it has made one."""
-    if os.getpid() in _stations:
-        _stations[os.getpid()].stop()
+def stop_runtime() -> None:
+    """Stops the process's runtime, if it has one."""
+    if os.getpid() in _runtimes:
+        _runtimes[os.getpid()].stop()
 
 
-def close_station() -> None:
-    """Closes the process's own, if it has made one; nothing may use it any more."""
-    if os.getpid() in _stations:
-        _stations[os.getpid()].close()
+def close_runtime() -> None:
+    """Closes the process's runtime, if it has one; nothing may use it any more."""
+    if os.getpid() in _runtimes:
+        _runtimes[os.getpid()].close()

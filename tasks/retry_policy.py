@@ -1,11 +1,11 @@
-"""What a failure means for the step that met it.
+"""Retry policy of failed steps, with exponential backoff between attempts.
 
 | what was raised | what it is | what happens |
 | --- | --- | --- |
 | BlockedError, InputError | something that a person has to mend | the question is blocked |
 | UnavailableError | an outage of what the step needs | held back, at no cost |
 | StepError | it can't succeed, however often it is tried | it fails at once |
-| anything else | it may succeed another time | tried again, so often; then it fails |
+| anything else | it may succeed another time | tried again, up to a limit; then it fails |
 
 Some errors are two of these: the upper line counts, as for a library that isn't installed.
 """
@@ -17,13 +17,13 @@ from tenacity.wait import wait_base
 from cotrail.errors import BlockedError, InputError, StepError, UnavailableError
 
 RETRIES = wait_random_exponential(multiplier=2, min=1, max=60)
-"""How long a step waits until it is tried again: longer after each failure, and never as long as its neighbours."""
+"""Exponential backoff with jitter until a step is tried again: steps that failed together don't return together."""
 
 TRIALS = wait_random_exponential(multiplier=2, min=1, max=30)
-"""How long it takes until what is away is tried again."""
+"""Exponential backoff with jitter until an engine that is away is tried again."""
 
 LONGEST_HOLD = 300.0
-"""Seconds until something is tried again at most, however long it asks to be left alone."""
+"""Most seconds until an engine is tried again, however long it asks to be left alone."""
 
 
 class Fail(Struct, frozen=True):
@@ -31,13 +31,13 @@ class Fail(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """The step is tried again after so many seconds."""
+    """The step is tried again after this many seconds."""
 
     seconds: float
 
 
 class Hold(Struct, frozen=True):
-    """The step waits until what it needs is back; seconds: how long that asks to be left alone, if it does."""
+    """The step waits until the engine that it needs is back; seconds: how long that asks to be left alone."""
 
     seconds: float | None
 
@@ -50,7 +50,7 @@ Verdict = Fail | Retry | Hold | Block
 
 
 def verdict(error: BaseException, retries: int, max_attempts: int) -> Verdict:
-    """What becomes of a step; retries: how often it was tried again already."""
+    """The verdict on a failed step; retries: how often it was tried again already."""
     match error:
         case BlockedError() | InputError():
             return Block()
@@ -63,6 +63,7 @@ def verdict(error: BaseException, retries: int, max_attempts: int) -> Verdict:
 
 def seconds(wait: wait_base, number: int) -> float:
     """How long to wait after the failure of that number, from 1."""
+    # tenacity computes waits from the state of a call of its own; here the store counts the attempts instead.
     state = RetryCallState(Retrying(), None, (), {})
     state.attempt_number = number
     return wait(state)

@@ -16,8 +16,8 @@ from cotrail.errors import (
     UnknownNameError,
     UnknownVersionError,
 )
-from tasks.outages import TRIAL_SECONDS, Outages
-from tasks.policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
+from tasks.circuit_breaker import TRIAL_SECONDS, CircuitBreaker
+from tasks.retry_policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
 
 MOST = 5
 
@@ -64,7 +64,7 @@ def test_waits_differ() -> None:
     assert len({seconds(RETRIES, 5) for _ in range(20)}) > 10
 
 
-# Outages
+# CircuitBreaker
 
 
 class Clock:
@@ -80,49 +80,51 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def outages(clock: Clock) -> Outages:
-    return Outages(clock)
+def breaker(clock: Clock) -> CircuitBreaker:
+    return CircuitBreaker(clock)
 
 
-def test_nothing_is_held_until_something_was_found_away(outages: Outages) -> None:
-    assert outages.hold("a") is None
-    assert not outages.over("a")
-    outages.met("a")
-    assert outages.hold("a") is not None
-    assert outages.hold("b") is None
+def test_nothing_is_held_until_something_was_found_away(breaker: CircuitBreaker) -> None:
+    assert breaker.wait("a") is None
+    assert not breaker.succeeded("a")
+    breaker.failed("a")
+    assert breaker.wait("a") is not None
+    assert breaker.wait("b") is None
 
 
-def test_once_a_trial_is_due_one_step_is_the_trial_and_the_others_wait_for_it(outages: Outages, clock: Clock) -> None:
-    clock.now = outages.met("a")
-    assert outages.hold("a") is None
-    assert [outages.hold("a") for _ in range(3)] == [TRIAL_SECONDS] * 3
-    due = outages.met("a")
-    assert due <= (outages.hold("a") or 0) <= due + 1
+def test_once_a_trial_is_due_one_step_is_the_trial_and_the_others_wait_for_it(
+    breaker: CircuitBreaker, clock: Clock
+) -> None:
+    clock.now = breaker.failed("a")
+    assert breaker.wait("a") is None
+    assert [breaker.wait("a") for _ in range(3)] == [TRIAL_SECONDS] * 3
+    due = breaker.failed("a")
+    assert due <= (breaker.wait("a") or 0) <= due + 1
     clock.now += due
-    assert outages.hold("a") is None
-    assert outages.over("a")
-    assert [outages.hold("a") for _ in range(3)] == [None] * 3
+    assert breaker.wait("a") is None
+    assert breaker.succeeded("a")
+    assert [breaker.wait("a") for _ in range(3)] == [None] * 3
 
 
-def test_many_that_find_it_away_at_once_are_one_trial(outages: Outages, clock: Clock) -> None:
-    together = [outages.met("a") for _ in range(300)]
+def test_many_that_find_it_away_at_once_are_one_trial(breaker: CircuitBreaker, clock: Clock) -> None:
+    together = [breaker.failed("a") for _ in range(300)]
     assert len(set(together)) == 1
     assert together[0] <= 2
 
 
-def test_an_hour_away_takes_few_trials(outages: Outages, clock: Clock) -> None:
+def test_an_hour_away_takes_few_trials(breaker: CircuitBreaker, clock: Clock) -> None:
     trials = 1
-    outages.met("a")
+    breaker.failed("a")
     while clock.now < 3600:
-        wait = outages.hold("a")
+        wait = breaker.wait("a")
         if wait is None:
             trials += 1
-            wait = outages.met("a")
+            wait = breaker.failed("a")
         clock.now += wait
     assert 100 < trials < 400
 
 
 @given(st.floats(0, 1e9))
 def test_it_is_left_alone_as_long_as_it_asks_within_reason(asked: float) -> None:
-    wait = Outages(Clock()).met("a", asked)
+    wait = CircuitBreaker(Clock()).failed("a", asked)
     assert min(asked, LONGEST_HOLD) <= wait <= max(2.0, LONGEST_HOLD)

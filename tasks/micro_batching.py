@@ -1,4 +1,4 @@
-"""Doing together what arrives together."""
+"""Micro-batching: calls that threads make at the same time are carried out as one."""
 
 import logging
 import queue
@@ -15,14 +15,17 @@ Told = TypeVar("Told")
 logger = logging.getLogger(__name__)
 
 
-class Batcher(Generic[Item, Done]):
-    """Calls `work` with all the items that threads handed in since it was called last.
+class MicroBatcher(Generic[Item, Done]):
+    """Calls `work` with all the items that threads handed in since the previous call.
 
     work: takes items and returns a result for each, in their order. If it raises for several items, each is tried
-    alone, so that one bad item spoils nothing but itself.
-    interval_seconds: while `crowded` says so, calls begin at least so far apart; a few milliseconds of waiting then
-    save most of the calls. Otherwise an item goes on at once.
+        alone, so that a poison item spoils nothing but itself.
+    interval_seconds: the least time between the beginnings of two calls while `crowded` returns True; a few
+        milliseconds of waiting then save most of the calls. Otherwise an item doesn't wait.
     """
+
+    # Only the batcher's own thread takes items out, so nothing but the queue, which locks by itself, is shared.
+    # `_began` is written by that thread alone; others read it, and reading a reference is atomic under the GIL.
 
     def __init__(
         self,
@@ -43,14 +46,14 @@ class Batcher(Generic[Item, Done]):
         return self.hand_in(item).result()
 
     def hand_in(self, item: Item) -> Future[Done]:
-        """Hands an item in; its result is to come."""
+        """Hands an item in; the future gets its result."""
         future: Future[Done] = Future()
         self._waiting.put((item, future))
         return future
 
     @property
     def busy_seconds(self) -> float:
-        """For how long the call under way has been; 0 while there is none."""
+        """Seconds since the call that is under way began; 0 while there is none."""
         began = self._began
         return 0.0 if began is None else time.monotonic() - began
 
@@ -72,7 +75,7 @@ class Batcher(Generic[Item, Done]):
             results = self._work([item for item, _ in batch])
             if len(results) != len(batch):
                 raise TypeError(f"{len(batch)} items were handed in, and {len(results)} results came out")
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the item in
+        except BaseException as error:  # noqa: BLE001 - it is raised where the item was handed in
             if len(batch) == 1:
                 _tell(batch[0][1].set_exception, error)
                 return
@@ -85,7 +88,7 @@ class Batcher(Generic[Item, Done]):
 
 
 def _tell(say: Callable[[Told], None], what: Told) -> None:
-    """Says how an item ended; whatever those do who wait for it, the thread goes on."""
+    """Settles an item's future; the thread survives whatever the callbacks of the future raise."""
     try:
         say(what)
     except BaseException:

@@ -1,0 +1,22 @@
+"""The Celery tasks: one for each kind of action, named `cotrail.KIND`, made from the registry.
+
+Every step is a task of its own, so that each search and each generation has its own message, lease and record.
+"""
+
+from celery import shared_task
+
+from cotrail.core.actions.registry import KINDS
+from models.execution.advancing import Dispatch
+from tasks import step
+from tasks.routing import task_name
+
+
+def _register(kind: str) -> None:
+    @shared_task(name=task_name(kind))
+    def execute(step_id: int, epoch: int) -> None:
+        # By the module, so that tests can watch every step of a worker by replacing `step.perform`.
+        step.perform(Dispatch(step_id, epoch, kind), step.carry_out)
+
+
+for _kind in KINDS:
+    _register(_kind)

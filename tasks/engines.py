@@ -1,0 +1,190 @@
+"""The engines that a worker process has loaded, and those of one step among them."""
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
+from configuration.settings import Settings
+from cotrail.core.actions.kind import Splitter
+from cotrail.core.binding import Binding
+from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.embedder import Comparison
+from cotrail.core.ports.entailer import EntailmentPair
+from cotrail.core.ports.knowledge import Knowledge, Source
+from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.core.ports.retriever import Retriever
+from cotrail.core.results import Embedded, Entailed
+from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.language_models.catalogue import find_model, open_model
+from cotrail.engines.language_models.sentence_splitters import open_pipeline
+from cotrail.engines.model_identity import is_pinned
+from cotrail.errors import CorpusChangedError, ModelChangedError
+from models.records.runs import RunPlan
+from tasks.micro_batching import MicroBatcher
+
+Opened = TypeVar("Opened")
+
+
+class LoadedEngines:
+    """The engines of one process, shared by its threads; each is opened once, when it is first needed.
+
+    Whoever asks names a run, and gets the engine that the run pins or an error: ModelChangedError or
+    CorpusChangedError where this worker's is another one, UnknownNameError, NotInstalledError.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store = KnowledgeStore(settings.knowledge_path)
+        # Engines are opened under a lock, since a second copy of a model might not fit into memory. Evidence has a
+        # lock of its own, which is taken first: opening an entailer may open the language model that it asks.
+        self._opening = threading.Lock()
+        self._opening_evidence = threading.Lock()
+        self._language_models: dict[tuple[str, str], LanguageModel] = {}
+        self._retrievers: dict[str, Retriever] = {}
+        self._evidence: dict[Hashable, Any] = {}
+
+    def load(self, name: str, profile: str) -> LanguageModel:
+        """The language model of that name in a serving profile; raises UnknownNameError."""
+        with self._opening:
+            if (name, profile) not in self._language_models:
+                spec = find_model(self._settings.catalogue_path, name)
+                slots = self._settings.generation_slots
+                self._language_models[name, profile] = open_model(spec, cast(Profile, profile), slots)
+            return self._language_models[name, profile]
+
+    def language_model(self, run: RunPlan) -> LanguageModel:
+        """The run's language model."""
+        model = self.load(run.model_name, run.binding.profile)
+        check_model(model.identity, run.binding.model)
+        return model
+
+    def retriever(self, run: RunPlan) -> Retriever:
+        """The run's corpus; raises UnavailableError too."""
+        name = run.corpus or ""
+        with self._opening:
+            # One that was indexed again since it was opened may by now be what this run pins: it is opened again.
+            if name not in self._retrievers or self._retrievers[name].revision != run.binding.corpus:
+                self._retrievers[name] = self._settings.corpus_store.open(name)
+            retriever = self._retrievers[name]
+        if retriever.revision != run.binding.corpus:
+            raise CorpusChangedError(
+                f"the corpus {name!r} was indexed anew since the run was submitted (then {run.binding.corpus}, "
+                f"now {retriever.revision}); index the former files again, then `cotrail resume RUN`"
+            )
+        return retriever
+
+    def forget_retriever(self, run: RunPlan) -> None:
+        """Has the run's corpus opened again by the next search: after a panic its library's locks may be broken."""
+        with self._opening:
+            self._retrievers.pop(run.corpus or "", None)
+
+    def embedder(self, run: RunPlan) -> MicroBatcher[Comparison, Embedded]:
+        """The run's embedder; what threads hand in while it works is its next batch."""
+
+        def open_() -> MicroBatcher[Comparison, Embedded]:
+            embedder = find_embedder(self._settings.catalogue_path, run.embedder_name).open(_profile(run))
+            check_model(embedder.identity, run.binding.embedder)
+            return MicroBatcher("embedder", embedder.compare)
+
+        return self._once(("embedder", run.embedder_name, run.binding.embedder, run.binding.profile), open_)
+
+    def entailer(self, run: RunPlan) -> MicroBatcher[EntailmentPair, Entailed]:
+        """The run's entailer; what threads hand in while it works is its next batch."""
+
+        def open_() -> MicroBatcher[EntailmentPair, Entailed]:
+            found = find_entailer(self._settings.catalogue_path, run.entailer_name)
+            entailer = found.open(_profile(run), lambda: self.language_model(run))
+            check_model(entailer.identity, run.binding.entailer)
+            return MicroBatcher("entailer", entailer.judge)
+
+        return self._once(("entailer", run.entailer_name, run.binding.entailer, run.binding.profile), open_)
+
+    def knowledge(self, run: RunPlan, source: Source) -> Knowledge:
+        """A knowledge source as the run was submitted with it."""
+
+        def open_() -> Knowledge:
+            knowledge = self._store.open(source)
+            if knowledge.revision != run.binding.knowledge.get(source):
+                raise CorpusChangedError(
+                    f"the knowledge source {source} was built anew since the run was submitted; build it from the "
+                    "former files again, then `cotrail resume RUN`"
+                )
+            return knowledge
+
+        return self._once(("knowledge", source, run.binding.knowledge.get(source)), open_)
+
+    def interrupt(self) -> None:
+        """Cuts off what the language models are writing."""
+        # Without the lock: a model that is just being opened may take minutes, and a shutdown doesn't wait for it.
+        # `list` copies the dictionary in one step under the GIL.
+        for model in list(self._language_models.values()):
+            model.interrupt()
+
+    def close(self) -> None:
+        """Frees all engines; none may be in use."""
+        self._language_models.clear()
+        self._evidence.clear()
+
+    def _once(self, key: Hashable, open_: Callable[[], Opened]) -> Opened:
+        with self._opening_evidence:
+            if key not in self._evidence:
+                self._evidence[key] = open_()
+            return cast(Opened, self._evidence[key])
+
+
+class StepEngines:
+    """The engines of one step: those that its run pins (see `cotrail.core.actions.kind.Engines`)."""
+
+    def __init__(self, loaded: LoadedEngines, run: RunPlan, cancellation: Cancellation) -> None:
+        self._loaded = loaded
+        self._run = run
+        self._cancellation = cancellation
+
+    @property
+    def binding(self) -> Binding:
+        """See `Engines`."""
+        return self._run.binding
+
+    @property
+    def cancellation(self) -> Cancellation:
+        """See `Engines`."""
+        return self._cancellation
+
+    def language_model(self) -> LanguageModel:
+        """See `Engines`."""
+        return self._loaded.language_model(self._run)
+
+    def splitter(self, name: str) -> Splitter:
+        """See `Engines`; raises NotInstalledError, ModelChangedError, InputError."""
+        return open_pipeline(name)
+
+    def retriever(self) -> Retriever:
+        """See `Engines`."""
+        return self._loaded.retriever(self._run)
+
+    def knowledge(self, source: Source) -> Knowledge:
+        """See `Engines`."""
+        return self._loaded.knowledge(self._run, source)
+
+    def compare(self, comparison: Comparison) -> Embedded:
+        """See `Engines`."""
+        return self._loaded.embedder(self._run).do(comparison)
+
+    def judge(self, pair: EntailmentPair) -> Entailed:
+        """See `Engines`."""
+        return self._loaded.entailer(self._run).do(pair)
+
+
+def check_model(found: str, pinned: str) -> None:
+    """Raises ModelChangedError where a worker's model isn't the one that a run was submitted with."""
+    if not is_pinned(found, pinned):
+        raise ModelChangedError(
+            f"the run was submitted with the model {pinned}, and this worker has {found}; put the former file back, "
+            "then `cotrail resume RUN`"
+        )
+
+
+def _profile(run: RunPlan) -> Profile:
+    return cast(Profile, run.binding.profile)

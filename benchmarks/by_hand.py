@@ -10,9 +10,9 @@ from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.replay import Outcome
 from models.execution.admission import admit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Completion, Ledger
 from models.execution.recovery import take_unsent
+from models.records.advancing import Dispatch
 from models.schema.database import connect, migrate
 from workers.stack import Stack
 

@@ -36,12 +36,12 @@ from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from models.commands.submission import submit
 from models.execution.admission import admit
-from models.execution.advancing import Dispatch
 from models.execution.closing import close_run, runs_to_close
 from models.execution.ledger import Completion, Ledger
 from models.execution.recovery import expire_leases, take_lost, take_unsent
 from models.queries.progress import read_progress
 from models.queries.traces import read_question
+from models.records.advancing import Dispatch
 from models.schema.database import connect, migrate
 from models.schema.tables import Base
 

@@ -17,9 +17,9 @@ from sqlalchemy import Engine
 from cli.output import count
 from cli.schedule import Schedule
 from models.commands.submission import submit
-from models.execution.blockage import stopped_runs
 from models.queries.experiments import read_experiment
 from models.queries.progress import count_steps, is_complete, read_standings
+from models.records.blockage import stopped_runs
 from models.schema.tables import QuestionStatus
 
 POLL_SECONDS = 1.0

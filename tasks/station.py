@@ -19,8 +19,8 @@ from cotrail.core.ports.language_model import Generator, Profile
 from cotrail.core.ports.retriever import Retriever
 from cotrail.engines.language_models.catalogue import find_model, open_generator
 from cotrail.errors import CorpusChangedError, OverdueError
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Beaten, Claim, Completion, Ledger
+from models.records.advancing import Dispatch
 from models.records.runs import RunPlan
 from models.schema.database import connect, reason_of, unanswered
 from tasks.batching import Batcher

@@ -22,7 +22,6 @@ from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
 from models.execution.admission import admit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
 from models.execution.recovery import (
     cancelled_steps,
@@ -33,6 +32,7 @@ from models.execution.recovery import (
     take_suspect,
     take_unsent,
 )
+from models.records.advancing import Dispatch
 from models.schema.database import connect, reason_of, unanswered
 from tasks.routing import BROKER_ERRORS, send
 from workers import cancelling

@@ -13,7 +13,7 @@ from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError, UnknownNameError
 from models.commands.submission import WAKE
-from models.execution.advancing import REPLAYED
+from models.records.advancing import REPLAYED
 from models.schema.tables import QuestionStatus, RunState, questions, runs
 
 FINAL = (RunState.CANCELLED, RunState.PRUNED)

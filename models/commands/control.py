@@ -27,8 +27,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
 from models.commands.chunks import TRIES, Told, by_chunks, lock_run, nobody, through, wake
-from models.execution.advancing import advance_questions, lock_questions
 from models.execution.statements import QUESTION_OPEN
+from models.records.advancing import advance_questions, lock_questions
 from models.records.runs import Runs
 from models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from models.schema.tables import (

@@ -36,7 +36,7 @@ from cotrail.core.replay import Failed, Recorded, advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
 from models.commands.chunks import wake
 from models.commands.submission import Submission, record_questions, record_run
-from models.execution.advancing import REPLAYED, advance_questions, asked, lock_questions
+from models.records.advancing import REPLAYED, advance_questions, asked, lock_questions
 from models.records.histories import RECORD, read_records
 from models.records.paragraphs import Paragraphs
 from models.records.runs import RunPlan, Runs

@@ -12,7 +12,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
-from models.execution.advancing import advance_questions, lock_questions
+from models.records.advancing import advance_questions, lock_questions
 from models.records.contents import CHUNK, save_demonstrations, save_paragraphs
 from models.records.runs import Runs
 from models.schema.rows import Rows, insert_computed, recordset

@@ -36,8 +36,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.results import Result
-from models.execution.advancing import Dispatch
 from models.execution.statements import DEFER
+from models.records.advancing import Dispatch
 from models.records.histories import RECORD, read_records
 from models.records.paragraphs import Paragraphs
 from models.schema.tables import StepState, steps

@@ -27,9 +27,9 @@ from cotrail.core.results import Embedded, Entailed, Failure, Generated, Retriev
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from models.execution import statements
 from models.execution.adoption import Adopted, find_twins, take_waiting
-from models.execution.advancing import Dispatch, advance_questions, lock_questions
 from models.execution.replay_cache import Begun
 from models.execution.requests import decoded, digests_in, unreadable
+from models.records.advancing import Dispatch, advance_questions, lock_questions
 from models.records.contents import save_paragraphs
 from models.records.paragraphs import Paragraphs
 from models.records.runs import RunPlan, Runs

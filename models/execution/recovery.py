@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
 
-from models.execution.advancing import Dispatch
 from models.execution.statements import ACTIVE, after, since_failure
+from models.records.advancing import Dispatch
 from models.schema.tables import AttemptOutcome, StepState, attempts, steps
 
 SUSPECT = 2

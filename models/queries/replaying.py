@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, select
 
 from cotrail.core.replay import Failed, Finished, Recorded, advance
 from cotrail.errors import BlockedError
-from models.execution.advancing import REPLAYED, asked, ending
+from models.records.advancing import REPLAYED, asked, ending
 from models.records.histories import read_histories
 from models.records.paragraphs import Paragraphs
 from models.records.runs import Runs

@@ -12,10 +12,10 @@ from cotrail.errors import CorpusChangedError, TransientStepError
 from models.commands.control import cancel, resume
 from models.commands.retrying import retry
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import expire_leases
 from models.queries.experiments import open_experiment
+from models.records.advancing import Dispatch
 from models.records.runs import Runs
 from tests.integration import test_evidence_store as evidence
 from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent

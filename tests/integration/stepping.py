@@ -17,10 +17,10 @@ from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
 from models.execution.closing import close_run, runs_to_close
 from models.execution.ledger import Claim, Completion, Ledger
 from models.execution.recovery import take_suspect, take_unsent
+from models.records.advancing import Dispatch
 from models.schema.tables import StepState, steps
 
 STEPS = 7

@@ -13,8 +13,8 @@ from cotrail.errors import CorpusChangedError
 from models.commands.control import cancel, pause, prioritize, resume
 from models.commands.submission import submit
 from models.execution.admission import LEAST, UnderWay, Waiting, admit, share
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
+from models.records.advancing import Dispatch
 from models.schema.tables import StepState, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, ask, run_to_end

@@ -16,10 +16,10 @@ from cotrail.core.results import Failure
 from models.commands.control import cancel, pause, resume
 from models.execution import adoption, statements
 from models.execution.adoption import find_twins
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import expire_leases
 from models.queries.experiments import open_experiment
+from models.records.advancing import Dispatch
 from models.records.paragraphs import Paragraphs
 from models.schema.tables import attempts, questions, runs, steps
 from tests.conftest import Eventually

@@ -26,10 +26,10 @@ from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion, Ledger
 from models.queries.progress import count_repeated, list_runs, read_progress, read_reasons, resolve_run
 from models.queries.traces import read_question, read_questions, rebuild_prompt
+from models.records.advancing import Dispatch
 from models.schema.database import connect, migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps

@@ -12,8 +12,8 @@ from cotrail.core.system import System
 from cotrail.systems import SYSTEMS
 from cotrail.systems.ircot import ircot
 from models.execution import replay_cache as begun
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
+from models.records.advancing import Dispatch
 from models.records.runs import Runs
 from models.schema.seals import amending
 from models.schema.tables import questions, steps

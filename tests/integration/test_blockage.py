@@ -17,13 +17,13 @@ from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
 from models.commands.control import being_cancelled, pause, resume
 from models.commands.submission import submit
 from models.execution.admission import LEAST, admit
-from models.execution.advancing import Dispatch
-from models.execution.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
 from models.execution.closing import runs_to_close
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
 from models.queries.experiments import open_experiment
 from models.queries.progress import list_runs, read_progress
+from models.records.advancing import Dispatch
+from models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
 from models.schema.database import connect
 from models.schema.tables import questions
 from tests.integration.conftest import Cotrail, Query

@@ -11,9 +11,9 @@ from cotrail.errors import CorpusChangedError, InputError
 from models.commands.chunks import by_chunks
 from models.commands.control import being_cancelled, cancel, pause, resume
 from models.commands.retrying import retry
-from models.execution.advancing import REPLAYED
 from models.execution.ledger import Claim, Ledger
 from models.queries.progress import read_progress
+from models.records.advancing import REPLAYED
 from models.schema.tables import QuestionStatus, StepState, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent

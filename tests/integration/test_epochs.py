@@ -12,9 +12,9 @@ from cotrail.audit.verifying import verify
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
 from models.commands.control import resume
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import expire_leases
+from models.records.advancing import Dispatch
 from models.records.trail import read_trail
 from models.schema.tables import attempts, questions, steps
 from tests.integration.conftest import Query, empty

@@ -25,9 +25,9 @@ from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.systems import SYSTEMS
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch, asked
 from models.execution.ledger import Claim, Completion, Ledger
 from models.queries.traces import read_question
+from models.records.advancing import Dispatch, asked
 from models.records.runs import Runs
 from models.schema.tables import paragraph_sets, paragraphs, questions, steps
 from tests.integration.conftest import Query

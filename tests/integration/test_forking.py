@@ -31,11 +31,11 @@ from models.commands.forking import Forked, fork
 from models.commands.pruning import prune
 from models.commands.retrying import retry
 from models.commands.submission import Submission, submit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion, Ledger
 from models.queries.progress import read_run
 from models.queries.replaying import replay_run
 from models.queries.traces import rebuild_prompt
+from models.records.advancing import Dispatch
 from models.records.trail import read_trail
 from models.schema.seals import step_digest
 from models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps

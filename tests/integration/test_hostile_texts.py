@@ -20,8 +20,8 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion, Ledger
+from models.records.advancing import Dispatch
 from tests.integration.stepping import LEASE, close_runs, unsent
 from tests.unit.test_printable import is_safe
 

@@ -21,9 +21,9 @@ from cotrail.errors import CorpusChangedError, InputError
 from cotrail.systems import SYSTEMS, SystemSpec
 from models.commands.control import cancel, pause, resume
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch, advance_questions, lock_questions
 from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from models.records.advancing import Dispatch, advance_questions, lock_questions
 from models.records.runs import Runs
 from models.schema.database import IDLE_SECONDS, connect
 from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps

@@ -15,11 +15,11 @@ from configuration.settings import Settings
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import SUSPECT, exhausted, expire_leases
 from models.queries.outages import read_outages
 from models.queries.progress import count_repeated, read_progress
+from models.records.advancing import Dispatch
 from models.schema.tables import attempts, questions, steps
 from tasks import step
 from tasks.generating import generate

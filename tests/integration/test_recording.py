@@ -12,8 +12,8 @@ from sqlalchemy.exc import OperationalError
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.recordable import MOST_CHARACTERS
 from cotrail.core.results import Generated, Retrieved
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Completion, Ledger
+from models.records.advancing import Dispatch
 from models.schema.tables import attempts, paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed

@@ -8,8 +8,8 @@ from sqlalchemy import Engine, select
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from models.commands.retrying import Retried, retry
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
+from models.records.advancing import Dispatch
 from models.schema.tables import attempts, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent

@@ -22,9 +22,9 @@ from models.commands.pruning import prune
 from models.commands.retrying import retry
 from models.commands.submission import submit
 from models.execution.admission import LEAST, admit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import expire_leases
+from models.records.advancing import Dispatch
 from models.records.runs import Runs
 from models.schema.tables import AttemptOutcome, QuestionStatus, RunState, StepState
 from tests.integration.stepping import LEASE, ask, completed, run_to_end

@@ -10,9 +10,9 @@ from sqlalchemy import Engine, delete, select, text, update
 
 from cotrail.core.results import Failure
 from models.commands.control import resume
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
+from models.records.advancing import Dispatch
 from models.schema.tables import DemonstrationSet, attempts, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, unsent

@@ -11,9 +11,10 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind
 from cotrail.core.generation import Until
+from cotrail.core.history import Next, Recorded
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
-from cotrail.core.replay import Next, Recorded, advance
+from cotrail.core.replay import advance
 from cotrail.core.results import Generated
 from cotrail.systems import SYSTEMS
 from models.records.histories import read_histories

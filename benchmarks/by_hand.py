@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from benchmarks.servers import own_servers
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import ACTIONS
-from cotrail.core.replay import Outcome
+from cotrail.core.history import Outcome
 from models.execution.admission import admit
 from models.execution.ledger import Completion, Ledger
 from models.execution.recovery import take_unsent

@@ -31,8 +31,8 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.generation import Sampling
+from cotrail.core.history import Outcome
 from cotrail.core.questions import Question
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from models.commands.submission import submit
 from models.execution.admission import admit

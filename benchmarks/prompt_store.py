@@ -28,9 +28,9 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
 from cotrail.core.generation import Sampling
+from cotrail.core.history import Outcome
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
-from cotrail.core.replay import Outcome
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations

@@ -20,7 +20,7 @@ from models.commands.submission import submit
 from models.queries.experiments import read_experiment
 from models.queries.progress import count_steps, is_complete, read_standings
 from models.records.blockage import stopped_runs
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 POLL_SECONDS = 1.0
 LINE_SECONDS = 10.0

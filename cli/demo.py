@@ -27,7 +27,7 @@ from cotrail.evaluation.metrics.scores import CAVEAT
 from models.commands.submission import submit
 from models.queries.progress import read_reasons
 from models.queries.traces import TracedQuestion, read_questions
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 if TYPE_CHECKING:
     from workers.stack import Stack

@@ -18,7 +18,7 @@ from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Hit
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 SNIPPET = 160
 """How much of a paragraph is shown; `--full` shows all of it."""

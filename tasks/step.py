@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from celery.exceptions import Reject
 
+from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.recordable import check_recordable
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Result
 from models.execution.ledger import Claim, Completion
 from models.records.advancing import Dispatch

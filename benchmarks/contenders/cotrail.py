@@ -22,7 +22,8 @@ from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.systems import find_system
 from models.commands.submission import Submission, submit
 from models.schema.database import connect, migrate
-from models.schema.tables import QuestionStatus, StepState, questions, steps
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import questions, steps
 from workers.allocator import TUNED
 
 POOL, THREADS = "threads", 32

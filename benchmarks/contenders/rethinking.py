@@ -19,7 +19,8 @@ from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.systems import find_system
 from models.commands.submission import Submission, submit
 from models.schema.database import connect, migrate
-from models.schema.tables import QuestionStatus, questions
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions
 from workers.allocator import TUNED
 
 APP = "benchmarks.slow_search_worker"

@@ -13,7 +13,8 @@ from cli.running import follow
 from configuration.settings import settings
 from models.commands.submission import submit
 from models.schema.database import connect
-from models.schema.tables import QuestionStatus, questions, runs, steps
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions, runs, steps
 from workers.stack import Stack
 
 

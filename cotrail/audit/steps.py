@@ -15,7 +15,7 @@ from cotrail.audit.seals import Guesses, changed_column, earlier_attempts, step_
 from cotrail.core.actions.registry import ACTIONS, fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
-from cotrail.core.fork_points import GIVEN
+from cotrail.core.history import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
 """The states that steps end in."""

@@ -14,7 +14,8 @@ from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt
 from cotrail.errors import InputError, UnknownNameError
 from models.commands.submission import WAKE
 from models.records.advancing import REPLAYED
-from models.schema.tables import QuestionStatus, RunState, questions, runs
+from models.schema.states import QuestionStatus, RunState
+from models.schema.tables import questions, runs
 
 FINAL = (RunState.CANCELLED, RunState.PRUNED)
 """The states that a run never goes on from."""

@@ -31,18 +31,8 @@ from models.execution.statements import QUESTION_OPEN
 from models.records.advancing import advance_questions, lock_questions
 from models.records.runs import Runs
 from models.schema.seals import EARLIER, question_digest, question_head, step_digest
-from models.schema.tables import (
-    UNENDED_QUESTIONS,
-    UNENDED_STEPS,
-    AttemptOutcome,
-    QuestionStatus,
-    RunState,
-    StepState,
-    attempts,
-    questions,
-    runs,
-    steps,
-)
+from models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.tables import attempts, questions, runs, steps
 
 _run: ColumnElement[str] = bindparam("run")
 _ids = bindparam("ids", type_=ARRAY(BigInteger))

@@ -31,8 +31,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from cotrail.audit.digests import QUESTION_OPENED, head_of
-from cotrail.core.fork_points import FORK, GIVEN, Point, steps_before
-from cotrail.core.replay import Failed, Recorded, advance, agreement
+from cotrail.core.fork_points import Point, steps_before
+from cotrail.core.history import FORK, GIVEN, Failed, Recorded
+from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
 from models.commands.chunks import wake
 from models.commands.submission import Submission, record_questions, record_run
@@ -42,17 +43,8 @@ from models.records.paragraphs import Paragraphs
 from models.records.runs import RunPlan, Runs
 from models.schema.rows import Rows, recordset
 from models.schema.seals import amending, step_digest
-from models.schema.tables import (
-    RunState,
-    StepState,
-    attempts,
-    made_paragraphs,
-    paragraph_sets,
-    questions,
-    runs,
-    sentences,
-    steps,
-)
+from models.schema.states import RunState, StepState
+from models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
 
 
 class Forked(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from models.commands.chunks import Told, by_chunks, lock_run, nobody, through, wake
 from models.commands.control import unblock
 from models.schema.seals import amending
-from models.schema.tables import QuestionStatus, StepState, attempts, questions, runs, steps
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import attempts, questions, runs, steps
 
 
 class Retried(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,8 @@ from models.records.contents import CHUNK, save_demonstrations, save_paragraphs
 from models.records.runs import Runs
 from models.schema.rows import Rows, insert_computed, recordset
 from models.schema.seals import question_opened, run_opened
-from models.schema.tables import StepState, questions, runs
+from models.schema.states import StepState
+from models.schema.tables import questions, runs
 
 WAKE = "cotrail_wake"
 """The channel on which the maintenance process is told that steps are waiting to be sent."""

@@ -16,7 +16,8 @@ from models.execution.statements import QUESTION_OPEN
 from models.records.advancing import Dispatch
 from models.records.blockage import STOPPED
 from models.schema.rows import recordset
-from models.schema.tables import RunState, StepState, runs, steps
+from models.schema.states import RunState, StepState
+from models.schema.tables import runs, steps
 
 LEAST = 16
 """How many steps of a run may be under way at least."""

@@ -40,7 +40,8 @@ from models.execution.statements import DEFER
 from models.records.advancing import Dispatch
 from models.records.histories import RECORD, read_records
 from models.records.paragraphs import Paragraphs
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 
 WAIT_SECONDS = 1.0
 """How long a step waits for its twin until it looks again, unless the twin's end sends it before."""

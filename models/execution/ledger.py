@@ -20,9 +20,9 @@ from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.encoding import action_of, failure_of, result_of
+from cotrail.core.history import Outcome
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.recordable import MOST_CHARACTERS, characters
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Retrieved
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from models.execution import statements
@@ -35,7 +35,7 @@ from models.records.paragraphs import Paragraphs
 from models.records.runs import RunPlan, Runs
 from models.schema.database import reason_of, refused, unanswered
 from models.schema.rows import Rows
-from models.schema.tables import AttemptOutcome, StepState
+from models.schema.states import AttemptOutcome, StepState
 
 logger = logging.getLogger(__name__)
 

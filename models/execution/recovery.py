@@ -13,7 +13,8 @@ from sqlalchemy import ARRAY, BigInteger, Connection, String, and_, bindparam, e
 
 from models.execution.statements import ACTIVE, after, since_failure
 from models.records.advancing import Dispatch
-from models.schema.tables import AttemptOutcome, StepState, attempts, steps
+from models.schema.states import AttemptOutcome, StepState
+from models.schema.tables import attempts, steps
 
 SUSPECT = 2
 """After how many executions that ended without a sign of life a step is a suspect."""

@@ -7,7 +7,8 @@ from operator import is_
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.core.replay import Failed, Finished, Next, Replay
+from cotrail.core.history import Failed, Finished, Next
+from cotrail.core.replay import Replay
 from models.records.histories import History, read_histories
 from models.records.paragraphs import Paragraphs
 

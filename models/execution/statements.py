@@ -26,13 +26,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from models.schema.rows import insert_rows, recordset
 from models.schema.seals import step_digest
+from models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, RunState, StepState
 from models.schema.tables import (
-    UNENDED_QUESTIONS,
-    UNENDED_STEPS,
-    AttemptOutcome,
-    QuestionStatus,
-    RunState,
-    StepState,
     attempts,
     demonstrations,
     made_paragraphs,

@@ -11,7 +11,8 @@ from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, sentences_of
 from models.queries.progress import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_question
-from models.schema.tables import QuestionStatus, annotations, questions
+from models.schema.states import QuestionStatus
+from models.schema.tables import annotations, questions
 
 
 class Chain(Struct, frozen=True, kw_only=True):

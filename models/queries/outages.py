@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Row, bindparam, func, select
 
-from models.schema.tables import AttemptOutcome, QuestionStatus, StepState, attempts, questions, steps
+from models.schema.states import AttemptOutcome, QuestionStatus, StepState
+from models.schema.tables import attempts, questions, steps
 
 NEEDS = {
     "reason": "the model server",

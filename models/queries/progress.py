@@ -11,16 +11,8 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, cast, exists, fu
 from cotrail.errors import InputError, UnknownNameError
 from models.queries.outages import Outage, read_outages
 from models.records.blockage import Blockage, read_blockage, stopped_runs
-from models.schema.tables import (
-    AttemptOutcome,
-    QuestionStatus,
-    RunState,
-    StepState,
-    attempts,
-    questions,
-    runs,
-    steps,
-)
+from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.tables import attempts, questions, runs, steps
 
 LATEST = "latest"
 """The name for the run that was submitted last."""

@@ -7,14 +7,16 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, select
 
-from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.core.history import Failed, Finished, Recorded
+from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
 from models.records.advancing import REPLAYED, asked, ending
 from models.records.histories import read_histories
 from models.records.paragraphs import Paragraphs
 from models.records.runs import Runs
 from models.records.trail import read_question_ids
-from models.schema.tables import QuestionStatus, questions
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions
 
 COMPARED = ("answer", "sentences", "collected", "weighing", "reason")
 """What a question that ended is held against, beside its status."""

@@ -22,7 +22,8 @@ from cotrail.faithfulness.weighing import Weighing
 from models.records.histories import SEARCHES, hit
 from models.records.runs import Runs
 from models.records.trail import read_question_ids
-from models.schema.tables import QuestionStatus, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from models.schema.states import QuestionStatus
+from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
 CHUNK = 100
 """How many questions are read at once."""

@@ -16,9 +16,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.audit.digests import head_of
 from cotrail.core.actions.registry import kind
 from cotrail.core.encoding import failure_of, request_of
+from cotrail.core.history import Failed, Finished, Next, Step
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.questions import Question as Asked
-from cotrail.core.replay import Failed, Finished, Next, Replay, Step
+from cotrail.core.replay import Replay
 from cotrail.errors import BlockedError
 from models.execution.replay_cache import Begun
 from models.execution.statements import NEW_STEPS, NEW_UNSENT_STEPS
@@ -26,7 +27,8 @@ from models.records.contents import Contents
 from models.records.runs import RunPlan, Runs
 from models.schema.rows import Rows, recordset
 from models.schema.seals import question_digest
-from models.schema.tables import QuestionStatus, StepState, questions
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import questions
 
 REPLAYED = 100
 """How many questions are replayed in a row at most: their transaction does nothing meanwhile, and mustn't for long."""

@@ -8,9 +8,9 @@ from sqlalchemy import Connection, Executable
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.encoding import paragraphs_of
+from cotrail.core.history import Recorded, Step
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstrations
-from cotrail.core.replay import Recorded, Step
 from cotrail.core.results import Retrieved
 from models.execution.statements import (
     LOCKED_DEMONSTRATIONS,

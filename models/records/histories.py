@@ -10,13 +10,13 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select, true
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from cotrail.core.fork_points import GIVEN
+from cotrail.core.history import GIVEN, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.replay import Recorded
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from models.records.paragraphs import Paragraphs
 from models.schema.rows import recordset
-from models.schema.tables import StepState, paragraph_sets, questions, steps
+from models.schema.states import StepState
+from models.schema.tables import paragraph_sets, questions, steps
 
 SEARCHES = ("retrieve", "lookup")
 """The kinds of steps that find paragraphs."""

@@ -13,15 +13,16 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.generation import Sampling
+from cotrail.core.history import Outcome
 from cotrail.core.questions import Question
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from models.commands.submission import submit
 from models.execution.closing import close_run, runs_to_close
 from models.execution.ledger import Claim, Completion, Ledger
 from models.execution.recovery import take_suspect, take_unsent
 from models.records.advancing import Dispatch
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 
 STEPS = 7
 """How many steps a question takes."""

@@ -15,7 +15,8 @@ from models.commands.submission import submit
 from models.execution.admission import LEAST, UnderWay, Waiting, admit, share
 from models.execution.ledger import Ledger
 from models.records.advancing import Dispatch
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, ask, run_to_end
 

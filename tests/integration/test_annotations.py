@@ -20,9 +20,9 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.generation import Sampling
+from cotrail.core.history import Outcome
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.cells import ExampleChain, SystemName

@@ -20,7 +20,7 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.generation import Sampling
-from cotrail.core.replay import Outcome
+from cotrail.core.history import Outcome
 from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.engines.retrieval.tantivy import open_corpus

@@ -17,7 +17,8 @@ from models.execution.recovery import expire_leases, take_unsent
 from models.queries.replaying import replay_run
 from models.records.trail import read_trail
 from models.schema.database import connect, migrate
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end
 from tests.upgrades.keeping import postgres
 

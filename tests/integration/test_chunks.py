@@ -14,7 +14,8 @@ from models.commands.retrying import retry
 from models.execution.ledger import Claim, Ledger
 from models.queries.progress import read_progress
 from models.records.advancing import REPLAYED
-from models.schema.tables import QuestionStatus, StepState, questions, runs, steps
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 from workers import cancelling

@@ -16,10 +16,11 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.history import Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.replay import Recorded, Replay
+from cotrail.core.replay import Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing

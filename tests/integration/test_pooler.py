@@ -22,7 +22,8 @@ from configuration.settings import Settings
 from cotrail.errors import InputError
 from models.commands.submission import submit
 from models.schema.database import BY_INDEX, SESSION, connect
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 from tests.conftest import Eventually, wait_until
 from tests.faults.stacked import ROOT, open_questions
 from tests.integration.conftest import Cotrail

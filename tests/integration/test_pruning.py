@@ -23,7 +23,8 @@ from models.queries.experiments import open_experiment
 from models.queries.replaying import replay_run
 from models.records.contents import save_paragraphs
 from models.schema.seals import amending
-from models.schema.tables import Base, RunState, paragraphs, questions, runs, steps
+from models.schema.states import RunState
+from models.schema.tables import Base, paragraphs, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end, unsent
 from workers.retention import Retention

@@ -19,7 +19,8 @@ from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
 from models.commands.submission import submit
 from models.schema.seals import amending
-from models.schema.tables import QuestionStatus, questions, runs
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions, runs
 from tests.unit.test_rethinking_tables import weighing
 
 Cotrail = Callable[..., Result]

@@ -26,7 +26,7 @@ from models.execution.ledger import Claim, Ledger
 from models.execution.recovery import expire_leases
 from models.records.advancing import Dispatch
 from models.records.runs import Runs
-from models.schema.tables import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
 from tests.integration.stepping import LEASE, ask, completed, run_to_end
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"

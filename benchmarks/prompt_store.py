@@ -36,6 +36,7 @@ from cotrail.data.datasets import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedGenerator, ScriptedQuestion
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.queries.traces import rebuild_prompt
 
@@ -121,7 +122,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
         binding=binding,
         shots={AnswerForm.COT: shots, AnswerForm.DIRECT: in_form(shots, AnswerForm.DIRECT)},
     )
-    submit(engine, run, asked)
+    submit(engine, run, asked, find_system)
 
 
 def measure(engine: Engine) -> dict[str, Any]:

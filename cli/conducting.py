@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 
 from cli.output import count
 from cli.schedule import Schedule
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.queries.experiments import read_experiment
 from models.queries.progress import count_steps, is_complete, read_standings
@@ -79,7 +80,7 @@ class Conductor:
             submission = prepared.submission
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
-            submit(self._engine, replace(submission, **member), prepared.questions)
+            submit(self._engine, replace(submission, **member), prepared.questions, find_system)
 
     def _standing(self) -> Standing:
         with self._engine.connect() as connection:

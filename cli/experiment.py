@@ -16,7 +16,8 @@ from cli.output import Json, console, heading, print_json
 from cli.protocols import read_experiment_file, read_report, schedule_of
 from cli.running import INCOMPLETE, print_reasons
 from cli.store import open_store, reading
-from models.queries.experiments import open_experiment, read_experiment, resolve_experiment
+from models.commands.experiment_plans import open_experiment
+from models.queries.experiments import read_experiment, resolve_experiment
 from models.queries.progress import read_reasons, read_standings
 
 experiment = typer.Typer(

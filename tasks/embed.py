@@ -4,8 +4,8 @@ from celery import shared_task
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.results import Embedded
-from models.execution.ledger import Claim
-from models.records.advancing import Dispatch
+from models.execution.claims import Claim
+from models.records.dispatch import Dispatch
 from tasks.routing import task_name
 from tasks.station import Station
 from tasks.step import perform

@@ -6,7 +6,8 @@ from typing import Any
 
 from cotrail.core.encoding import failure_of
 from cotrail.core.results import Failure
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from tasks.outages import Outages, needed
 from tasks.policy import Block, Fail, Hold, Retry, verdict
 

@@ -8,7 +8,7 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.generation import RULES
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.splitting import Pipeline, open_pipeline
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 from tasks.station import Station
 
 

@@ -13,7 +13,7 @@ from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 from tasks.policy import LONGEST_HOLD, TRIALS, seconds
 
 TRIAL_SECONDS = 3.0

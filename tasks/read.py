@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from models.records.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks.generating import generate
 from tasks.routing import task_name
 from tasks.step import perform

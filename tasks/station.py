@@ -19,8 +19,10 @@ from cotrail.core.ports.language_model import Generator, Profile
 from cotrail.core.ports.retriever import Retriever
 from cotrail.engines.language_models.catalogue import find_model, open_generator
 from cotrail.errors import CorpusChangedError, OverdueError
-from models.execution.ledger import Beaten, Claim, Completion, Ledger
-from models.records.advancing import Dispatch
+from cotrail.systems.registry import find_system
+from models.execution.claims import Claim, Completion, Renewal
+from models.execution.ledger import Ledger
+from models.records.dispatch import Dispatch
 from models.records.runs import RunPlan
 from models.schema.database import connect, reason_of, unanswered
 from tasks.batching import Batcher
@@ -70,7 +72,7 @@ class Station:
             reraise=True,
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
-        self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
+        self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds, find_system)
         self._away = False
         self._ahead: dict[Dispatch, Future[Held | None]] = {}
         self._held: dict[int, Held] = {}
@@ -293,7 +295,7 @@ class Station:
         if not claims:
             return
 
-        def beat() -> tuple[float, Beaten]:
+        def beat() -> tuple[float, Renewal]:
             return time.monotonic(), self.ledger.beat(claims)
 
         asked, beaten = self.insist(beat)

@@ -11,8 +11,8 @@ from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.recordable import check_recordable
 from cotrail.core.results import Result
-from models.execution.ledger import Claim, Completion
-from models.records.advancing import Dispatch
+from models.execution.claims import Claim, Completion
+from models.records.dispatch import Dispatch
 from tasks.held import Held
 from tasks.outages import needed
 from tasks.station import Station, station

@@ -12,9 +12,9 @@ from itertools import chain, zip_longest
 from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
 
-from models.execution.statements import QUESTION_OPEN
-from models.records.advancing import Dispatch
 from models.records.blockage import STOPPED
+from models.records.dispatch import Dispatch
+from models.schema.conditions import QUESTION_OPEN
 from models.schema.rows import recordset
 from models.schema.states import RunState, StepState
 from models.schema.tables import runs, steps

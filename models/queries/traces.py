@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,8 +20,8 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.faithfulness.weighing import Weighing
+from models.records.contents import read_demonstrations
 from models.records.histories import SEARCHES, hit
-from models.records.runs import Runs
 from models.records.trail import read_question_ids
 from models.schema.states import QuestionStatus
 from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
@@ -176,8 +177,7 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
 def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
     wanted = select(paragraphs).where(paragraphs.c.digest.in_(map(str, digests_in(request))))
     known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
-    known_runs = Runs()
-    action = action_of(kind, request, known, lambda digest: known_runs.demonstrations(connection, digest))
+    action = action_of(kind, request, known, partial(read_demonstrations, connection))
     if not isinstance(action, Reason | Read):
         raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")
     return action.prompt

@@ -3,79 +3,78 @@
 Both happen in the transaction that recorded the latest results (docs/architecture.md, "Commit, then send").
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from operator import is_
 
-import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, RowMapping
 
 from cotrail.audit.digests import head_of
-from cotrail.core.actions.registry import kind
-from cotrail.core.encoding import failure_of, request_of
-from cotrail.core.history import Failed, Finished, Next, Step
-from cotrail.core.questions import GoldParagraph
-from cotrail.core.questions import Question as Asked
+from cotrail.core.history import Failed, Finished, Next
 from cotrail.core.replay import Replay
 from cotrail.errors import BlockedError
-from models.execution.replay_cache import Begun
-from models.execution.statements import NEW_STEPS, NEW_UNSENT_STEPS
-from models.records.contents import Contents
+from models.records.dispatch import Dispatch
+from models.records.histories import History, read_histories
+from models.records.made_contents import MadeContents
+from models.records.paragraphs import ParagraphCache
+from models.records.questions import blocking, ending, lock_questions, question_of, record_endings
 from models.records.runs import RunPlan, Runs
-from models.schema.rows import Rows, recordset
-from models.schema.seals import question_digest
-from models.schema.states import QuestionStatus, StepState
-from models.schema.tables import questions
+from models.records.steps import NewStep, record_steps
+from models.schema.rows import Rows
+from models.schema.states import StepState
 
-REPLAYED = 100
-"""How many questions are replayed in a row at most: their transaction does nothing meanwhile, and mustn't for long."""
-
-
-class Dispatch(Struct, frozen=True):
-    """A message that is due: all that it holds, the queue that it belongs into, and how far its question is."""
-
-    step_id: int
-    epoch: int
-    kind: str
-    sequence: int = 0
+KEPT = 1000
+"""The largest number of questions in a replay cache: more than a process's workers have under way at once."""
 
 
-class Unsaved(Struct, frozen=True, kw_only=True):
-    """A step that is to follow, the run and the question it belongs to, and the head of what was recorded before."""
+class _Cached(Struct, frozen=True):
+    """A question's history as it was last read, and the replay that has consumed it."""
 
-    run: RunPlan
-    question_id: int
-    step: Step
-    previous: str
+    history: History
+    replay: Replay
 
 
-_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened")
-_LOCK = (
-    select(*(questions.c[name] for name in _ASKED))
-    .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
-    .where(questions.c.status == QuestionStatus.OPEN)
-    .order_by(questions.c.id)
-    .with_for_update(key_share=True)
-)
+class ReplayCache:
+    """Replay cache: systems of questions that this process has advanced, each suspended where its record ends.
 
-_ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason")
-_head: ColumnElement[str] = column("head", Text)
-_ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS), _head)
-_ending: dict[str, Any] = {name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()}
-_final = _ended.c.status != QuestionStatus.BLOCKED
-_END = (
-    update(questions)
-    .where(questions.c.id == _ended.c.id)
-    .values(_ending | {"digest": case((_final, question_digest(_ended.c.head, _ending)))})
-)
+    It saves reading a history, and running its system, from the beginning at each step. Nothing depends on it: a
+    question that isn't in it, or whose record has changed, is replayed from its beginning.
+    """
+
+    def __init__(self, paragraphs: ParagraphCache | None = None) -> None:
+        self._paragraphs = paragraphs or ParagraphCache()
+        self._cached: dict[int, _Cached] = {}
+
+    def read(self, connection: Connection, question_ids: Sequence[int]) -> dict[int, History]:
+        """Return the history of each question, reading only the steps that weren't read before."""
+        known = {each: self._cached[each].history for each in question_ids if each in self._cached}
+        return read_histories(connection, question_ids, self._paragraphs, known)
+
+    def advance(self, question_id: int, history: History, begin: Callable[[], Replay]) -> Next | Finished | Failed:
+        """Return what follows a question's history; raises what `Replay.advance` and `begin` raise."""
+        # Taken out, not looked up: a replay that raised is of no further use.
+        cached = self._cached.pop(question_id, None)
+        replay = cached.replay if cached is not None and _continues(cached.history, history) else begin()
+        following = replay.advance(history.records)
+        if isinstance(following, Next):
+            self._keep(question_id, _Cached(history, replay))
+        return following
+
+    def _keep(self, question_id: int, cached: _Cached) -> None:
+        # A dict keeps the order of insertion, and each use inserts again: the first entry is the least recently used.
+        self._cached[question_id] = cached
+        while len(self._cached) > KEPT:
+            oldest = self._cached.pop(next(iter(self._cached)))
+            with suppress(Exception):  # an error of the system is reported where it is next replayed
+                oldest.replay.close()
 
 
-def lock_questions(connection: Connection, ids: Iterable[int]) -> Sequence[RowMapping]:
-    """Takes the open ones of these questions for this transaction, always in the same order."""
-    return connection.execute(_LOCK, {"ids": sorted(set(ids))}).mappings().all()
+def begin_questions(connection: Connection, runs: Runs, question_ids: Iterable[int]) -> None:
+    """Advance those of these questions that are open; the steps that follow wait to be admitted."""
+    locked = lock_questions(connection, question_ids)
+    advance_questions(connection, runs, locked, send=False, state=StepState.WAITING)
 
 
 def advance_questions(
@@ -85,93 +84,42 @@ def advance_questions(
     *,
     send: bool = True,
     state: StepState = StepState.READY,
-    begun: Begun | None = None,
+    cache: ReplayCache | None = None,
 ) -> dict[int, list[Dispatch]]:
-    """Replays locked questions, records what follows, and returns each question's messages.
+    """Replay locked questions, record what follows, and return each question's messages.
 
-    They are to be sent once the transaction is committed; without `send` the maintenance process does that.
-    state: in which the steps that follow are recorded; begun: the questions that this process has advanced before.
+    send: the caller sends the messages once this transaction is committed; without it, maintenance does.
+    state: the state in which the steps that follow are recorded.
     """
-    begun = begun or Begun()
-    histories = begun.read(connection, [row["id"] for row in locked])
-    following: list[Unsaved] = []
+    cache = cache or ReplayCache()
+    histories = cache.read(connection, [row["id"] for row in locked])
+    following: list[NewStep] = []
     ended: Rows = []
-    contents = Contents()
+    contents = MadeContents()
     for row in locked:
         history = histories[row["id"]]
         head = head_of(row["opened"], history.digests)
         try:
             plan = runs.plan(connection, row["run_id"])
-            outcome = begun.advance(row["id"], history, partial(_replay, plan, row, runs))
+            outcome = cache.advance(row["id"], history, partial(_replay, plan, row, runs))
         except BlockedError as error:
-            ended.append(_end(row["id"], QuestionStatus.BLOCKED, reason=failure_of(error)))
+            ended.append(blocking(row["id"], error))
             continue
         if isinstance(outcome, Next):
-            following += (Unsaved(run=plan, question_id=row["id"], step=step, previous=head) for step in outcome.steps)
+            following += (NewStep(run=plan, question_id=row["id"], step=step, previous=head) for step in outcome.steps)
             contents.add(row["id"], outcome.steps, history.records, plan)
         else:
             ended.append(ending(row["id"], outcome) | {"head": head})
-    if ended:
-        connection.execute(_END, {"rows": ended})
+    record_endings(connection, ended)
     contents.save(connection)
     return record_steps(connection, following, send=send, state=state)
 
 
 def _replay(plan: RunPlan, row: RowMapping, runs: Runs) -> Replay:
-    return Replay(plan.open(asked(row), runs.systems), plan.binding)
+    return Replay(plan.open(question_of(row), runs.find_system), plan.binding)
 
 
-def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
-    """How a question ended, by the columns that say so."""
-    if isinstance(outcome, Failed):
-        return _end(question_id, QuestionStatus.FAILED, reason=outcome.failure)
-    answer = outcome.answer
-    return _end(
-        question_id,
-        QuestionStatus.FINISHED,
-        answer=answer.text,
-        sentences=answer.sentences,
-        collected=[paragraph.digest for paragraph in answer.paragraphs],
-        weighing=answer.weighing,
-    )
-
-
-def record_steps(
-    connection: Connection, following: Sequence[Unsaved], *, send: bool, state: StepState
-) -> dict[int, list[Dispatch]]:
-    """Records steps that nobody has executed yet; what they refer to is stored already."""
-    if not following:
-        return {}
-    rows = [
-        {
-            "run_id": unsaved.run.id,
-            "question_id": unsaved.question_id,
-            "sequence": unsaved.step.sequence,
-            "kind": kind(unsaved.step.action),
-            "fingerprint": unsaved.step.fingerprint,
-            "shared_in": unsaved.run.shared_in,
-            "request": request_of(unsaved.step.action),
-            "previous": unsaved.previous,
-            "state": state,
-        }
-        for unsaved in following
-    ]
-    dispatches: dict[int, list[Dispatch]] = defaultdict(list)
-    for question_id, *message in connection.execute(NEW_STEPS if send else NEW_UNSENT_STEPS, {"rows": rows}):
-        dispatches[question_id].append(Dispatch(*message))
-    return dispatches
-
-
-def asked(row: RowMapping) -> Asked:
-    """A question as its system may see it: without what it is judged by."""
-    return Asked(
-        id=row["key"],
-        text=row["text"],
-        pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
-        evidence=msgspec.convert(row["evidence"], tuple[str | GoldParagraph, ...]),
-    )
-
-
-def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:
-    empty = dict.fromkeys(("answer", "sentences", "collected", "weighing", "reason"))
-    return {"id": question_id, "status": status, **empty, **columns}
+def _continues(earlier: History, history: History) -> bool:
+    """Return whether the steps that had ended in the earlier history are the beginning of this one."""
+    # By identity, which is cheaper than equality: `read_histories` returns the same objects for what it knows.
+    return earlier.ended <= len(history.records) and all(map(is_, earlier.records[: earlier.ended], history.records))

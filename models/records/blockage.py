@@ -7,7 +7,7 @@ one cause. Then no further ones are admitted; whoever has them tried again opens
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, not_, or_, select
 
-from models.execution.statements import QUESTION_OPEN
+from models.schema.conditions import QUESTION_OPEN
 from models.schema.states import QuestionStatus, RunState, StepState
 from models.schema.tables import questions, runs, steps
 

@@ -16,11 +16,13 @@ from cotrail.core.generation import Sampling
 from cotrail.core.history import Outcome
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
+from models.execution.claims import Claim, Completion
 from models.execution.closing import close_run, runs_to_close
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.ledger import Ledger
 from models.execution.recovery import take_suspect, take_unsent
-from models.records.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from models.schema.states import StepState
 from models.schema.tables import steps
 
@@ -38,7 +40,7 @@ def ask(asked: int) -> list[Question]:
 
 def begin(engine: Engine, asked: int = 1, **changes: Any) -> list[Dispatch]:
     """Submits a run and returns its first messages, as if all its questions were admitted at once."""
-    submit(engine, replace(submission(), **changes), ask(asked))
+    submit(engine, replace(submission(), **changes), ask(asked), find_system)
     return unsent(engine)
 
 

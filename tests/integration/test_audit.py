@@ -25,11 +25,13 @@ from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
 from models.queries.progress import count_repeated, list_runs, read_progress, read_reasons, resolve_run
 from models.queries.traces import read_question, read_questions, rebuild_prompt
-from models.records.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps
@@ -123,7 +125,7 @@ def submitted(engine: Engine, home: Path, cotrail: Cotrail) -> Submitted:
             "model": "scripted",
         }
         prepared = prepare(make_request(given | options))
-        submit(engine, prepared.submission, prepared.questions)
+        submit(engine, prepared.submission, prepared.questions, find_system)
         return prepared.submission.id
 
     return submitted
@@ -134,7 +136,7 @@ class Hands:
 
     def __init__(self, engine: Engine, home: Path) -> None:
         self.engine = engine
-        self.ledger = Ledger(engine, "hands@here", 30)
+        self.ledger = Ledger(engine, "hands@here", 30, find_system)
         self.generator = ScriptedGenerator(home / "script.json", "scripted")
         self.retriever = open_corpus(home / "corpora", "sample")
 

@@ -17,6 +17,7 @@ from configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.schema.seals import amending
 from models.schema.states import QuestionStatus
@@ -50,7 +51,7 @@ def stored(engine: Engine) -> Stored:
     ) -> str:
         asked = [Question(id=f"q{n}", text=f"Is {n} a number?", answers=published) for n in range(len(answers))]
         run = replace(submission(), id=f"{system}-{dataset}", dataset=dataset)
-        submit(engine, run, asked)
+        submit(engine, run, asked, find_system)
         given = [*weighings, *([None] * (len(answers) - len(weighings)))]
         with engine.begin() as connection:
             amending(connection)

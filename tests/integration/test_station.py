@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
 from configuration.settings import Settings
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 from models.execution.recovery import expire_leases
-from models.records.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from models.schema.tables import attempts, questions, steps
 from tasks.station import Station
 from tests.conftest import Eventually

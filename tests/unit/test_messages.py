@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.errors import InputError
-from models.records.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks.messages import read
 from tests.garbage import GARBAGE, called, message
 

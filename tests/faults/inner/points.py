@@ -27,8 +27,9 @@ from cotrail.engines.retrieval import tantivy
 from models.commands import control, submission
 from models.execution import admission
 from models.execution import recovery as upkeep
-from models.execution.ledger import Claim, Completion, Ledger
-from models.records.advancing import Dispatch
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
+from models.records.dispatch import Dispatch
 from tasks import routing, station, step
 from tasks.held import Held
 from tasks.station import Station

@@ -16,6 +16,7 @@ from cotrail.common.short_digest import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.systems.registry import find_system
 from models.commands.experiment_plans import open_experiment
 from models.commands.submission import submit
@@ -90,9 +91,9 @@ def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_s
     described = msgspec.to_builtins(Experiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
     former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
     open_experiment(engine, "e", {"experiment": former})
-    open_experiment(engine, "e", {"experiment": described})
+    open_experiment(engine, "e", {"experiment": described}, complete_plan)
     with pytest.raises(InputError, match=r"experiment\.out_of_distribution differ"):
-        open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}})
+        open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}}, complete_plan)
 
 
 def test_an_experiment_that_pinned_the_beginnings_of_digests_goes_on_with_them(engine: Engine) -> None:

@@ -37,7 +37,7 @@ from models.records.dispatch import Dispatch
 from models.schema.database import connect, reason_of, unanswered
 from tasks.routing import BROKER_ERRORS, send
 from workers import cancelling
-from workers.app import app
+from workers.celery_app import app
 from workers.closing import Closing
 from workers.leading import Session, session
 from workers.logs import keep_bounded

@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from cotrail.audit.digests import QUESTION_OPENED, head_of
+from cotrail.core.binding import NAMES
 from cotrail.core.fork_points import Point, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Recorded
 from cotrail.core.replay import advance, agreement
@@ -206,9 +207,8 @@ def _plan(submission: Submission) -> RunPlan:
         settings=submission.settings,
         shots=submission.shots,
         binding=submission.binding,
-        corpus=submission.corpus,
-        model_name=submission.model_name,
         shared_in=None,
+        **{column: getattr(submission, column) for column in NAMES.values()},
     )
 
 

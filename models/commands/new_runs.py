@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, Text, bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.audit.digests import QUESTION_OPENED
-from cotrail.core.binding import Binding
+from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from models.records.contents import save_demonstrations
 from models.schema.rows import Rows, insert_computed, recordset
@@ -73,7 +73,6 @@ def record_questions(connection: Connection, rows: Rows, opened: str) -> Sequenc
 
 
 def _run_row(submission: Submission) -> dict[str, Any]:
-    binding = submission.binding
     return {
         "id": submission.id,
         "experiment_id": submission.experiment,
@@ -86,18 +85,8 @@ def _run_row(submission: Submission) -> dict[str, Any]:
         "system_version": submission.system_version,
         "settings": submission.settings,
         "dataset": submission.dataset,
-        "corpus": submission.corpus,
-        "corpus_revision": binding.corpus,
-        "knowledge": binding.knowledge,
-        "model_name": submission.model_name,
-        "model": binding.model,
-        "embedder_name": submission.embedder_name,
-        "embedder": binding.embedder,
-        "entailer_name": submission.entailer_name,
-        "entailer": binding.entailer,
-        "profile": binding.profile,
-        "temperature": binding.temperature,
-        "seed": binding.seed,
+        **{column: getattr(submission, column) for column in NAMES.values()},
+        **pinned_columns(submission.binding),
         "demonstrations": {form: shots.digest for form, shots in submission.shots.items()},
         "provenance": submission.provenance,
     }

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from cotrail.core.binding import Binding
+from cotrail.core.binding import NAMES, Binding, read_binding
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
@@ -96,19 +96,7 @@ class Runs:
                 AnswerForm(form): self.demonstrations(connection, digest)
                 for form, digest in row["demonstrations"].items()
             },
-            binding=Binding(
-                model=row["model"],
-                profile=row["profile"],
-                temperature=row["temperature"],
-                seed=row["seed"],
-                corpus=row["corpus_revision"],
-                embedder=row["embedder"],
-                entailer=row["entailer"],
-                knowledge=row["knowledge"],
-            ),
-            corpus=row["corpus"],
-            model_name=row["model_name"],
+            binding=read_binding(row),
             shared_in=row["experiment_id"] if row["reuse"] else None,
-            embedder_name=row["embedder_name"],
-            entailer_name=row["entailer_name"],
+            **{column: row[column] for column in NAMES.values()},
         )

@@ -11,13 +11,14 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.generation import Until
+from cotrail.core.history import Next, Recorded
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
-from cotrail.core.replay import Next, Recorded, advance
+from cotrail.core.replay import advance
 from cotrail.core.results import Generated
-from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import find_system
 from models.records.histories import read_histories
-from models.records.paragraphs import Paragraphs
+from models.records.paragraphs import ParagraphCache
 from models.records.runs import RunPlan, Runs
 from models.schema.tables import questions
 
@@ -39,10 +40,10 @@ def read_asked(engine: Engine, run: str, asked: Sequence[Question]) -> list[Aske
     Raises ValueError where a prompt comes out otherwise than the model saw it.
     """
     with engine.connect() as connection:
-        plan = Runs().plan(connection, run)
+        plan = Runs(find_system).plan(connection, run)
         rows = connection.execute(select(questions.c.key, questions.c.id).where(questions.c.run_id == run))
         ids = {row.key: row.id for row in rows}
-        histories = read_histories(connection, list(ids.values()), Paragraphs())
+        histories = read_histories(connection, list(ids.values()), ParagraphCache())
     return [each for question in asked for each in _asked(plan, question, histories[ids[question.id]].records)]
 
 
@@ -57,7 +58,7 @@ def load_asked(path: Path) -> list[Asked]:
 
 
 def _asked(plan: RunPlan, question: Question, history: Sequence[Recorded]) -> Iterator[Asked]:
-    system = plan.open(question, SYSTEMS)
+    system = plan.open(question, find_system)
     for number, record in enumerate(history):
         following = advance(system, history[:number], plan.binding)
         if not isinstance(following, Next) or not isinstance(record.outcome, Generated):

@@ -8,11 +8,13 @@ from sqlalchemy import Engine, text
 from benchmarks.servers import own_servers
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import KINDS
-from cotrail.core.replay import Outcome
+from cotrail.core.history import Outcome
+from cotrail.systems.registry import find_system
 from models.execution.admission import admit
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Completion, Ledger
+from models.execution.claims import Completion
+from models.execution.ledger import Ledger
 from models.execution.recovery import take_unsent
+from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
 from workers.stack import Stack
 
@@ -46,7 +48,7 @@ def _set(engine: Engine, parameters: dict[str, str]) -> None:
 
 def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:
     """Carries out all steps of the store until none is left; returns how many."""
-    ledger = Ledger(engine, "by hand", LEASE_SECONDS)
+    ledger = Ledger(engine, "by hand", LEASE_SECONDS, find_system)
     done = 0
     while waiting := _begun(engine):
         while waiting:

@@ -30,18 +30,20 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.execution.admission import admit
-from models.execution.advancing import Dispatch
+from models.execution.claims import Completion
 from models.execution.closing import close_run, runs_to_close
-from models.execution.ledger import Completion, Ledger
+from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, take_lost, take_unsent
 from models.queries.progress import read_progress
 from models.queries.traces import read_question
+from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
 from models.schema.tables import Base
 
@@ -208,12 +210,12 @@ class Timed:
         self.engine = engine
         self.reader = connect(_url(engine))
         self.milliseconds: dict[str, list[float]] = defaultdict(list)
-        self.ledger = Ledger(engine, "by hand", LEASE_SECONDS)
+        self.ledger = Ledger(engine, "by hand", LEASE_SECONDS, find_system)
 
     def carry_out(self, run: str) -> None:
         """Submits a run, ends all of its steps, and reads what the command line shows of it."""
         asked = [Question(id=f"q{n}", text=f"Where was engineer {n} born?") for n in range(QUESTIONS)]
-        submit(self.engine, replace(submission(), id=run), asked)
+        submit(self.engine, replace(submission(), id=run), asked, find_system)
         waiting: list[Dispatch] = []
         while waiting := waiting or self._time("sweep", self._sweep):
             (claim,) = self._time("claim", self.ledger.claim, [waiting.pop()])

@@ -25,11 +25,12 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
+from cotrail.core.history import Failed, Finished, Recorded
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
-from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.core.replay import advance
 from cotrail.core.results import Result
 from cotrail.core.system import Answer
 from cotrail.data.corpora.files import read_corpus

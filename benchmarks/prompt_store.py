@@ -27,15 +27,16 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
+from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
-from cotrail.core.replay import Outcome
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedModel, ScriptedQuestion
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.queries.traces import rebuild_prompt
 
@@ -121,7 +122,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
         binding=binding,
         shots={AnswerForm.COT: shots, AnswerForm.DIRECT: in_form(shots, AnswerForm.DIRECT)},
     )
-    submit(engine, run, asked)
+    submit(engine, run, asked, find_system)
 
 
 def measure(engine: Engine) -> dict[str, Any]:

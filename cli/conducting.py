@@ -16,11 +16,12 @@ from sqlalchemy import Engine
 
 from cli.output import count
 from cli.schedule import Schedule
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.execution.blockage import stopped_runs
 from models.queries.experiments import read_experiment
 from models.queries.progress import count_steps, is_complete, read_standings
-from models.schema.tables import QuestionStatus
+from models.records.blockage import stopped_runs
+from models.schema.states import QuestionStatus
 
 POLL_SECONDS = 1.0
 LINE_SECONDS = 10.0
@@ -79,7 +80,7 @@ class Conductor:
             submission = prepared.submission
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
-            submit(self._engine, replace(submission, **member), prepared.questions)
+            submit(self._engine, replace(submission, **member), prepared.questions, find_system)
 
     def _standing(self) -> Standing:
         with self._engine.connect() as connection:

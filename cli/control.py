@@ -12,8 +12,9 @@ from sqlalchemy import Engine
 from cli.output import Json, console, count, print_json
 from cli.request import MAX_PRIORITY
 from cli.store import RunName, open_store
+from cotrail.systems.registry import find_system
 from models.commands import control, retrying
-from models.commands.chunks import Told
+from models.commands.chunks import Report
 from models.commands.retrying import Retried
 from models.queries.progress import resolve_run
 
@@ -34,7 +35,7 @@ def resume(run: RunName, *, json: Json = False) -> None:
     with open_store() as engine:
         name = _resolve(engine, run)
         with _counting("tried again") as told:
-            control.resume(engine, name, told)
+            control.resume(engine, name, find_system, told)
     _say("resume", f"{name}: goes on. `cotrail watch {name}` shows it.", name, json=json)
 
 
@@ -50,7 +51,9 @@ def retry(
     with open_store() as engine:
         name = _resolve(engine, run)
         with _counting("tried again") as told:
-            retried = retrying.retry(engine, name, failed=failed or both, blocked=blocked or both, told=told)
+            retried = retrying.retry(
+                engine, name, find_system, failed=failed or both, blocked=blocked or both, report=told
+            )
     if json:
         print_json({"run": name, **msgspec.structs.asdict(retried)})
         return
@@ -96,7 +99,7 @@ def cancel(run: RunName, *, json: Json = False) -> None:
 
 
 @contextmanager
-def _counting(done: str) -> Iterator[Told]:
+def _counting(done: str) -> Iterator[Report]:
     """Shows on a terminal how many questions are done, as that may take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:

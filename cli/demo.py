@@ -24,10 +24,11 @@ from configuration.settings import settings
 from cotrail.common.printable import one_line
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.scores import CAVEAT
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.queries.progress import read_reasons
 from models.queries.traces import TracedQuestion, read_questions
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 if TYPE_CHECKING:
     from workers.stack import Stack
@@ -138,7 +139,7 @@ def sample_request(limit: int | None) -> RunRequest:
 def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
     _part(screen, "Submit the run", "as `cotrail submit` does")
     prepared = prepare(sample_request(limit))
-    submit(engine, prepared.submission, prepared.questions)
+    submit(engine, prepared.submission, prepared.questions, find_system)
     asked = count(len(prepared.questions), "question")
     screen.print(f"{asked} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
     return prepared.submission.id

@@ -16,7 +16,9 @@ from cli.output import Json, console, heading, print_json
 from cli.protocols import read_experiment_file, read_report, schedule_of
 from cli.running import INCOMPLETE, print_reasons
 from cli.store import open_store, reading
-from models.queries.experiments import open_experiment, read_experiment, resolve_experiment
+from cotrail.evaluation.experiments.protocols import complete_plan
+from models.commands.experiment_plans import open_experiment
+from models.queries.experiments import read_experiment, resolve_experiment
 from models.queries.progress import read_reasons, read_standings
 
 experiment = typer.Typer(
@@ -55,7 +57,7 @@ def run(
     for note in schedule.check():
         screen.print(note, style="yellow", soft_wrap=True)
     with open_store() as engine:
-        pinned = open_experiment(engine, schedule.name, plan)["models"]
+        pinned = open_experiment(engine, schedule.name, plan, complete_plan)["models"]
         try:
             with display(screen) as show:
                 standing = Conductor(engine, schedule, pinned, reuse=not no_reuse).conduct(show)

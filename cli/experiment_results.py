@@ -18,7 +18,7 @@ from models.queries.annotations import chain_of, read_annotations, read_marks
 from models.queries.experiments import read_experiment
 from models.queries.progress import Progress, read_progress, read_run
 from models.queries.traces import read_question, read_questions
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 MODEL_KINDS = ("reason", "read")
 

@@ -16,7 +16,7 @@ from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.systems import find_system
 from cotrail.systems.needs import Needs
-from models.commands.submission import Submission
+from models.commands.new_runs import Submission
 from models.queries.progress import RunRecord
 
 NAMES = ("model", "profile", "embedder", "entailer")

@@ -9,6 +9,7 @@ from cli.output import Json, console, count, print_json
 from cli.running import follow, summarize
 from cli.store import RunName, open_store
 from cotrail.core.fork_points import read_point
+from cotrail.systems.registry import find_system
 from models.commands.forking import fork as record
 from models.queries.progress import read_run, resolve_run
 from models.records.runs import Runs
@@ -55,9 +56,9 @@ def fork(
     with open_store() as engine:
         with engine.connect() as connection:
             origin = read_run(connection, resolve_run(connection, run))
-            shots = Runs().plan(connection, origin.id).shots
+            shots = Runs(find_system).plan(connection, origin.id).shots
         submission = prepare_fork(origin, shots, read_changes(origin, changes or ()), point)
-        forked = record(engine, submission, point, keys or ())
+        forked = record(engine, submission, point, find_system, keys or ())
         if wait and not json:
             console().print(_said(submission.id, origin.id, forked.questions, forked.adopted), soft_wrap=True)
         if wait:

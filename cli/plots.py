@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cotrail.evaluation.metrics.support import support_recall
 from models.queries.traces import TracedQuestion
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 WIDTH, HEIGHT = 440, 200
 LEFT, RIGHT, TOP, BOTTOM = 40, 12, 22, 34

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from cli.output import Json, console, count, print_json
 from cli.store import RunName, reading
+from cotrail.systems.registry import find_system
 from models.queries.progress import resolve_run
 from models.queries.replaying import Replayed, replay_run
 
@@ -21,7 +22,7 @@ def replay(run: RunName, *, json: Json = False) -> None:
     diverged = []
     with reading() as connection:
         run_id = resolve_run(connection, run)
-        for question in replay_run(connection, run_id):
+        for question in replay_run(connection, run_id, find_system):
             questions += 1
             steps += question.steps
             if question.divergence:

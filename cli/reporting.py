@@ -19,7 +19,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
 from models.queries.progress import count_repeated, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 SNIPPET = 190
 """How much of a paragraph stands beside a sentence; the whole is at the end of the report, once."""

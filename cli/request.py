@@ -31,7 +31,7 @@ from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.needs import Needs
 from cotrail.systems.rules import Rules, rule_settings
 from cotrail.systems.settings import Positive, Reader, Variant
-from models.commands.submission import Submission
+from models.commands.new_runs import Submission
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1

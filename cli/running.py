@@ -21,11 +21,11 @@ from cli.output import Json, console, count, duration, heading, print_json
 from cli.store import RunName, open_store
 from configuration.settings import settings
 from cotrail.common.printable import one_line
-from models.execution.blockage import Blockage
 from models.queries.outages import Outage
 from models.queries.progress import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
+from models.records.blockage import Blockage
 from models.schema.database import reason_of, unanswered
-from models.schema.tables import QuestionStatus, RunState
+from models.schema.states import QuestionStatus, RunState
 from tasks.routing import broker_problem
 
 POLL_SECONDS = 0.5

@@ -22,7 +22,7 @@ from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScore
 from cotrail.evaluation.metrics.support import content_key
 from models.queries.progress import Progress, RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 
 class RunScores(Struct, frozen=True, kw_only=True):

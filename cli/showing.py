@@ -24,7 +24,7 @@ from models.queries.progress import (
     read_run,
     resolve_run,
 )
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 
 def runs(*, json: Json = False) -> None:

@@ -11,6 +11,7 @@ from cli.running import follow, summarize
 from cli.store import open_store
 from cotrail.data.datasets import DATASETS
 from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit as record
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
@@ -227,7 +228,7 @@ def _submit(prepared: Prepared, *, wait: bool, json: bool) -> None:
     for note in prepared.notes:
         console(stderr=True).print(note, style="yellow", soft_wrap=True)
     with open_store() as engine:
-        record(engine, prepared.submission, prepared.questions)
+        record(engine, prepared.submission, prepared.questions, find_system)
         if not wait:
             _say(run, asked, json=json)
             return

@@ -20,7 +20,7 @@ from cotrail.core.paragraphs import Hit
 from cotrail.faithfulness.weighing import Weighing
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
-from models.schema.tables import QuestionStatus
+from models.schema.states import QuestionStatus
 
 SNIPPET = 160
 """How much of a paragraph is shown; `--full` shows all of it."""

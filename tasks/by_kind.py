@@ -6,7 +6,7 @@ Every step is a task of its own, so that each search and each generation has its
 from celery import shared_task
 
 from cotrail.core.actions.registry import KINDS
-from models.execution.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks import step
 from tasks.routing import task_name
 

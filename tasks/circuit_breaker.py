@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from cotrail.core.actions.registry import kind_of
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 from tasks.retry_policy import LONGEST_HOLD, TRIALS, seconds
 
 TRIAL_SECONDS = 3.0

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cotrail.core.results import Failure, failure_of
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from tasks.circuit_breaker import CircuitBreaker, needed
 from tasks.retry_policy import Block, Fail, Hold, Retry, verdict
 

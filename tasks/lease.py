@@ -4,7 +4,7 @@ import threading
 import time
 
 from cotrail.core.ports.cancellation import Cancellation
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 
 
 class Lease:

@@ -8,7 +8,7 @@ from kombu import serialization
 from msgspec import Meta
 
 from cotrail.errors import InputError
-from models.execution.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks.routing import task_name
 
 SERIALIZER = "cotrail-json"

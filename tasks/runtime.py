@@ -16,8 +16,10 @@ from configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.errors import OverdueError
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Beaten, Claim, Completion, Ledger
+from cotrail.systems.registry import find_system
+from models.execution.claims import Claim, Completion, Renewal
+from models.execution.ledger import Ledger
+from models.records.dispatch import Dispatch
 from models.schema.database import connect, reason_of, unanswered
 from tasks.circuit_breaker import CircuitBreaker
 from tasks.engines import LoadedEngines
@@ -69,7 +71,7 @@ class Runtime:
             reraise=True,
         )
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
-        self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds)
+        self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds, find_system)
         self._away = False  # whether the database was away the last time; any thread writes it, and the latest counts
         self._ahead: dict[Dispatch, Future[Lease | None]] = {}
         self._held: dict[int, Lease] = {}
@@ -258,7 +260,7 @@ class Runtime:
         if not claims:
             return
 
-        def beat() -> tuple[float, Beaten]:
+        def beat() -> tuple[float, Renewal]:
             # The time before the query, not after: the lease runs from when the database got it at the latest.
             return time.monotonic(), self.ledger.beat(claims)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from celery.exceptions import Reject
 
 from cotrail.core.actions.registry import kind_of
+from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Result
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Completion
+from models.execution.claims import Claim, Completion
+from models.records.dispatch import Dispatch
 from tasks.circuit_breaker import needed
 from tasks.engines import StepEngines
 from tasks.lease import Lease

@@ -1,82 +1,51 @@
-"""The Celery app: `celery -A workers.app worker -Q reason,read -P threads`.
+"""The worker process: `celery -A workers.app worker -Q reason,read -P threads`.
 
-Every setting has its reason in docs/operations.md.
+It adds to the configured app (`workers.celery_app`) what only workers do: claiming ahead, loading models, telling how
+they are.
 """
 
 import gc
 from logging import Logger
 from typing import Any
 
-from celery import Celery, signals
-from kombu.entity import Exchange, Queue
+from celery import signals
 
 from configuration.settings import settings
 from cotrail.common.log_records import print_safely
-from cotrail.core.actions.registry import KINDS, carried_out_by
-from tasks.messages import SERIALIZER
+from cotrail.core.actions.registry import carried_out_by
 from tasks.runtime import close_runtime, runtime, stop_runtime
+from workers.celery_app import app
 from workers.claiming import ClaimAhead
-from workers.discretion import hide_in_logs
 from workers.health import keep_telling
 from workers.logs import keep_bounded
-from workers.transport import Amqp
+
+__all__ = ["app"]  # Celery looks for it here
 
 YOUNG = 100_000
-"""After how many new objects Python looks for cycles among them; messages and rows leave hardly any behind."""
+"""The number of new objects after which Python looks for reference cycles; messages and rows leave hardly any."""
 
-hide_in_logs(settings().secrets)
-app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
-app.conf.update(
-    include=["tasks.by_kind"],
-    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in KINDS],
-    task_create_missing_queues=False,
-    task_serializer=SERIALIZER,
-    accept_content=[SERIALIZER],
-    result_backend=None,
-    task_ignore_result=True,
-    task_acks_late=True,
-    task_reject_on_worker_lost=True,
-    worker_prefetch_multiplier=1,
-    broker_connection_retry_on_startup=True,
-    broker_connection_max_retries=None,
-    broker_channel_error_retry=True,
-    broker_transport_options={
-        "global_keyprefix": settings().broker_prefix,
-        "ack_emulation": False,
-        "socket_timeout": 10,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-        "health_check_interval": 25,
-    },
-    task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
-    worker_cancel_long_running_tasks_on_connection_loss=False,
-    worker_soft_shutdown_timeout=5,
-    worker_enable_soft_shutdown_on_idle=False,
-    worker_hijack_root_logger=False,
-    worker_enable_remote_control=True,
-)
 app.steps["consumer"].add(ClaimAhead)
-app.set_default()
 
 
 @signals.after_setup_task_logger.connect
 @signals.after_setup_logger.connect
 def _print_safely(logger: Logger, **_: Any) -> None:
-    """Logs quote servers, models and questions."""
+    """Escape control characters: logs quote servers, models and questions."""
     print_safely(*logger.handlers)
 
 
 @signals.worker_init.connect
 def _keep_log(**_: Any) -> None:
-    """Before anything is loaded that may have much to say."""
+    """Bound the log before anything is loaded that may write much."""
     keep_bounded()
 
 
 @signals.worker_ready.connect
 def _load_and_announce(sender: Any, **_: Any) -> None:
-    """A generation worker counts as ready once its model is loaded."""
+    """Load the model of a generation worker, which counts as ready only then, and begin to tell how the process is."""
     if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
         runtime().engines.load(settings().model, "fast")
+    # What is loaded by now stays: frozen, it is left out of every later collection.
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
     keep_telling(sender.hostname, runtime().problem)
@@ -84,11 +53,11 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
 
 @signals.worker_shutting_down.connect
 def _stop(**_: Any) -> None:
-    """Has running generations cut off and given back, so that a shutdown needn't wait for them."""
+    """Have running generations cut off and given back, so that a shutdown needn't wait for them."""
     stop_runtime()
 
 
 @signals.worker_shutdown.connect
 def _close(**_: Any) -> None:
-    """No task runs any more: the engines are freed while the interpreter is still whole."""
+    """Free the engines while the interpreter is still whole; no task runs any more."""
     close_runtime()

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from models.commands.submission import WAKE
+from models.records.waking import WAKE
 from models.schema.database import NOTICED, SESSION, set_session
 
 LEADER = 0x636F7472

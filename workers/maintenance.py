@@ -21,8 +21,8 @@ from cotrail.common.log_records import print_safely
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
+from cotrail.systems.registry import find_system
 from models.execution.admission import admit
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
 from models.execution.recovery import (
     cancelled_steps,
@@ -33,10 +33,11 @@ from models.execution.recovery import (
     take_suspect,
     take_unsent,
 )
+from models.records.dispatch import Dispatch
 from models.schema.database import connect, reason_of, unanswered
 from tasks.routing import BROKER_ERRORS, send
 from workers import cancelling
-from workers.app import app
+from workers.celery_app import app
 from workers.closing import Closing
 from workers.leading import Session, session
 from workers.logs import keep_bounded
@@ -73,7 +74,7 @@ class Maintenance:
         self._changed: set[str] = set()
         self._admitting = Pace(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
-        self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds)
+        self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.closing = Closing(self.engine)
         self.retention = Retention(self.engine, settings.retention_days)
         self._judging_from = 0.0

@@ -20,9 +20,11 @@ from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.systems import find_system
-from models.commands.submission import Submission, submit
+from models.commands.new_runs import Submission
+from models.commands.submission import submit
 from models.schema.database import connect, migrate
-from models.schema.tables import QuestionStatus, StepState, questions, steps
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import questions, steps
 from workers.allocator import TUNED
 
 POOL, THREADS = "threads", 32
@@ -45,7 +47,9 @@ def main(count: int, processes: int) -> None:
             return not _open(engine)
 
         began = time.monotonic()
-        submit(engine, submission(), [Question(id=f"q{n}", text=workload.question(n)) for n in range(count)])
+        submit(
+            engine, submission(), [Question(id=f"q{n}", text=workload.question(n)) for n in range(count)], find_system
+        )
         wait_until(answered, seconds=PATIENCE_SECONDS)
         seconds = time.monotonic() - began
     with engine.begin() as connection:

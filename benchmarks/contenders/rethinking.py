@@ -17,9 +17,11 @@ from cotrail.core.questions import Question
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.systems import find_system
-from models.commands.submission import Submission, submit
+from models.commands.new_runs import Submission
+from models.commands.submission import submit
 from models.schema.database import connect, migrate
-from models.schema.tables import QuestionStatus, questions
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions
 from workers.allocator import TUNED
 
 APP = "benchmarks.slow_search_worker"
@@ -72,7 +74,7 @@ def submission() -> Submission:
 
 def _ask(engine: Engine, run: Submission) -> float:
     began = time.monotonic()
-    submit(engine, run, [Question(id="q", text="Where was the builder born?")])
+    submit(engine, run, [Question(id="q", text="Where was the builder born?")], find_system)
     wait_until(lambda: _is_finished(engine, run.id))
     return time.monotonic() - began
 

@@ -22,8 +22,9 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.generation import Sampling
+from cotrail.core.history import Failed, Finished, Recorded
 from cotrail.core.questions import Question
-from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.core.replay import advance
 from cotrail.core.results import Result
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import Stream

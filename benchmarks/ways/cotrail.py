@@ -11,9 +11,11 @@ from benchmarks.asked import Asked, read_asked, save_asked
 from benchmarks.ways import Job, peak_mib
 from cli.running import follow
 from configuration.settings import settings
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.schema.database import connect
-from models.schema.tables import QuestionStatus, questions, runs, steps
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions, runs, steps
 from workers.stack import Stack
 
 
@@ -24,7 +26,7 @@ def measure(job: Job) -> dict[str, Any]:
     try:
         stack.up()
         engine = connect(settings().database)
-        submit(engine, prepared.submission, prepared.questions)
+        submit(engine, prepared.submission, prepared.questions, find_system)
         progress = follow(engine, run, stderr=True)
         finished = progress.questions.get(QuestionStatus.FINISHED, 0)
         if not finished:

@@ -16,7 +16,7 @@ from cotrail.core.actions.reason import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint, has_prompt
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
-from cotrail.core.fork_points import GIVEN
+from cotrail.core.history import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
 """The states that steps end in."""

@@ -8,10 +8,6 @@ from cotrail.errors import InputError
 Point = int | str
 """A step's place in its question, from 0 or, below 0, from the end; or the first step of a kind."""
 
-FORK, GIVEN = "fork", "fork, as given"
-"""Who counts as the worker of a step that a fork took over: one that the fork's settings would have asked for just so,
-and one that was taken over whatever they would have asked for."""
-
 
 def read_point(text: str) -> Point:
     """The point that a person names; InputError says what there is."""

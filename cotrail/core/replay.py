@@ -8,58 +8,14 @@ comes to where it stood from the beginning of the record.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from msgspec import Struct
-
 from cotrail.common.short_digest import shortened
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
+from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded, Step
 from cotrail.core.results import Failure, Result
 from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError
-
-Outcome = Result | Failure
-"""How a step ended."""
-
-
-class Recorded(Struct, frozen=True, kw_only=True):
-    """A step that was recorded; `outcome` is None while nobody has finished it.
-
-    A step whose stored result can't be read any more is recorded with `unreadable` saying why.
-    given: whether it was taken over from another run whatever the code would have asked for: only its kind must agree.
-    """
-
-    kind: str
-    fingerprint: str
-    outcome: Outcome | None = None
-    unreadable: str | None = None
-    given: bool = False
-
-
-class Step(Struct, frozen=True, kw_only=True):
-    """A step that is to be recorded: its place in the question, from 0, and what it asks for."""
-
-    sequence: int
-    action: Action
-    fingerprint: str
-
-
-class Next(Struct, frozen=True):
-    """The system goes on with these steps; none while it waits for some already recorded."""
-
-    steps: tuple[Step, ...]
-
-
-class Finished(Struct, frozen=True):
-    """The system returned its answer."""
-
-    answer: Answer
-
-
-class Failed(Struct, frozen=True):
-    """A step failed and the system didn't catch it."""
-
-    failure: Failure
 
 
 class SystemBrokenError(BlockedError):

@@ -1,7 +1,7 @@
-"""Chunks: something is done to all questions of a run, a few at a time, each time in a transaction of its own.
+"""Doing something to all questions of a run in chunks, each a transaction of its own.
 
-However many there are, nobody waits long for what is locked, and no transaction stands idle while questions are
-replayed. What was broken off is gone on with by doing it again.
+However many questions there are, no lock is held for long, and no transaction is idle while questions are replayed. A
+command that was interrupted is completed by repeating it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,21 +12,22 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError, UnknownNameError
-from models.commands.submission import WAKE
-from models.execution.advancing import REPLAYED
-from models.schema.tables import QuestionStatus, RunState, questions, runs
+from models.records.questions import REPLAYED
+from models.schema.states import QuestionStatus, RunState
+from models.schema.tables import questions, runs
 
 FINAL = (RunState.CANCELLED, RunState.PRUNED)
-"""The states that a run never goes on from."""
+"""The states that a run never leaves."""
 
 LOCK_SECONDS = 1
-"""How long a chunk waits for whoever has locked some of its rows."""
+"""How long a chunk waits for rows that other transactions have locked."""
 
 TRIES = 30
-"""How often a chunk is tried that others hold: for longer than the database leaves its locks to a frozen process."""
+"""The number of tries of a chunk whose rows are locked: longer than the database leaves its locks to a frozen
+process."""
 
-Told = Callable[[int], None]
-"""Is told, again and again, how many questions are done."""
+Report = Callable[[int], None]
+"""Called after each chunk with the number of questions done so far."""
 
 Chunk = Callable[[Connection, Sequence[int]], int]
 """Does something to the questions of these ids, which are locked; returns to how many of them."""
@@ -53,16 +54,16 @@ _LOCK = (
 _LOCK_TIMEOUT = text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
 
 
-def nobody(_: int) -> None:
-    """Is told, and tells no one."""
+def silently(_: int) -> None:
+    """Report nothing."""
 
 
-def through(chunks: Iterable[int], told: Told) -> int:
-    """Goes through all chunks; returns how many questions they did something to."""
+def through(chunks: Iterable[int], report: Report) -> int:
+    """Go through all chunks; returns to how many questions they did something."""
     done = 0
     for number in chunks:
         done += number
-        told(done)
+        report(done)
     return done
 
 
@@ -75,10 +76,10 @@ def by_chunks(
     final: Sequence[RunState] = FINAL,
     tries: int = TRIES,
 ) -> Iterator[int]:
-    """Does something to the questions of a run that stand so, each of them once; yields to how many, a chunk a time.
+    """Do something once to each question of a run with that status; yields to how many, chunk by chunk.
 
-    Raises InputError where the run is in one of the states `final`, or comes to it meanwhile, and what the database
-    raises where a chunk is locked, or ended for a deadlock, for the last of its tries.
+    Raises InputError where the run is in one of the states `final`, or comes to it meanwhile, and the database's error
+    where a chunk is locked, or ended for a deadlock, at the last of its tries.
     """
     insisting = Retrying(
         retry=retry_if_exception_cause_type((DeadlockDetected, LockNotAvailable)),
@@ -94,20 +95,22 @@ def by_chunks(
 def _next(
     engine: Engine, run_id: str, status: QuestionStatus, do: Chunk, final: Sequence[RunState], after: int
 ) -> tuple[int, int | None]:
-    """To how many of the next questions it was done, and the last one's id; None where there are no further ones."""
+    """Return to how many of the next questions it was done, and the id of the last one, None where none are left."""
     with engine.begin() as connection:
         connection.execute(_LOCK_TIMEOUT)
         lock_run(connection, run_id, final)
         ids = connection.execute(_SOME, {"run": run_id, "status": status, "after": after}).scalars().all()
-        # By a later statement: what came to another end while it was waited for isn't among them any more.
+        # A statement of its own, so that it sees what was committed while it waited for the locks: questions whose
+        # status changed meanwhile drop out.
         locked = connection.execute(_LOCK, {"ids": ids, "status": status}).scalars().all()
         return (do(connection, locked) if locked else 0), (ids[-1] if ids else None)
 
 
 def lock_run(connection: Connection, run_id: str, final: Sequence[RunState] = FINAL) -> None:
-    """Takes a run for this transaction; raises UnknownNameError, and InputError where it is in one of these states.
+    """Lock a run for this transaction; raises UnknownNameError, and InputError where it is in one of these states.
 
-    Workers go on recording its steps: they only make sure that the run is there.
+    FOR NO KEY UPDATE: two commands on the same run come one after the other, and workers continue to record its steps,
+    whose foreign keys lock it FOR KEY SHARE.
     """
     query = select(runs.c.state).where(runs.c.id == run_id).with_for_update(key_share=True)
     state = connection.execute(query).scalar()
@@ -115,8 +118,3 @@ def lock_run(connection: Connection, run_id: str, final: Sequence[RunState] = FI
         raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")
     if state in final:
         raise InputError(f"run {run_id} is {state}, which is final; submit it again")
-
-
-def wake(connection: Connection, run_id: str) -> None:
-    """Tells the maintenance process, once this is committed, that there is something to do."""
-    connection.execute(select(func.pg_notify(WAKE, run_id)))

@@ -1,12 +1,10 @@
-"""What a person may do to a run under way: pause, resume, prioritize, cancel. Each is rows, not a message.
+"""Controlling a run: pause, resume, prioritize, cancel. Each is a change of rows, not a message.
 
-A run's own row is changed first, and with that the verb counts; its questions follow by chunks
-(`models.commands.chunks`).
-A verb that was broken off is gone on with by doing it again, and a cancelling by the maintenance process too.
+A run's own row is changed first, and from then on the command is in force; its questions follow in chunks
+(`models.commands.chunks`). Repeating an interrupted command completes it; maintenance completes a cancellation too.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -26,23 +24,20 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
-from models.commands.chunks import TRIES, Told, by_chunks, lock_run, nobody, through, wake
-from models.execution.advancing import advance_questions, lock_questions
-from models.execution.statements import QUESTION_OPEN
-from models.records.runs import Runs
+from models.commands.chunks import TRIES, Report, by_chunks, lock_run, silently, through
+from models.commands.unblocking import unblock
+from models.records.runs import FindSystem
+from models.records.waking import wake
 from models.schema.seals import EARLIER, question_digest, question_head, step_digest
-from models.schema.tables import (
+from models.schema.states import (
     UNENDED_QUESTIONS,
     UNENDED_STEPS,
     AttemptOutcome,
     QuestionStatus,
     RunState,
     StepState,
-    attempts,
-    questions,
-    runs,
-    steps,
 )
+from models.schema.tables import attempts, questions, runs, steps
 
 _run: ColumnElement[str] = bindparam("run")
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
@@ -73,90 +68,61 @@ _CANCEL_QUESTIONS = (
 _unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
 _BEING_CANCELLED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.state == RunState.CANCELLED, _unended)
 
-_UNBLOCK = (
-    update(questions)
-    .where(questions.c.id == func.any(_ids))
-    .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
-)
-_UNBLOCK_STEPS = (
-    update(steps)
-    .where(steps.c.question_id == func.any(_ids), steps.c.state == StepState.BLOCKED, QUESTION_OPEN)
-    .values(state=StepState.WAITING)
-)
-_SEND_ANEW = (
+_SEND_AGAIN = (
     update(steps)
     .where(steps.c.run_id == _run, steps.c.state == StepState.READY, steps.c.sent_at.is_not(None))
     .values(sent_at=None)
 )
-"""No more than were admitted: workers have met their messages and left them."""
+"""Steps that were admitted before the pause: workers dropped their messages when they found the run paused."""
 
 
 def pause(engine: Engine, run_id: str) -> None:
-    """No further step of the run is begun; those under way are recorded."""
+    """Have no further step of the run begun; results of those under way are recorded."""
     with engine.begin() as connection:
         _change(connection, run_id, state=RunState.PAUSED)
 
 
-def resume(engine: Engine, run_id: str, told: Told = nobody) -> None:
-    """Goes on with a paused run, and tries the blocked questions of any run again."""
+def resume(engine: Engine, run_id: str, find_system: FindSystem, report: Report = silently) -> None:
+    """Make a paused run active again, and open the blocked questions of any run again."""
     with engine.begin() as connection:
         _change(connection, run_id, state=RunState.ACTIVE)
-        connection.execute(_SEND_ANEW, {"run": run_id})
+        connection.execute(_SEND_AGAIN, {"run": run_id})
         wake(connection, run_id)
-    unblock(engine, run_id, told)
+    unblock(engine, run_id, find_system, report)
 
 
 def prioritize(engine: Engine, run_id: str, priority: int) -> None:
-    """Has the run's questions admitted before those of runs with a lower priority."""
+    """Have the run's questions admitted before those of runs with a lower priority."""
     with engine.begin() as connection:
         _change(connection, run_id, priority=priority)
         wake(connection, run_id)
 
 
-def cancel(engine: Engine, run_id: str, told: Told = nobody) -> None:
-    """Ends a run for ever; what is recorded stays, and its open questions and their steps are cancelled."""
+def cancel(engine: Engine, run_id: str, report: Report = silently) -> None:
+    """End a run for good: what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
         if run_id not in being_cancelled(connection):
             _change(connection, run_id, state=RunState.CANCELLED)
-    through(cancelling(engine, run_id), told)
+    through(cancelling(engine, run_id), report)
 
 
 def being_cancelled(connection: Connection) -> list[str]:
-    """The runs that are cancelled, and questions of theirs aren't yet."""
+    """Return the cancelled runs some of whose questions aren't cancelled yet."""
     return list(connection.execute(_BEING_CANCELLED).scalars())
 
 
 def cancelling(engine: Engine, run_id: str, tries: int = TRIES) -> Iterator[int]:
-    """Cancels the questions of a cancelled run, a chunk each time it is asked for the next; yields how many those were.
-
-    Open ones first: of these some may be blocked meanwhile, and no blocked one is opened any more.
-    """
+    """Cancel the questions of a cancelled run, a chunk at each `next`; yields how many were in it."""
+    # Open questions first: some may become blocked meanwhile, but no blocked one is opened again in a cancelled run.
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
         yield from by_chunks(engine, run_id, status, _cancel, final=(RunState.PRUNED,), tries=tries)
     with engine.begin() as connection:
         wake(connection, run_id)
 
 
-def unblock(engine: Engine, run_id: str, told: Told = nobody) -> int:
-    """Opens the blocked questions of a run again, so that they are admitted anew; returns how many."""
-    done = through(by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs())), told)
-    if done:
-        with engine.begin() as connection:
-            wake(connection, run_id)
-    return done
-
-
 def _cancel(connection: Connection, ids: Sequence[int]) -> int:
     connection.execute(_CANCEL_STEPS, {"ids": ids})
     return connection.execute(_CANCEL_QUESTIONS, {"ids": ids}).rowcount
-
-
-def _unblock(known: Runs, connection: Connection, ids: Sequence[int]) -> int:
-    connection.execute(_UNBLOCK, {"ids": ids})
-    locked = lock_questions(connection, ids)
-    advance_questions(connection, known, locked, send=False, state=StepState.WAITING)
-    connection.execute(_UNBLOCK_STEPS, {"ids": ids})
-    return len(ids)
 
 
 def _change(connection: Connection, run_id: str, **values: Any) -> None:

@@ -1,6 +1,6 @@
-"""Forking a run: a new one takes over the first steps of each question, and computes only what follows.
+"""Forking a run: a new run takes over the first steps of each question, and computes only what follows.
 
-What is taken over is copied, each step with the id of the one that computed it; so the new run is a record of its own.
+Steps are copied, each with the id of the step that computed it, so the new run's record is complete in itself.
 """
 
 from collections import defaultdict
@@ -31,39 +31,33 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from cotrail.audit.digests import QUESTION_OPENED, head_of
-from cotrail.core.fork_points import FORK, GIVEN, Point, steps_before
-from cotrail.core.replay import Failed, Recorded, advance, agreement
+from cotrail.core.binding import NAMES
+from cotrail.core.fork_points import Point, steps_before
+from cotrail.core.history import FORK, GIVEN, Failed, Recorded
+from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
-from models.commands.chunks import wake
-from models.commands.submission import Submission, record_questions, record_run
-from models.execution.advancing import REPLAYED, advance_questions, asked, lock_questions
+from models.commands.new_runs import Submission, insert_run, open_run, record_questions
+from models.records.advancing import begin_questions
 from models.records.histories import RECORD, read_records
-from models.records.paragraphs import Paragraphs
-from models.records.runs import RunPlan, Runs
+from models.records.paragraphs import ParagraphCache
+from models.records.questions import REPLAYED, question_of
+from models.records.runs import FindSystem, RunPlan, Runs
+from models.records.waking import wake
 from models.schema.rows import Rows, recordset
 from models.schema.seals import amending, step_digest
-from models.schema.tables import (
-    RunState,
-    StepState,
-    attempts,
-    made_paragraphs,
-    paragraph_sets,
-    questions,
-    runs,
-    sentences,
-    steps,
-)
+from models.schema.states import RunState, StepState
+from models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
 
 
 class Forked(Struct, frozen=True, kw_only=True):
-    """What a fork has: questions, and the steps that it took over."""
+    """The size of a fork: its questions, and the steps taken over."""
 
     questions: int
     adopted: int
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
-    """How many steps of a question are taken over, and whether as given."""
+    """The steps of a question that are taken over: how many, and whether as given."""
 
     count: int
     given: bool
@@ -114,7 +108,7 @@ _COPY_STEPS = (
     )
     .returning(steps.c.id, steps.c.question_id, steps.c.sequence, steps.c.previous)
 )
-"""Steps that are to be sealed; `previous` still says which of them were yielded together."""
+"""Copies steps without sealing them; `previous`, still the origin's, shows which were yielded together."""
 
 _heads = recordset(steps.c.id, steps.c.previous)
 _sealed: dict[str, Any] = {"previous": _heads.c.previous}
@@ -134,7 +128,7 @@ _COPY_ATTEMPTS = insert(attempts).from_select(
 
 
 def _belonging(table: Table) -> Insert:
-    """Copies the rows that belong to steps."""
+    """Return the statement that copies a table's rows of the steps taken over."""
     own = [each.name for each in table.c if each.name not in ("step_id", "question_id")]
     copied = select(_new.c.id, _new.c.question_id, *(table.c[name] for name in own)).where(
         _old.c.question_id == _pairs.c.origin,
@@ -152,35 +146,36 @@ _COPY_REFERENCES = insert(made_paragraphs).from_select(
 )
 
 
-def fork(engine: Engine, submission: Submission, at: Point | None, keys: Collection[str] = ()) -> Forked:
+def fork(
+    engine: Engine, submission: Submission, at: Point | None, find_system: FindSystem, keys: Collection[str] = ()
+) -> Forked:
     """Records a run that takes over steps of `submission.origin`, and wakes whoever sends what follows.
 
     at: from where on steps are the fork's own. Those before are taken over as given, whatever the fork's settings would
-        have asked for; without it, those are that they would have asked for just so.
+        have question_of for; without it, those are that they would have question_of for just so.
     keys: the questions, all of them where there are none.
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, and InputError where the system can't go on from there.
     """
-    known = Runs()
+    known = Runs(find_system)
     with engine.begin() as connection:
-        rows = _asked(connection, submission, keys)
+        rows = _origin_questions(connection, submission, keys)
         prefixes = _prefixes(connection, _plan(submission), rows, at, known)
-        opened = record_run(connection, submission, len(rows))
-        assert opened is not None  # noqa: S101 - a fork is no experiment's cell
+        insert_run(connection, submission, len(rows))  # always new: a fork belongs to no experiment
+        opened = open_run(connection, submission)
         for start in range(0, len(rows), REPLAYED):
             chunk = list(enumerate(rows[start : start + REPLAYED], start=start))
             new = [{name: row[name] for name in QUESTION_OPENED} | _placed(submission, n) for n, row in chunk]
             ids = record_questions(connection, new, opened)
             pairs = [_pair(each.id, rows[each.position]["id"], prefixes) for each in ids]
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
-            locked = lock_questions(connection, [each.id for each in ids])
-            advance_questions(connection, known, locked, send=False, state=StepState.WAITING)
+            begin_questions(connection, known, [each.id for each in ids])
         wake(connection, submission.id)
     return Forked(questions=len(rows), adopted=sum(prefix.count for prefix in prefixes.values()))
 
 
-def _asked(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
-    """The origin's questions that the fork asks; nobody removes it before this transaction ends."""
+def _origin_questions(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
+    """Return the origin's questions that the fork asks, after locking the origin against removal."""
     origin = select(runs.c.state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
     if connection.execute(origin).scalar() in (None, RunState.PRUNED):
         raise UnknownNameError(f"run {submission.origin} is being removed; fork another one")
@@ -204,7 +199,7 @@ def _pair(question: int, origin: int, prefixes: Mapping[int, Prefix]) -> dict[st
 
 
 def _plan(submission: Submission) -> RunPlan:
-    """The fork as its steps will need it, before it is recorded."""
+    """Return the fork's plan before it is recorded: how much it takes over decides what is recorded."""
     return RunPlan(
         id=submission.id,
         system=submission.system,
@@ -212,17 +207,16 @@ def _plan(submission: Submission) -> RunPlan:
         settings=submission.settings,
         shots=submission.shots,
         binding=submission.binding,
-        corpus=submission.corpus,
-        model_name=submission.model_name,
         shared_in=None,
+        **{column: getattr(submission, column) for column in NAMES.values()},
     )
 
 
 def _prefixes(
     connection: Connection, plan: RunPlan, rows: Sequence[RowMapping], at: Point | None, runs: Runs
 ) -> dict[int, Prefix]:
-    """What is taken over of each question, by its id in the origin."""
-    prefixes, paragraphs = {}, Paragraphs()
+    """Return the prefix taken over of each question, by its id in the origin."""
+    prefixes, paragraphs = {}, ParagraphCache()
     for start in range(0, len(rows), REPLAYED):
         chunk = rows[start : start + REPLAYED]
         histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
@@ -232,7 +226,7 @@ def _prefixes(
 
 
 def _histories(
-    connection: Connection, ids: Sequence[int], paragraphs: Paragraphs
+    connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache
 ) -> Mapping[int, list[tuple[RowMapping, Recorded]]]:
     rows = connection.execute(_HISTORY, {"ids": ids}).mappings().all()
     histories: dict[int, list[tuple[RowMapping, Recorded]]] = defaultdict(list)
@@ -247,7 +241,7 @@ def _prefix(
     rows = [step for step, _ in history]
     before = len(rows) if at is None else steps_before(at, [step["kind"] for step in rows])
     records = tuple(_ended((record for _, record in history[:before]), given=at is not None))
-    system = plan.open(asked(row), runs.systems)
+    system = plan.open(question_of(row), runs.find_system)
     try:
         if at is None:
             records = records[: agreement(system, records, plan.binding)]
@@ -264,7 +258,7 @@ def _prefix(
 
 
 def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:
-    """The steps up to the first one that hasn't ended."""
+    """Yield the steps before the first that hasn't ended."""
     for record in history:
         if record.outcome is None:
             return
@@ -272,14 +266,14 @@ def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:
 
 
 def _first_failure(history: Sequence[RowMapping]) -> int:
-    """Which step is the first that failed of those that the system asked for last."""
+    """Which step is the first that failed of those that the system question_of for last."""
     last = history[-1]["previous"]
     failed = (n for n, step in enumerate(history) if step["previous"] == last and step["state"] == StepState.FAILED)
     return next(failed, len(history))
 
 
 def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping[int, str]) -> None:
-    """Copies steps, as they are recorded in the end, and what belongs to them."""
+    """Copy steps with all rows that belong to them, and seal them."""
     copied = connection.execute(_COPY_STEPS, {"rows": pairs, "run": run_id}).all()
     if len(copied) != sum(pair["count"] for pair in pairs):
         raise InputError("steps of the run were opened again meanwhile; fork it again")
@@ -289,7 +283,11 @@ def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping
 
 
 def _seal(connection: Connection, copied: Sequence[Row[Any]], opened: Mapping[int, str]) -> None:
-    """Chains the copied steps anew, one batch of each question at a time: those that were yielded together."""
+    """Compute the digests of the copied steps.
+
+    A step's digest covers its question's head before it, and so the digests of all earlier steps. Steps that were
+    yielded together share a head: one statement seals one such batch of every question at a time.
+    """
     amending(connection)
     batches: list[list[list[int]]] = []
     ordered = sorted(copied, key=attrgetter("question_id", "sequence"))

@@ -31,9 +31,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
 from models.schema.seals import amending
+from models.schema.states import QuestionStatus, RunState
 from models.schema.tables import (
-    QuestionStatus,
-    RunState,
     attempts,
     demonstrations,
     experiments,

@@ -1,4 +1,4 @@
-"""Trying questions again that failed or are blocked."""
+"""Retrying questions that failed or are blocked."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,10 +9,13 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
-from models.commands.chunks import Told, by_chunks, lock_run, nobody, through, wake
-from models.commands.control import unblock
+from models.commands.chunks import Report, by_chunks, lock_run, silently, through
+from models.commands.unblocking import unblock
+from models.records.runs import FindSystem
+from models.records.waking import wake
 from models.schema.seals import amending
-from models.schema.tables import QuestionStatus, StepState, attempts, questions, runs, steps
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import attempts, questions, runs, steps
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -32,7 +35,8 @@ _latest = (
     .subquery("latest")
 )
 _FAILED = (
-    # Those that were yielded together with the last step: an earlier failure was caught, and others rest on it.
+    # Only those that were yielded together with the last step: the system caught any earlier failure, and later steps
+    # depend on that.
     select(steps.c.id, steps.c.question_id)
     .where(
         steps.c.question_id == _latest.c.question_id,
@@ -56,29 +60,41 @@ _UNSEAL_RUN = (
     .where(runs.c.id == select(questions.c.run_id).where(questions.c.id == func.any(_ids)).limit(1).scalar_subquery())
     .values(digest=None)
 )
-"""Also where it isn't sealed: whoever is just sealing it, of what was before, so fails."""
+"""The row is written even where it isn't sealed: a transaction that is sealing the run as it was before then fails with
+a serialization error (`models.execution.closing`)."""
 
 
-def retry(engine: Engine, run_id: str, *, failed: bool, blocked: bool, told: Told = nobody) -> Retried:
-    """Opens failed questions, blocked ones, or both again; raises UnknownNameError, InputError.
+def retry(
+    engine: Engine,
+    run_id: str,
+    find_system: FindSystem,
+    *,
+    failed: bool,
+    blocked: bool,
+    report: Report = silently,
+) -> Retried:
+    """Open failed questions, blocked ones, or both again; raises UnknownNameError, InputError.
 
-    The step that failed is executed again; what failed before stays in `attempts`. Broken off anywhere, it is gone on
-    with by doing it again.
+    The step that failed is executed again; `attempts` keeps its earlier failures. Repeating an interrupted retry
+    completes it.
     """
     with engine.begin() as connection:
         lock_run(connection, run_id)
-    unblocked = unblock(engine, run_id, told) if blocked else 0
+    unblocked = unblock(engine, run_id, find_system, report) if blocked else 0
     found, reopened = Counter[QuestionStatus](), 0
     if failed:
         reopening = by_chunks(engine, run_id, QuestionStatus.FAILED, partial(_reopen, found))
-        reopened = through(reopening, lambda done: told(unblocked + done))
+        reopened = through(reopening, lambda done: report(unblocked + done))
     with engine.begin() as connection:
         wake(connection, run_id)
     return Retried(failed=reopened, blocked=unblocked, stuck=found.total() - reopened)
 
 
 def _reopen(found: Counter[QuestionStatus], connection: Connection, ids: Sequence[int]) -> int:
-    """Opens those of these questions again whose latest steps failed, and their run with them; counts all of them."""
+    """Open those of these questions again whose latest steps failed, and unseal their run.
+
+    found: counts all of these questions; a question can have failed without a failed step, and then isn't opened.
+    """
     found[QuestionStatus.FAILED] += len(ids)
     failed = connection.execute(_FAILED, {"ids": ids}).all()
     step_ids = [row.id for row in failed]

@@ -2,7 +2,7 @@
 
 Each run may have a window of steps under way, all runs the same, whatever their size. Runs of a lower priority wait for
 as long as a higher one has questions waiting, unless nobody works on anything. Of a run that one cause blocks no
-further questions begin (`models.execution.blockage`).
+further questions begin (`models.records.blockage`).
 """
 
 from collections import defaultdict
@@ -12,11 +12,12 @@ from itertools import chain, zip_longest
 from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
 
-from models.execution.advancing import Dispatch
-from models.execution.blockage import STOPPED
-from models.execution.statements import QUESTION_OPEN
+from models.records.blockage import STOPPED
+from models.records.dispatch import Dispatch
+from models.schema.conditions import QUESTION_OPEN
 from models.schema.rows import recordset
-from models.schema.tables import RunState, StepState, runs, steps
+from models.schema.states import RunState, StepState
+from models.schema.tables import runs, steps
 
 LEAST = 16
 """How many steps of a run may be under way at least."""

@@ -36,25 +36,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.results import Result
-from models.execution.advancing import Dispatch
+from models.execution.claims import Adopted
 from models.execution.statements import DEFER
+from models.records.dispatch import Dispatch
 from models.records.histories import RECORD, read_records
-from models.records.paragraphs import Paragraphs
-from models.schema.tables import StepState, steps
+from models.records.paragraphs import ParagraphCache
+from models.schema.states import StepState
+from models.schema.tables import steps
 
 WAIT_SECONDS = 1.0
 """How long a step waits for its twin until it looks again, unless the twin's end sends it before."""
 
 Key = tuple[str, str]
 """What twins have in common: the experiment and the fingerprint."""
-
-
-class Adopted(Struct, frozen=True, kw_only=True):
-    """A result that there is already, and the step that computed it; milliseconds: what that took."""
-
-    step_id: int
-    outcome: Result
-    milliseconds: float
 
 
 class Twins(Struct, frozen=True, kw_only=True):
@@ -124,7 +118,7 @@ _SEND_WAITING = (
 )
 
 
-def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str, paragraphs: Paragraphs) -> Twins:
+def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str, paragraphs: ParagraphCache) -> Twins:
     """Looks for twins of the steps that this transaction has claimed, and undoes the claims of those that must wait.
 
     worker: in whose name they are claimed.
@@ -179,7 +173,7 @@ def _try_locks(connection: Connection, keys: Iterable[Key]) -> set[Key]:
     return {locks[lock] for lock in connection.execute(_TRY_LOCKS, {"locks": list(locks)}).scalars()}
 
 
-def _results(connection: Connection, twins: Mapping[Key, RowMapping], paragraphs: Paragraphs) -> dict[Key, Adopted]:
+def _results(connection: Connection, twins: Mapping[Key, RowMapping], paragraphs: ParagraphCache) -> dict[Key, Adopted]:
     """The twins' results, of those that have one which can be read."""
     records = read_records(connection, list(twins.values()), paragraphs)
     return {

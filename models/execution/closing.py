@@ -5,7 +5,8 @@ from sqlalchemy import Connection, Engine, Text, bindparam, exists, select, upda
 from sqlalchemy.exc import OperationalError
 
 from models.schema.seals import run_digest
-from models.schema.tables import QuestionStatus, RunState, questions, runs
+from models.schema.states import QuestionStatus, RunState
+from models.schema.tables import questions, runs
 
 _run = bindparam("run", type_=Text)
 _unended = questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED])

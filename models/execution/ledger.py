@@ -6,11 +6,10 @@ together. The statements are in `models.execution.statements`.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -19,20 +18,22 @@ from cotrail.core.actions.kind import Action, Stored, digests_in
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.replay import Outcome
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from models.execution import statements
-from models.execution.adoption import Adopted, find_twins, take_waiting
-from models.execution.advancing import Dispatch, advance_questions, lock_questions
-from models.execution.replay_cache import Begun
+from models.execution.adoption import find_twins, take_waiting
+from models.execution.claims import Adopted, Claim, ClaimKey, Completion
+from models.execution.leases import Leases
 from models.execution.requests import decoded, unreadable
+from models.records.advancing import ReplayCache, advance_questions
 from models.records.contents import save_paragraphs
-from models.records.paragraphs import Paragraphs
-from models.records.runs import RunPlan, Runs
+from models.records.dispatch import Dispatch
+from models.records.paragraphs import ParagraphCache
+from models.records.questions import lock_questions
+from models.records.runs import FindSystem, Runs
 from models.schema.database import reason_of, refused, unanswered
 from models.schema.rows import Rows
-from models.schema.tables import AttemptOutcome, StepState
+from models.schema.states import StepState
 
 logger = logging.getLogger(__name__)
 
@@ -40,60 +41,17 @@ MOST_WRITTEN = 4 * MOST_CHARACTERS
 """How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
-    """A step that this worker holds.
+class Ledger(Leases):
+    """The store as one worker process writes it: claims, results, and the leases between the two.
 
-    epoch: how often the step has been claimed, this time included.
+    find_system: the systems that this process has.
     """
 
-    step_id: int
-    epoch: int
-    question_id: int
-
-
-class Claim(Taken, frozen=True, kw_only=True):
-    """One with all that is needed to execute it.
-
-    adopted: where another step has its result already: it is to be committed, and nothing executed.
-    """
-
-    action: Action
-    run: RunPlan
-    adopted: Adopted | None = None
-
-
-class Completion(Struct, frozen=True, kw_only=True):
-    """A claimed step and how it ended."""
-
-    claim: Claim
-    outcome: Outcome
-    milliseconds: float
-
-
-class Beaten(Struct, frozen=True):
-    """What became of the leases of steps that a worker holds.
-
-    renewed: those that are its own for another while; lost: those that aren't its own any more, of which no result
-    counts. The others are just being changed, or their leases ran out and nobody has claimed them since.
-    """
-
-    renewed: list[Claim]
-    lost: list[Claim]
-
-
-class Ledger:
-    """The store as one worker process writes it.
-
-    worker: what names the process in the store; lease_seconds: how long its steps stay its own without a heartbeat.
-    """
-
-    def __init__(self, engine: Engine, worker: str, lease_seconds: float, runs: Runs | None = None) -> None:
-        self.engine = engine
-        self.worker = worker
-        self.lease_seconds = lease_seconds
-        self.runs = runs or Runs()
-        self._paragraphs = Paragraphs()
-        self._begun = Begun(self._paragraphs)
+    def __init__(self, engine: Engine, worker: str, lease_seconds: float, find_system: FindSystem) -> None:
+        super().__init__(engine, worker, lease_seconds)
+        self.runs = Runs(find_system)
+        self._paragraphs = ParagraphCache()
+        self._replays = ReplayCache(self._paragraphs)
 
     def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
         """Takes steps for this worker.
@@ -160,78 +118,28 @@ class Ledger:
             waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
             touched = {done.claim.question_id for done in counting} - waiting_questions
             rows = [row for row in locked if row["id"] in touched]
-            following = advance_questions(connection, self.runs, rows, begun=self._begun)
+            following = advance_questions(connection, self.runs, rows, cache=self._replays)
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
-
-    def retry(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
-        """Gives a step back that is to be tried again after a while."""
-        self._give_back(_keys([claim]), AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
-
-    def hold(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
-        """Gives a step back that found what it needs away; that counts as no try."""
-        self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
-
-    def defer(self, claim: Claim, delay_seconds: float) -> None:
-        """Gives a step back that nothing was done for: its claim leaves no attempt."""
-        with self.engine.begin() as connection:
-            parameters = {"rows": _keys([claim]), "holder": self.worker, "delay_seconds": delay_seconds}
-            connection.execute(statements.DEFER, parameters)
-
-    def release(self, claims: Iterable[Claim]) -> None:
-        """Gives steps back that others may take at once."""
-        self._give_back(_keys(claims), AttemptOutcome.RELEASED)
-
-    def disclaim(self, messages: Iterable[Dispatch]) -> None:
-        """Gives back what was claimed by these messages: the database went away before it said whether that was so."""
-        self._give_back(
-            [{"id": message.step_id, "epoch": message.epoch + 1} for message in messages], AttemptOutcome.RELEASED
-        )
-
-    def block(self, claim: Taken, error: BaseException) -> None:
-        """Stops a question until a person has mended what the error says, unless the claim was lost meanwhile."""
-        reason = failure_of(error)
-        question = {"blocking": claim.question_id}
-        with self.engine.begin() as connection:
-            held = {"rows": _keys([claim]), "holder": self.worker}
-            if connection.execute(statements.BLOCK, {**question, **held, "reason": reason}).rowcount:
-                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
-                connection.execute(statements.BLOCK_STEPS, question)
-
-    def retries(self, claim: Claim) -> int:
-        """How often a step was given back to be tried again, since it last failed for good."""
-        with self.engine.begin() as connection:
-            return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
-
-    def beat(self, held: Sequence[Claim]) -> Beaten:
-        """Renews the leases of steps that this worker holds, as far as they are its own."""
-        with self.engine.begin() as connection:
-            beaten = connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
-            kept = {(row.id, row.epoch): row.renewed for row in beaten}
-        found = [(claim, kept.get((claim.step_id, claim.epoch))) for claim in held]
-        return Beaten(
-            renewed=[claim for claim, renewed in found if renewed],
-            lost=[claim for claim, renewed in found if renewed is None],
-        )
 
     def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
         """Records steps as failed that nobody holds; their systems are told as of any failure."""
         with self.engine.begin() as connection:
             rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
             claims, damaged = self._read(connection, rows)
-        for taken, error in damaged:
-            self.block(taken, error)
+        for key, error in damaged:
+            self.block(key, error)
         completions = [Completion(claim=claim, outcome=failure, milliseconds=0) for claim in claims.values()]
         return [self.record(completion) for completion in completions]
 
     def _read(
         self, connection: Connection, rows: Sequence[RowMapping], adopted: Mapping[int, Adopted] = MappingProxyType({})
-    ) -> tuple[dict[int, Claim], list[tuple[Taken, UnreadableError]]]:
+    ) -> tuple[dict[int, Claim], list[tuple[ClaimKey, UnreadableError]]]:
         """These steps by their ids; and those that can't be read, with the reason."""
         requests = {row["id"]: decoded(row["request"]) for row in rows}
         referred = (digest for request in requests.values() for digest in digests_in(request))
         known = self._paragraphs.read(connection, referred)
         claims: dict[int, Claim] = {}
-        damaged: list[tuple[Taken, UnreadableError]] = []
+        damaged: list[tuple[ClaimKey, UnreadableError]] = []
         for row in rows:
             request = requests[row["id"]]
             try:
@@ -239,8 +147,8 @@ class Ledger:
             except DBAPIError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not spoil the others
-                taken = Taken(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
-                damaged.append((taken, unreadable(request, known, error)))
+                key = ClaimKey(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
+                damaged.append((key, unreadable(request, known, error)))
         return claims, damaged
 
     def _claim(
@@ -319,23 +227,6 @@ class Ledger:
         if rows:
             connection.execute(statements.NEW_SENTENCES, {"rows": rows})
 
-    def _give_back(
-        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None = None, delay_seconds: float = 0
-    ) -> None:
-        with self.engine.begin() as connection:
-            connection.execute(statements.GIVE_BACK, self._returned(rows, outcome, error, delay_seconds))
-
-    def _returned(
-        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None, delay_seconds: float = 0
-    ) -> dict[str, object]:
-        return {
-            "rows": rows,
-            "holder": self.worker,
-            "outcome": outcome,
-            "error": error,
-            "delay_seconds": delay_seconds,
-        }
-
 
 def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
     """The same in their order, in parts of no more text than is written at once."""
@@ -360,10 +251,6 @@ def _has_followers(claim: Claim) -> bool:
 def _query(action: Action) -> str:
     """The text that a search was for."""
     return str(getattr(action, kind_of(action).query or ""))
-
-
-def _keys(claims: Iterable[Taken]) -> Rows:
-    return [{"id": claim.step_id, "epoch": claim.epoch} for claim in claims]
 
 
 def _completed(done: Completion) -> dict[str, object]:

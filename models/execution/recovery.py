@@ -11,9 +11,11 @@ from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
 
-from models.execution.advancing import Dispatch
-from models.execution.statements import ACTIVE, after, since_failure
-from models.schema.tables import AttemptOutcome, StepState, attempts, steps
+from models.execution.statements import after, since_failure
+from models.records.dispatch import Dispatch
+from models.schema.conditions import ACTIVE
+from models.schema.states import AttemptOutcome, StepState
+from models.schema.tables import attempts, steps
 
 SUSPECT = 2
 """After how many executions that ended without a sign of life a step is a suspect."""

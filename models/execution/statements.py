@@ -24,22 +24,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
+from models.schema.conditions import ACTIVE
 from models.schema.rows import insert_rows, recordset
 from models.schema.seals import step_digest
+from models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, StepState
 from models.schema.tables import (
-    UNENDED_QUESTIONS,
-    UNENDED_STEPS,
-    AttemptOutcome,
-    QuestionStatus,
-    RunState,
-    StepState,
     attempts,
-    demonstrations,
-    made_paragraphs,
     paragraph_sets,
-    paragraphs,
     questions,
-    runs,
     sentences,
     steps,
 )
@@ -51,16 +43,6 @@ def after(name: str) -> ColumnElement[Any]:
     """The time that is as many seconds from now as the parameter of that name says."""
     return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, bindparam(name, type_=Double))
 
-
-# As subqueries, so that no plan can begin with all open questions, or with all steps of a run or a question.
-_status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
-_run_state = select(runs.c.state).where(runs.c.id == steps.c.run_id).scalar_subquery()
-
-QUESTION_OPEN: ColumnElement[bool] = _status == QuestionStatus.OPEN
-"""For statements over steps: whether the step's question is open."""
-
-ACTIVE: ColumnElement[bool] = and_(QUESTION_OPEN, _run_state == RunState.ACTIVE)
-"""For statements over steps: whether the step's question is open, and its run active."""
 
 _CLAIMED = (
     *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint")),
@@ -272,25 +254,3 @@ RETRIES = select(func.count()).where(
 
 NEW_SENTENCES = insert_rows(sentences, "step_id", "question_id", "position", "text")
 NEW_SETS = insert_rows(paragraph_sets, "step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score")
-NEW_PARAGRAPHS, NEW_DEMONSTRATIONS = (
-    insert_rows(table, *columns).on_conflict_do_nothing().returning(table.c.digest)
-    for table, columns in ((paragraphs, ("digest", "title", "text")), (demonstrations, ("digest", "body")))
-)
-_digests = bindparam("digests", type_=ARRAY(TEXT))
-LOCKED_PARAGRAPHS, LOCKED_DEMONSTRATIONS = (
-    select(table.c.digest).where(table.c.digest == func.any(_digests)).with_for_update(read=True, key_share=True)
-    for table in (paragraphs, demonstrations)
-)
-"""Those of these that are there, and nobody can remove before this transaction ends."""
-
-NEW_REFERENCES = insert_rows(made_paragraphs, "question_id", "digest").on_conflict_do_nothing()
-PARAGRAPHS = select(paragraphs).where(paragraphs.c.digest == func.any(_digests))
-
-_STEP = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
-_MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
-
-NEW_STEPS = insert_rows(steps, *_STEP, sent_at=func.now()).returning(*_MESSAGE)
-"""Steps that follow, marked as sent: their messages go out as soon as this is committed."""
-
-NEW_UNSENT_STEPS = insert_rows(steps, *_STEP).returning(*_MESSAGE)
-"""Steps that the maintenance process is to send, or to admit."""

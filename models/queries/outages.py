@@ -8,7 +8,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, bindparam, func, select
 
 from cotrail.core.actions.registry import KINDS
-from models.schema.tables import AttemptOutcome, QuestionStatus, StepState, attempts, questions, steps
+from models.schema.states import AttemptOutcome, QuestionStatus, StepState
+from models.schema.tables import attempts, questions, steps
 
 
 class Outage(Struct, frozen=True, kw_only=True):

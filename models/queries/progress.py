@@ -9,18 +9,10 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, and_, bindparam, cast, exists, func, literal_column, select
 
 from cotrail.errors import InputError, UnknownNameError
-from models.execution.blockage import Blockage, read_blockage, stopped_runs
 from models.queries.outages import Outage, read_outages
-from models.schema.tables import (
-    AttemptOutcome,
-    QuestionStatus,
-    RunState,
-    StepState,
-    attempts,
-    questions,
-    runs,
-    steps,
-)
+from models.records.blockage import Blockage, read_blockage, stopped_runs
+from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.tables import attempts, questions, runs, steps
 
 LATEST = "latest"
 """The name for the run that was submitted last."""
@@ -66,7 +58,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 class RunSummary(Struct, frozen=True, kw_only=True):
     """A run and how many of its questions stand where.
 
-    stopped: whether one cause blocks it as a whole (`models.execution.blockage`).
+    stopped: whether one cause blocks it as a whole (`models.records.blockage`).
     """
 
     run: RunRecord

@@ -1,4 +1,4 @@
-"""Replaying a run: the systems' code over the recorded steps, with no model and no index; nothing is changed."""
+"""Replaying a run: running its system's code over the recorded steps, without models or indexes; nothing is changed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,25 +7,26 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, select
 
-from cotrail.core.replay import Failed, Finished, Recorded, advance
+from cotrail.core.history import Failed, Finished, Recorded
+from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
-from models.execution.advancing import REPLAYED, asked, ending
 from models.records.histories import read_histories
-from models.records.paragraphs import Paragraphs
-from models.records.runs import Runs
+from models.records.paragraphs import ParagraphCache
+from models.records.questions import REPLAYED, ending, question_of
+from models.records.runs import FindSystem, Runs
 from models.records.trail import read_question_ids
-from models.schema.tables import QuestionStatus, questions
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions
 
 COMPARED = ("answer", "sentences", "collected", "weighing", "reason")
-"""What a question that ended is held against, beside its status."""
-
+"""The columns of an ended question that are compared, beside its status."""
 
 SHOWN = 200
-"""How many characters are shown of what differs."""
+"""The largest number of characters shown of a value that differs."""
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    """A question and where the code now departs from its record; empty where it agrees."""
+    """A replayed question; divergence: where the code now departs from its record, empty where it agrees."""
 
     key: str
     status: str
@@ -33,9 +34,9 @@ class Replayed(Struct, frozen=True, kw_only=True):
     divergence: str
 
 
-def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) -> Iterator[Replayed]:
-    """Every question of a run in its order."""
-    known, paragraphs = runs or Runs(), Paragraphs()
+def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> Iterator[Replayed]:
+    """Replay every question of a run, in their order."""
+    known, paragraphs = Runs(find_system), ParagraphCache()
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), REPLAYED):
         chunk = ids[start : start + REPLAYED].tolist()
@@ -51,7 +52,7 @@ def replay_run(connection: Connection, run_id: str, runs: Runs | None = None) ->
 def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recorded], runs: Runs) -> str:
     try:
         plan = runs.plan(connection, row["run_id"])
-        outcome = advance(plan.open(asked(row), runs.systems), history, plan.binding)
+        outcome = advance(plan.open(question_of(row), runs.find_system), history, plan.binding)
     except BlockedError as error:
         return str(error)
     if not isinstance(outcome, Finished | Failed):
@@ -61,7 +62,7 @@ def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recor
 
 
 def _difference(row: RowMapping, now: dict[str, Any]) -> str:
-    """Where the record of a question differs from how it ends now; of one that hasn't ended yet nothing does."""
+    """Return where the record of a question differs from how it ends now; empty for one that hasn't ended."""
     if row["status"] in (QuestionStatus.CANCELLED, QuestionStatus.BLOCKED, QuestionStatus.OPEN):
         return ""
     if row["status"] != now["status"]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,10 +22,11 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.faithfulness.weighing import Weighing
+from models.records.contents import read_demonstrations
 from models.records.histories import hit
-from models.records.runs import Runs
 from models.records.trail import read_question_ids
-from models.schema.tables import QuestionStatus, Run, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from models.schema.states import QuestionStatus
+from models.schema.tables import Run, attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
 CHUNK = 100
 """How many questions are read at once."""
@@ -181,8 +183,7 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
 def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
     wanted = select(paragraphs).where(paragraphs.c.digest.in_(digests_in(request)))
     known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
-    known_runs = Runs()
-    stored = Stored(known, lambda digest: known_runs.demonstrations(connection, digest))
+    stored = Stored(known, partial(read_demonstrations, connection))
     action = KINDS[kind].read(request, stored)
     if not isinstance(action, Prompted):
         raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")

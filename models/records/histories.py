@@ -11,13 +11,13 @@ from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, s
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
-from cotrail.core.fork_points import GIVEN
+from cotrail.core.history import GIVEN, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.replay import Recorded
 from cotrail.core.results import Failure, Result, Retrieved
-from models.records.paragraphs import Paragraphs
+from models.records.paragraphs import ParagraphCache
 from models.schema.rows import recordset
-from models.schema.tables import StepState, paragraph_sets, questions, steps
+from models.schema.states import StepState
+from models.schema.tables import paragraph_sets, questions, steps
 
 _HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
 _HITS = (
@@ -75,7 +75,7 @@ _HISTORY = (
 def read_histories(
     connection: Connection,
     question_ids: Sequence[int],
-    paragraphs: Paragraphs,
+    paragraphs: ParagraphCache,
     known: Mapping[int, History] = MappingProxyType({}),
 ) -> dict[int, History]:
     """The steps of each of these questions.
@@ -87,14 +87,14 @@ def read_histories(
     rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
     for row in connection.execute(_HISTORY, {"rows": asked}).mappings():
         rows[row["question_id"]].append(row)
-    outdated = [each for each, history in known.items() if not _goes_on(history, rows[each])]
+    outdated = [each for each, history in known.items() if not _continues(history, rows[each])]
     current = [each for each in question_ids if each not in outdated]
     records = iter(read_records(connection, [row for each in current for row in rows[each]], paragraphs))
     histories = {each: _history(known[each], rows[each], records) for each in current}
     return histories | read_histories(connection, outdated, paragraphs) if outdated else histories
 
 
-def _goes_on(known: History, rows: Sequence[RowMapping]) -> bool:
+def _continues(known: History, rows: Sequence[RowMapping]) -> bool:
     """Whether the steps before these are still those that are known: a step's digest covers all that there is of it."""
     return not known.ended or (bool(rows) and tuple(rows[0]["beginning"] or ()) == known.digests)
 
@@ -109,7 +109,7 @@ def _history(known: History, rows: Sequence[RowMapping], records: Iterator[Recor
     )
 
 
-def read_records(connection: Connection, rows: Sequence[RowMapping], paragraphs: Paragraphs) -> list[Recorded]:
+def read_records(connection: Connection, rows: Sequence[RowMapping], paragraphs: ParagraphCache) -> list[Recorded]:
     """Rows of the columns `RECORD` as the replay driver takes them."""
     found = paragraphs.read(connection, (digest for row in rows for digest, *_ in row["hits"] or ()))
     return [_recorded(row, found) for row in rows]

@@ -1,41 +1,45 @@
-"""The paragraphs that a process has met: a digest names the same text for ever, so each is read once."""
+"""Cache of stored paragraphs. A digest always names the same text, so a process reads each paragraph once."""
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection
+from sqlalchemy import TEXT, Connection, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.paragraphs import Paragraph
-from models.execution.statements import PARAGRAPHS
+from models.schema.tables import paragraphs
 
 MOST = 15_000
-"""How many are kept at most, beside those that are needed at once; half of it is what five hundred questions collect,
-and more of these a process has seldom begun at once."""
+"""The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
+collect, and a process seldom has more questions than that under way."""
+
+_READ = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
 
 
-class Paragraphs:
-    """Paragraphs by digest; each bears its digest for an id, as no corpus is asked."""
+class ParagraphCache:
+    """Paragraphs by digest. The digest is also their id, as no corpus is asked."""
 
     def __init__(self) -> None:
         self._known: dict[str, Paragraph] = {}
 
     @property
     def known(self) -> Mapping[str, Paragraph]:
-        """Those that were read; one may have been pruned since, or stored by a transaction that came to nothing."""
+        """The cached paragraphs. Some may have been pruned since, or stored by a transaction that was rolled back."""
         return self._known
 
     def read(self, connection: Connection, digests: Iterable[str]) -> Mapping[str, Paragraph]:
-        """All that are known, these among them as far as they are stored."""
+        """Return all cached paragraphs, after reading those of these digests that are stored."""
         needed, known = set(digests), self._known
         if len(known) > MOST:
+            # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
             lately = list(known)[-MOST // 2 :]
             known = self._known = {digest: known[digest] for digest in (*lately, *needed) if digest in known}
         missing = sorted(digest for digest in needed if digest not in known)
         if missing:
-            for row in connection.execute(PARAGRAPHS, {"digests": missing}):
+            for row in connection.execute(_READ, {"digests": missing}):
                 known[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
         return known
 
     def add(self, stored: Mapping[str, Paragraph]) -> None:
-        """Those that this process has stored, by digest: they needn't be read."""
+        """Add paragraphs, by digest, that this process has stored, so that they needn't be read."""
         for digest, paragraph in stored.items():
             self._known[digest] = Paragraph(id=digest, title=paragraph.title, text=paragraph.text)

@@ -1,19 +1,41 @@
-"""What a worker has to know of a run to advance it: read once, since a run's configuration never changes."""
+"""Run plans: what a worker has to know of a run to carry out its steps.
+
+A run's configuration never changes, so a process reads it once. Which systems there are isn't known here: the caller
+passes in `cotrail.systems.registry.find_system`, or another function like it.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from cotrail.core.binding import Binding
+from cotrail.core.binding import NAMES, Binding, read_binding
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.errors import UnknownNameError, UnreadableError
-from cotrail.systems import SYSTEMS, SystemSpec, find_system
-from models.schema.tables import DemonstrationSet, Run
+from cotrail.errors import UnknownNameError
+from models.records.contents import read_demonstrations
+from models.schema.tables import Run
+
+Shots = dict[AnswerForm, Demonstrations]
+
+
+class Spec(Protocol):
+    """What a run has to know of its system."""
+
+    @property
+    def settings(self) -> type:
+        """The type that a run's settings are read into."""
+
+    @property
+    def open(self) -> Callable[[Question, Shots, Any], System]:
+        """Starts the system on a question, with demonstrations and settings."""
+
+
+FindSystem = Callable[[str, int], Spec]
+"""Returns the system of that name and version; raises UnknownNameError, UnknownVersionError."""
 
 
 class RunPlan(Struct, frozen=True, kw_only=True):
@@ -26,7 +48,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     system: str
     system_version: int
     settings: dict[str, Any]
-    shots: dict[AnswerForm, Demonstrations]
+    shots: Shots
     binding: Binding
     corpus: str | None
     model_name: str
@@ -34,41 +56,31 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     embedder_name: str = ""
     entailer_name: str = ""
 
-    def open(self, question: Question, systems: tuple[SystemSpec, ...]) -> Callable[[], System]:
-        """What starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
-        spec = find_system(self.system, self.system_version, systems)
+    def open(self, question: Question, find_system: FindSystem) -> Callable[[], System]:
+        """Return what starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
+        spec = find_system(self.system, self.system_version)
         settings: Any = msgspec.convert(self.settings, spec.settings)
         return lambda: spec.open(question, self.shots, settings)
 
 
 class Runs:
-    """The runs and the demonstrations that this process has met; safe to share between threads."""
+    """Cache of run plans and demonstrations. Safe to share between threads: at worst, two read the same row."""
 
-    def __init__(self, systems: tuple[SystemSpec, ...] = SYSTEMS) -> None:
-        self.systems = systems
+    def __init__(self, find_system: FindSystem) -> None:
+        self.find_system = find_system
         self._plans: dict[str, RunPlan] = {}
         self._demonstrations: dict[str, Demonstrations] = {}
 
     def plan(self, connection: Connection, run_id: str) -> RunPlan:
-        """The run of that id; raises UnknownNameError."""
+        """Return the run of that id; raises UnknownNameError."""
         if run_id not in self._plans:
             self._plans[run_id] = self._load(connection, run_id)
         return self._plans[run_id]
 
     def demonstrations(self, connection: Connection, digest: str) -> Demonstrations:
-        """The demonstrations of that digest, which the store holds since a run was submitted with them.
-
-        Raises UnreadableError where somebody removed them.
-        """
+        """Return the demonstrations of that digest; raises UnreadableError where they were removed by hand."""
         if digest not in self._demonstrations:
-            body = connection.execute(
-                select(DemonstrationSet.body).where(DemonstrationSet.digest == digest)
-            ).scalar_one_or_none()
-            if body is None:
-                raise UnreadableError(
-                    f"the demonstrations {digest:.64} aren't in the store; restore them from a backup"
-                )
-            self._demonstrations[digest] = msgspec.convert(body, Demonstrations)
+            self._demonstrations[digest] = read_demonstrations(connection, digest)
         return self._demonstrations[digest]
 
     def _load(self, connection: Connection, run_id: str) -> RunPlan:
@@ -84,19 +96,7 @@ class Runs:
                 AnswerForm(form): self.demonstrations(connection, digest)
                 for form, digest in row["demonstrations"].items()
             },
-            binding=Binding(
-                model=row["model"],
-                profile=row["profile"],
-                temperature=row["temperature"],
-                seed=row["seed"],
-                corpus=row["corpus_revision"],
-                embedder=row["embedder"],
-                entailer=row["entailer"],
-                knowledge=row["knowledge"],
-            ),
-            corpus=row["corpus"],
-            model_name=row["model_name"],
+            binding=read_binding(row),
             shared_in=row["experiment_id"] if row["reuse"] else None,
-            embedder_name=row["embedder_name"],
-            entailer_name=row["entailer_name"],
+            **{column: row[column] for column in NAMES.values()},
         )

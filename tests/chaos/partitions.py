@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.schema.database import connect
 from tests.conftest import wait_until
@@ -72,7 +73,12 @@ def main(seconds: Annotated[float, typer.Option(min=1, help="How long each lasts
     late = 0
     with network() as net:
         engine = connect(net.settings.database)
-        submit(engine, replace(submission(), id=RUN), [Question(id=f"q{n}", text=f"Who?{n}") for n in range(QUESTIONS)])
+        submit(
+            engine,
+            replace(submission(), id=RUN),
+            [Question(id=f"q{n}", text=f"Who?{n}") for n in range(QUESTIONS)],
+            find_system,
+        )
         for who in WHO:
             for lost in LOST:
                 took = partition(net, engine, who, lost, seconds)

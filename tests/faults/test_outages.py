@@ -16,6 +16,7 @@ from sqlalchemy import Engine, text
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
 from cotrail.engines.language_models.catalogue import find_model, identity
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.queries.progress import read_progress
 from models.schema.database import connect
@@ -56,7 +57,7 @@ def the_same_processes(place: Workplace, request: pytest.FixtureRequest) -> Iter
 
 def ask(engine: Engine, run: str, asked: int, **changes: Any) -> None:
     questions = [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)]
-    submit(engine, replace(submission(), id=run, **changes), questions)
+    submit(engine, replace(submission(), id=run, **changes), questions, find_system)
 
 
 def outcomes(engine: Engine, run: str) -> dict[str, int]:
@@ -157,7 +158,7 @@ def test_postgresql_may_be_away_for_a_while_and_watching_goes_on(
 def test_a_deadly_question_is_set_aside_alone(place: Workplace, engine: Engine, eventually: Eventually) -> None:
     asked = [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(30)]
     asked[10] = Question(id="q10", text=f"Where was the {DEADLY} builder born?")
-    submit(engine, replace(submission(), id="poisoned"), asked)
+    submit(engine, replace(submission(), id="poisoned"), asked, find_system)
     eventually(lambda: open_questions(engine, "poisoned") == 0, "every question has ended", 180)
     query = "SELECT key, status, reason->>'type' FROM questions WHERE run_id = 'poisoned' AND status <> 'finished'"
     with engine.begin() as connection:

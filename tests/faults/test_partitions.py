@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel
 from models.commands.submission import submit
 from models.schema.database import connect
@@ -40,7 +41,12 @@ def net() -> Iterator[Network]:
 @pytest.fixture(scope="module")
 def engine(net: Network) -> Iterator[Engine]:
     engine = connect(net.settings.database)
-    submit(engine, replace(submission(), id=RUN), [Question(id=f"q{n}", text=f"Who is {n}?") for n in range(20_000)])
+    submit(
+        engine,
+        replace(submission(), id=RUN),
+        [Question(id=f"q{n}", text=f"Who is {n}?") for n in range(20_000)],
+        find_system,
+    )
     yield engine
     cancel(engine, RUN)
     engine.dispose()

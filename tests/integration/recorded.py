@@ -2,21 +2,21 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, TransientStepError
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel, resume
+from models.commands.experiment_plans import open_experiment
 from models.commands.retrying import retry
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
-from models.queries.experiments import open_experiment
-from models.records.runs import Runs
+from models.records.dispatch import Dispatch
 from tests.integration import test_evidence_store as evidence
 from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
 
@@ -36,28 +36,28 @@ def record(engine: Engine) -> None:
 
 def _plain(engine: Engine) -> None:
     """IRCoT, with all that may happen to a step on its way: see each question."""
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     messages = begin(engine, 6, id=PLAIN)
     again, retried, blocked, caught, failed, given_up = messages
     _end(ledger, again, FAILURE)
-    retry(engine, PLAIN, failed=True, blocked=False)
+    retry(engine, PLAIN, find_system, failed=True, blocked=False)
     run_to_end(ledger, unsent(engine))
     _retried_lost_and_late(engine, ledger, retried)
     [sentence] = _end(ledger, caught)
     run_to_end(ledger, _end(ledger, sentence, NOTHING))
     _end(ledger, failed, FAILURE)
-    _claim(Ledger(engine, "w", 0), given_up)
+    _claim(Ledger(engine, "w", 0, find_system), given_up)
     _expire(engine)
     ledger.give_up([given_up.step_id], FAILURE)
     ledger.block(_claim(ledger, blocked), CorpusChangedError("indexed anew"))
-    resume(engine, PLAIN)
+    resume(engine, PLAIN, find_system)
     run_to_end(ledger, unsent(engine))
 
 
 def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) -> None:
     """A step that is retried, then lost by its worker, and last carried out by one whose lease ran out."""
     ledger.retry(_claim(ledger, message), TransientStepError("not now"), 0)
-    brief = Ledger(engine, "brief", 0)
+    brief = Ledger(engine, "brief", 0, find_system)
     [message] = unsent(engine)
     _claim(brief, message)
     _expire(engine)
@@ -70,10 +70,8 @@ def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) ->
 
 def _parallel(engine: Engine) -> None:
     """Steps that were yielded together, with look-ups and comparisons."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.commands.submission.Runs", lambda: Runs(evidence.SYSTEM))
-        submit(engine, replace(submission(), id=PARALLEL), ask(2))
-    ledger = Ledger(engine, "w", LEASE, Runs(evidence.SYSTEM))
+    submit(engine, replace(submission(), id=PARALLEL), ask(2), evidence.find_evidential)
+    ledger = Ledger(engine, "w", LEASE, evidence.find_evidential)
     messages = evidence.first(engine)
     while messages:
         claims = [claim for claim in ledger.claim(messages) if claim is not None]
@@ -82,7 +80,7 @@ def _parallel(engine: Engine) -> None:
 
 def _cancelled(engine: Engine) -> None:
     """One question finished, the others with a step under way, one that was retried, one that waits."""
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     finished, under_way, retried = begin(engine, 3, id=CANCELLED)
     run_to_end(ledger, [finished])
     claim = _claim(ledger, under_way)
@@ -94,15 +92,15 @@ def _cancelled(engine: Engine) -> None:
 def _experiment(engine: Engine) -> None:
     """Two runs, of which the second adopts what the first computed."""
     open_experiment(engine, "ours", {"cells": ["a", "b"]})
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     for run in (FIRST, SECOND):
         run_to_end(ledger, begin(engine, 2, id=run, cell=run, experiment="ours", reuse=True))
 
 
 def _open(engine: Engine) -> None:
     """A run under way: a question finished, one being worked on, one blocked, one that waits."""
-    ledger = Ledger(engine, "w", LEASE)
-    submit(engine, replace(submission(), id=OPEN), ask(4))
+    ledger = Ledger(engine, "w", LEASE, find_system)
+    submit(engine, replace(submission(), id=OPEN), ask(4), find_system)
     finished, under_way, blocked, _ = unsent(engine)
     run_to_end(ledger, [finished])
     [message] = _end(ledger, under_way)

@@ -12,16 +12,19 @@ from benchmarks.workload import question
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
+from models.execution.claims import Claim, Completion
 from models.execution.closing import close_run, runs_to_close
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.ledger import Ledger
 from models.execution.recovery import take_suspect, take_unsent
-from models.schema.tables import StepState, steps
+from models.records.dispatch import Dispatch
+from models.schema.states import StepState
+from models.schema.tables import steps
 
 STEPS = 7
 """How many steps a question takes."""
@@ -37,7 +40,7 @@ def ask(asked: int) -> list[Question]:
 
 def begin(engine: Engine, asked: int = 1, **changes: Any) -> list[Dispatch]:
     """Submits a run and returns its first messages, as if all its questions were admitted at once."""
-    submit(engine, replace(submission(), **changes), ask(asked))
+    submit(engine, replace(submission(), **changes), ask(asked), find_system)
     return unsent(engine)
 
 

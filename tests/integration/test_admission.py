@@ -10,12 +10,14 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.errors import CorpusChangedError
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel, pause, prioritize, resume
 from models.commands.submission import submit
 from models.execution.admission import LEAST, UnderWay, Waiting, admit, share
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
-from models.schema.tables import StepState, steps
+from models.records.dispatch import Dispatch
+from models.schema.states import StepState
+from models.schema.tables import steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, ask, run_to_end
 
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("verified")
 
 
 def ask_in(engine: Engine, run: str, questions: int, priority: int = 0) -> None:
-    submit(engine, replace(submission(), id=run, priority=priority), ask(questions))
+    submit(engine, replace(submission(), id=run, priority=priority), ask(questions), find_system)
 
 
 def admitted(engine: Engine) -> list[Dispatch]:
@@ -38,7 +40,7 @@ def runs_of(query: Query, messages: list[Dispatch]) -> list[str]:
 
 def test_a_large_run_begins_with_a_few_questions_and_goes_on_as_they_end(engine: Engine, query: Query) -> None:
     ask_in(engine, "large", 100)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     first = admitted(engine)
     assert len(first) == LEAST
     assert admitted(engine) == []
@@ -54,7 +56,7 @@ def test_a_large_run_begins_with_a_few_questions_and_goes_on_as_they_end(engine:
 
 def test_more_may_be_under_way_the_more_are_executed(engine: Engine) -> None:
     ask_in(engine, "large", 200)
-    Ledger(engine, "w", LEASE).claim(admitted(engine))
+    Ledger(engine, "w", LEASE, find_system).claim(admitted(engine))
     assert len(admitted(engine)) == 4 * LEAST
 
 
@@ -76,7 +78,7 @@ def test_runs_that_begin_together_are_admitted_in_turn(engine: Engine, query: Qu
 def test_a_higher_priority_goes_first_once_workers_are_busy(engine: Engine, query: Query) -> None:
     ask_in(engine, "usual", 100)
     ask_in(engine, "urgent", 100, priority=5)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     ledger.claim(admitted(engine))
     assert set(runs_of(query, admitted(engine))) == {"urgent"}
     prioritize(engine, "usual", 6)
@@ -89,13 +91,13 @@ def test_nothing_of_a_paused_or_a_cancelled_run_is_admitted(engine: Engine) -> N
     pause(engine, "paused")
     cancel(engine, "cancelled")
     assert admitted(engine) == []
-    resume(engine, "paused")
+    resume(engine, "paused", find_system)
     assert len(admitted(engine)) == 3
 
 
 def test_blocked_questions_keep_no_others_from_beginning(engine: Engine) -> None:
     ask_in(engine, "large", 2 * LEAST + 1)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     for _ in range(2):
         for number, claim in enumerate(ledger.claim(admitted(engine))):
             assert claim is not None

@@ -13,14 +13,16 @@ from sqlalchemy import Engine, delete, event, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel, pause, resume
+from models.commands.experiment_plans import open_experiment
 from models.execution import adoption, statements
 from models.execution.adoption import find_twins
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
-from models.queries.experiments import open_experiment
-from models.records.paragraphs import Paragraphs
+from models.records.dispatch import Dispatch
+from models.records.paragraphs import ParagraphCache
 from models.schema.tables import attempts, questions, runs, steps
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
@@ -56,7 +58,7 @@ def enter(engine: Engine) -> Begin:
 
 @pytest.fixture
 def ledger(engine: Engine) -> Ledger:
-    return Ledger(engine, "w", LEASE)
+    return Ledger(engine, "w", LEASE, find_system)
 
 
 def distinct(asked: int) -> int:
@@ -176,7 +178,7 @@ def test_a_step_waits_while_its_twin_is_at_work_and_then_adopts(
 ) -> None:
     [first], [second] = enter("first"), enter("second")
     [claim] = ledger.claim([first])
-    assert Ledger(engine, "other", LEASE).claim([second]) == [None]
+    assert Ledger(engine, "other", LEASE, find_system).claim([second]) == [None]
     assert query(select(attempts.c.step_id)) == [{"step_id": first.step_id}]
     assert unsent(engine) == []
     [[*following, woken]] = ledger.commit([completed(claim)])
@@ -237,12 +239,12 @@ def lack(engine: Engine, ledger: Ledger, claim: Claim) -> None:
 
 
 def die(engine: Engine, ledger: Ledger, claim: Claim) -> None:
-    Ledger(engine, "w", 0).beat([claim])
+    Ledger(engine, "w", 0, find_system).beat([claim])
     assert expire(engine) == [claim.step_id]
 
 
 def freeze(engine: Engine, ledger: Ledger, claim: Claim) -> None:
-    Ledger(engine, "w", 0).beat([claim])
+    Ledger(engine, "w", 0, find_system).beat([claim])
 
 
 @pytest.mark.parametrize("end", [give_back, fail_for_now, lack, die, freeze])
@@ -263,7 +265,7 @@ def test_a_twin_whose_lease_ran_out_counts_for_its_own_step_only(
     engine: Engine, ledger: Ledger, enter: Begin, query: Query
 ) -> None:
     [first], [second] = enter("first"), enter("second")
-    [late] = Ledger(engine, "slow", 0).claim([first])
+    [late] = Ledger(engine, "slow", 0, find_system).claim([first])
     [claim] = ledger.claim([second])
     for ended in (claim, late):
         assert len(ledger.commit([completed(ended)])[0]) == 1
@@ -275,7 +277,7 @@ def test_a_worker_that_dies_between_claim_and_commit_of_an_adoption_costs_a_clai
 ) -> None:
     run_to_end(ledger, enter("first"))
     [second] = enter("second")
-    [lost] = Ledger(engine, "dying", 0).claim([second])
+    [lost] = Ledger(engine, "dying", 0, find_system).claim([second])
     assert lost is not None
     assert expire(engine) == [second.step_id]
     assert run_to_end(ledger, unsent(engine)) == 0
@@ -324,7 +326,7 @@ def test_a_run_that_was_paused_goes_on_with_what_others_computed_meanwhile(
     [messages] = ledger.commit([completed(claim)])
     assert ledger.claim([anew(second)]) == [None]
     assert run_to_end(ledger, messages) == STEPS - 1
-    resume(engine, "second")
+    resume(engine, "second", find_system)
     assert run_to_end(ledger, unsent(engine)) == 0
 
 
@@ -345,7 +347,7 @@ def test_a_process_frozen_as_it_claims_holds_nobody_up(engine: Engine, ledger: L
         rows = [{"id": first.step_id, "epoch": 0, "kind": first.kind}]
         parameters = {"rows": rows, "worker": "frozen", "lease_seconds": LEASE}
         claimed = frozen.execute(statements.CLAIM, parameters).mappings().all()
-        assert find_twins(frozen, claimed, "frozen", Paragraphs()).awaited == set()
+        assert find_twins(frozen, claimed, "frozen", ParagraphCache()).awaited == set()
         waiting, claim = ledger.claim([second, other])
         assert waiting is None
         assert claim is not None
@@ -357,7 +359,7 @@ def test_a_process_frozen_as_it_claims_holds_nobody_up(engine: Engine, ledger: L
 def test_of_twins_claimed_at_once_one_is_computed(engine: Engine, enter: Begin) -> None:
     asked, workers = 100, 4
     rounds = zip(*(enter(f"run {n}", asked) for n in range(workers)), strict=True)
-    ledgers = [Ledger(engine, f"w{n}", LEASE) for n in range(workers)]
+    ledgers = [Ledger(engine, f"w{n}", LEASE, find_system) for n in range(workers)]
     together = threading.Barrier(workers)
 
     def claim(ledger: Ledger, message: Dispatch) -> Claim | None:
@@ -398,8 +400,8 @@ class Reckless:
     def __init__(self, engine: Engine, name: str, seed: int, messages: list[Dispatch]) -> None:
         self.engine = engine
         self.messages = messages
-        self.alive = Ledger(engine, name, LEASE)
-        self.dying = Ledger(engine, f"{name}, dying", 0.02)
+        self.alive = Ledger(engine, name, LEASE, find_system)
+        self.dying = Ledger(engine, f"{name}, dying", 0.02, find_system)
         self.chance = Random(f"{seed} {name}")
         self.over = threading.Event()
         self.errors: list[BaseException] = []

@@ -19,18 +19,20 @@ from configuration.settings import settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Outcome
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.cells import ExampleChain, SystemName
 from cotrail.evaluation.metrics.factual import Mark, factual_errors
 from cotrail.systems import find_system
+from models.commands.annotating import forget_annotation, record_annotations
 from models.commands.submission import submit
-from models.execution.ledger import Claim, Completion, Ledger
-from models.queries.annotations import forget_annotation, read_annotations, read_chains, read_marks, record_annotations
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
+from models.queries.annotations import read_annotations, read_chains, read_marks
 from models.queries.progress import read_run
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
@@ -58,7 +60,12 @@ def begun(engine: Engine) -> Begun:
         chosen["reading"] = chosen["reading"] | {"reader": reader}
         given = replace(submission(), id=run, system=spec.name, system_version=spec.version, settings=chosen)
         pinned = PASSAGE if system == "no-retrieval" else None
-        submit(engine, given, [Question(id=f"q{n}", text=f"Who built {n}?", pinned=pinned) for n in range(asked)])
+        submit(
+            engine,
+            given,
+            [Question(id=f"q{n}", text=f"Who built {n}?", pinned=pinned) for n in range(asked)],
+            find_system,
+        )
         return run
 
     return begun
@@ -70,7 +77,7 @@ def finished(begun: Begun, engine: Engine) -> Begun:
 
     def finished(*arguments: object, **options: object) -> str:
         run = begun(*arguments, **options)
-        ledger = Ledger(engine, "hands@here", 60.0)
+        ledger = Ledger(engine, "hands@here", 60.0, find_system)
         messages = [message for kind in ("retrieve", "read") for message in unsent(engine, kind)]
         while messages:
             claims = [claim for claim in ledger.claim(messages) if claim is not None]

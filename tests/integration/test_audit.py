@@ -19,17 +19,19 @@ from configuration.settings import Settings, settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.replay import Outcome
 from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
 from models.queries.progress import count_repeated, list_runs, read_progress, read_reasons, resolve_run
 from models.queries.traces import read_question, read_questions, rebuild_prompt
+from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps
@@ -123,7 +125,7 @@ def submitted(engine: Engine, home: Path, cotrail: Cotrail) -> Submitted:
             "model": "scripted",
         }
         prepared = prepare(make_request(given | options))
-        submit(engine, prepared.submission, prepared.questions)
+        submit(engine, prepared.submission, prepared.questions, find_system)
         return prepared.submission.id
 
     return submitted
@@ -134,8 +136,8 @@ class Hands:
 
     def __init__(self, engine: Engine, home: Path) -> None:
         self.engine = engine
-        self.ledger = Ledger(engine, "hands@here", 30)
         self.model = ScriptedModel(home / "script.json", "scripted")
+        self.ledger = Ledger(engine, "hands@here", 30, find_system)
         self.retriever = open_corpus(home / "corpora", "sample")
 
     def claim(self, run: str) -> list[Claim]:

@@ -23,7 +23,8 @@ from cotrail.errors import BundleError, InputError
 from models.records.trail import read_trail
 from models.schema.seals import step_digest as sealing
 from models.schema.seals import texts
-from models.schema.tables import AttemptOutcome, Base, QuestionStatus, RunState, StepState, attempts, steps
+from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.tables import Base, attempts, steps
 from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND
 
 

@@ -11,13 +11,15 @@ from sqlalchemy.engine import make_url
 
 from configuration.settings import Settings
 from cotrail.audit.verifying import verify
+from cotrail.systems.registry import find_system
 from models.execution.admission import admit
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, take_unsent
 from models.queries.replaying import replay_run
 from models.records.trail import read_trail
 from models.schema.database import connect, migrate
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end
 from tests.upgrades.keeping import postgres
 
@@ -63,7 +65,7 @@ def finish(engine: Engine) -> None:
             due += (
                 message for kind in ("retrieve", "reason", "read") for message in take_unsent(connection, kind, 1000)
             )
-        if not run_to_end(Ledger(engine, "later", LEASE), due):
+        if not run_to_end(Ledger(engine, "later", LEASE, find_system), due):
             break
     close_runs(engine)
 
@@ -72,12 +74,12 @@ def test_a_dump_of_a_live_run_is_a_store_that_goes_on(
     engine: Engine, restored: Engine, servers: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "cotrail.dump"
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     claims = ledger.claim(begin(engine, 6, id="begun"))
     following = ledger.commit([completed(claim) for claim in claims[:3]])
     ledger.claim([message for messages in following for message in messages][:2])
     with ThreadPoolExecutor() as pool:
-        busy = pool.submit(run_to_end, Ledger(engine, "busy", LEASE), begin(engine, 60, id="busy"))
+        busy = pool.submit(run_to_end, Ledger(engine, "busy", LEASE, find_system), begin(engine, 60, id="busy"))
         postgres("pg_dump", servers.home, "--format=custom", f"--file={file}", "by_hand")
         assert busy.result() == 60 * STEPS
     postgres(
@@ -97,14 +99,16 @@ def test_a_dump_of_a_live_run_is_a_store_that_goes_on(
     assert {row[3] for row in stored(restored)} == {"finished"}
     with restored.connect() as connection:
         for run in RUNS:
-            assert [question.divergence for question in replay_run(connection, run) if question.divergence] == []
+            assert [
+                question.divergence for question in replay_run(connection, run, find_system) if question.divergence
+            ] == []
             assert [str(finding) for finding in verify(read_trail(connection, run)).findings] == []
 
 
 def test_a_restored_store_guards_its_record_as_the_first_did(
     engine: Engine, restored: Engine, servers: Settings, tmp_path: Path
 ) -> None:
-    run_to_end(Ledger(engine, "w", LEASE), begin(engine, 1, id="ended"))
+    run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine, 1, id="ended"))
     dumped = postgres("pg_dump", servers.home, "by_hand")
     postgres("psql", servers.home, "--quiet", "--set=ON_ERROR_STOP=1", "restored", given=dumped)
     with restored.connect() as connection, pytest.raises(Exception, match="it is part of the audit trail"):

@@ -1,6 +1,7 @@
 """A process keeps the systems of the questions that it has advanced: what that saves, and that it decides nothing."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +12,9 @@ from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems import SYSTEMS
 from cotrail.systems.ircot import ircot
-from models.execution import replay_cache as begun
-from models.execution.advancing import Dispatch
+from cotrail.systems.registry import find_system
 from models.execution.ledger import Ledger
-from models.records.runs import Runs
+from models.records.dispatch import Dispatch
 from models.schema.seals import amending
 from models.schema.tables import questions, steps
 from tests.integration.conftest import Query
@@ -27,7 +27,7 @@ class Counted:
     def __init__(self, engine: Engine) -> None:
         self.started = 0
         changed = tuple(replace(spec, open=self._open) if spec.name == "ircot" else spec for spec in SYSTEMS)
-        self.ledger = Ledger(engine, "w", LEASE, Runs(changed))
+        self.ledger = Ledger(engine, "w", LEASE, partial(find_system, systems=changed))
 
     def step(self, messages: list[Dispatch]) -> list[Dispatch]:
         """Carries out these steps and returns the messages of those that follow."""
@@ -110,7 +110,7 @@ def test_what_a_transaction_knew_that_came_to_nothing_counts_for_nothing(
 
 
 def test_only_so_many_questions_are_kept(engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(begun, "MOST", 2)
+    monkeypatch.setattr("models.records.advancing.KEPT", 2)
     counted = Counted(engine)
     assert run_to_end(counted.ledger, begin(engine, 3)) == 3 * STEPS
     assert {row["answer"] for row in query(select(questions.c.answer))} == {"Grayle"}

@@ -14,16 +14,17 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from cotrail.systems.registry import find_system
 from models.commands.control import being_cancelled, pause, resume
+from models.commands.experiment_plans import open_experiment
 from models.commands.submission import submit
 from models.execution.admission import LEAST, admit
-from models.execution.advancing import Dispatch
-from models.execution.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
 from models.execution.closing import runs_to_close
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
-from models.queries.experiments import open_experiment
 from models.queries.progress import list_runs, read_progress
+from models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
+from models.records.dispatch import Dispatch
 from models.schema.database import connect
 from models.schema.tables import questions
 from tests.integration.conftest import Cotrail, Query
@@ -59,8 +60,8 @@ def block_until_stopped(engine: Engine, ledger: Ledger) -> int:
 @pytest.fixture
 def ledger(engine: Engine) -> Ledger:
     """Of a run that has begun with its first questions."""
-    submit(engine, replace(submission(), id=RUN), ask(100))
-    return Ledger(engine, "w", LEASE)
+    submit(engine, replace(submission(), id=RUN), ask(100), find_system)
+    return Ledger(engine, "w", LEASE, find_system)
 
 
 def test_a_run_that_one_cause_blocks_stops_after_some_questions_and_goes_on_when_that_is_mended(
@@ -73,7 +74,7 @@ def test_a_run_that_one_cause_blocks_stops_after_some_questions_and_goes_on_when
             questions=blocked, type="CorpusChangedError", message=str(CAUSE)
         )
         assert stopped_runs(connection) == {RUN}
-    resume(engine, RUN)
+    resume(engine, RUN, find_system)
     messages = admitted(engine)
     while messages:
         run_to_end(ledger, messages)
@@ -84,7 +85,7 @@ def test_a_run_that_one_cause_blocks_stops_after_some_questions_and_goes_on_when
 def test_a_run_stops_again_where_nothing_was_mended(engine: Engine, ledger: Ledger) -> None:
     for _ in range(2):
         assert block_until_stopped(engine, ledger) < IN_A_ROW + LEAST
-        resume(engine, RUN)
+        resume(engine, RUN, find_system)
 
 
 @pytest.mark.parametrize("outcome", [None, FAILURE])
@@ -110,7 +111,7 @@ def test_questions_that_are_blocked_by_different_causes_stop_nothing(engine: Eng
 
 def test_other_runs_go_on(engine: Engine, ledger: Ledger) -> None:
     block_until_stopped(engine, ledger)
-    submit(engine, replace(submission(), id="other"), ask(3))
+    submit(engine, replace(submission(), id="other"), ask(3), find_system)
     assert run_to_end(ledger, admitted(engine)) == 3 * STEPS
 
 
@@ -147,9 +148,9 @@ def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engi
     files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
     experiment = Experiment(name="e", datasets={"hotpotqa": files}, models=("m",))
     open_experiment(engine, "e", {})
-    submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100))
+    submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100), find_system)
     conductor = Conductor(engine, schedule_of(experiment, tmp_path), {}, reuse=False)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     for claim in ledger.claim(admitted(engine)):
         assert claim is not None
         assert (conductor._standing().done, conductor._standing().stuck) == (0, ())
@@ -167,7 +168,7 @@ def test_a_paused_run_is_paused(engine: Engine, ledger: Ledger) -> None:
 
 def test_blocked_questions_cost_maintenance_nothing_however_many_they_are(database: str, engine: Engine) -> None:
     maintenance = connect(database, by_index=True)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     block(ledger, begin(engine, 20, id="few"))
     few = _rows_read(maintenance)
     block(ledger, begin(engine, 300, id="many"))

@@ -1,6 +1,7 @@
 """What is done to all questions of a run is done by chunks: nobody waits for it, and it can be gone on with."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection, Engine, func, select
@@ -8,13 +9,16 @@ from sqlalchemy import Connection, Engine, func, select
 from cli.running import Pace
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
+from cotrail.systems.registry import find_system
 from models.commands.chunks import by_chunks
 from models.commands.control import being_cancelled, cancel, pause, resume
 from models.commands.retrying import retry
-from models.execution.advancing import REPLAYED
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.queries.progress import read_progress
-from models.schema.tables import QuestionStatus, StepState, questions, runs, steps
+from models.records.questions import REPLAYED
+from models.schema.states import QuestionStatus, StepState
+from models.schema.tables import questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 from workers import cancelling
@@ -40,7 +44,7 @@ def die(done: int) -> None:
 def break_off(verb: Callable[..., object], engine: Engine, **arguments: object) -> None:
     """Does the first chunk of it, and dies before the second."""
     with pytest.raises(BrokenOff):
-        verb(engine, RUN, told=die, **arguments)
+        verb(engine, RUN, report=die, **arguments)
 
 
 def block_all(ledger: Ledger, claims: list[Claim]) -> None:
@@ -57,7 +61,7 @@ def stop_all(engine: Engine) -> Callable[[End], Ledger]:
     """Has all questions of a run blocked, or fail."""
 
     def stop_all(end: End) -> Ledger:
-        ledger = Ledger(engine, "w", LEASE)
+        ledger = Ledger(engine, "w", LEASE, find_system)
         end(ledger, [claim for claim in ledger.claim(begin(engine, ASKED)) if claim])
         return ledger
 
@@ -78,11 +82,11 @@ def test_trying_again_that_was_broken_off_is_gone_on_with(
     ledger = stop_all(end)
     [(status, _)] = standing().items()
     assert close_runs(engine) == ([RUN] if end is fail_all else [])
-    break_off(retry, engine, failed=True, blocked=True)
+    break_off(retry, engine, find_system=find_system, failed=True, blocked=True)
     assert standing() == {"open": REPLAYED, status: ASKED - REPLAYED}
     assert run_to_end(ledger, unsent(engine)) == REPLAYED * STEPS
     assert close_runs(engine) == ([RUN] if end is fail_all else [])
-    retried = retry(engine, RUN, failed=True, blocked=True)
+    retried = retry(engine, RUN, find_system, failed=True, blocked=True)
     assert retried.failed + retried.blocked == ASKED - REPLAYED
     assert retried.stuck == 0
     assert run_to_end(ledger, unsent(engine)) == (ASKED - REPLAYED) * STEPS
@@ -94,10 +98,10 @@ def test_a_resume_that_was_broken_off_is_gone_on_with(
 ) -> None:
     ledger = stop_all(block_all)
     pause(engine, RUN)
-    break_off(resume, engine)
+    break_off(resume, engine, find_system=find_system)
     assert query(select(runs.c.state)) == [{"state": "active"}]
     assert standing() == {"open": REPLAYED, "blocked": ASKED - REPLAYED}
-    resume(engine, RUN)
+    resume(engine, RUN, find_system)
     assert run_to_end(ledger, unsent(engine)) == ASKED * STEPS
 
 
@@ -108,8 +112,11 @@ def test_what_is_tried_again_is_admitted_like_what_was_never_begun(
         if end is block_all:
             stop_all(end)
         else:
-            fail_all(Ledger(engine, "w", LEASE), [c for c in Ledger(engine, "w", LEASE).claim(unsent(engine)) if c])
-        retry(engine, RUN, failed=True, blocked=True)
+            fail_all(
+                Ledger(engine, "w", LEASE, find_system),
+                [c for c in Ledger(engine, "w", LEASE, find_system).claim(unsent(engine)) if c],
+            )
+        retry(engine, RUN, find_system, failed=True, blocked=True)
         assert {row["state"] for row in query(select(steps.c.state))} == {StepState.WAITING}
 
 
@@ -129,7 +136,7 @@ def by_maintenance(engine: Engine) -> None:
 def test_a_cancelling_that_was_broken_off_is_finished(
     go_on: Callable[[Engine], None], engine: Engine, query: Query, standing: Callable[[], dict[str, int]]
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     *messages, blocked, last = begin(engine, ASKED)
     claims = ledger.claim(messages[REPLAYED : REPLAYED + 2])
     block_all(ledger, [claim for claim in ledger.claim([blocked]) if claim])
@@ -137,7 +144,7 @@ def test_a_cancelling_that_was_broken_off_is_finished(
     assert standing() == {"cancelled": REPLAYED, "open": ASKED - REPLAYED - 1, "blocked": 1}
     assert ledger.claim([last]) == [None]
     with pytest.raises(InputError, match="is cancelled, which is final"):
-        resume(engine, RUN)
+        resume(engine, RUN, find_system)
     assert close_runs(engine) == []
     assert [len(following) for following in ledger.commit([completed(claims[0])])] == [1]
     go_on(engine)
@@ -149,7 +156,7 @@ def test_a_cancelling_that_was_broken_off_is_finished(
     assert close_runs(engine) == [RUN]
 
 
-@pytest.mark.parametrize("verb", [cancel, resume])
+@pytest.mark.parametrize("verb", [cancel, partial(resume, find_system=find_system)], ids=["cancel", "resume"])
 def test_between_two_chunks_nothing_is_locked_and_within_one_few_questions_are(
     verb: Callable[..., None], engine: Engine, stop_all: Callable[[End], Ledger]
 ) -> None:
@@ -162,13 +169,13 @@ def test_between_two_chunks_nothing_is_locked_and_within_one_few_questions_are(
             for table in (runs, questions, steps):
                 connection.execute(select(table.c.id).with_for_update(nowait=True))
 
-    verb(engine, RUN, look)
+    verb(engine, RUN, report=look)
     assert told[-1] == ASKED
     assert max(later - earlier for earlier, later in zip([0, *told], told, strict=False)) <= REPLAYED
 
 
 def test_other_questions_of_the_run_go_on_while_a_chunk_is_done(engine: Engine) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     claims = ledger.claim(begin(engine, ASKED)[-1:])
     recorded: list[int] = []
 

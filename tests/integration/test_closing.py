@@ -12,6 +12,7 @@ from cotrail.audit.seals import run_digest
 from cotrail.audit.tree import Tree
 from cotrail.audit.verifying import verify
 from cotrail.core.results import Failure
+from cotrail.systems.registry import find_system
 from models.commands.retrying import retry
 from models.execution.closing import close_run, runs_to_close
 from models.execution.ledger import Ledger
@@ -26,7 +27,7 @@ FAILURE = Failure(type="IndexBroken", message="no")
 
 def end(engine: Engine, asked: int, run: str, outcome: Failure | None = None) -> None:
     """A run whose questions have all ended; with an outcome, each by that of its first step."""
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     messages = begin(engine, asked, id=run)
     if outcome is None:
         run_to_end(ledger, messages)
@@ -85,7 +86,7 @@ def test_a_run_whose_questions_are_opened_again_meanwhile_is_not_closed(engine: 
 
     def reopen(cursor: object) -> None:
         cursor.execute("SELECT 1")  # type: ignore[attr-defined]
-        retry(engine, "reopened", failed=True, blocked=False)
+        retry(engine, "reopened", find_system, failed=True, blocked=False)
 
     with at_closing(engine, "reopened", reopen):
         assert not close_run(engine, "reopened")

@@ -8,6 +8,7 @@ from sqlalchemy import Engine, select
 
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
+from cotrail.systems.registry import find_system
 from models.execution.ledger import Ledger
 from models.schema.tables import questions, runs
 from tests.integration.conftest import Cotrail, Query
@@ -20,7 +21,7 @@ FAILURE = Failure(type="IndexBroken", message="no")
 @pytest.fixture
 def stopped(engine: Engine) -> Ledger:
     """A run with a failed question, two blocked ones and one that is finished."""
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     failing, *blocking, last = begin(engine, 4)
     [claim] = ledger.claim([failing])
     ledger.commit([completed(claim, FAILURE)])
@@ -57,7 +58,7 @@ def test_retry_says_what_goes_on_and_then_that_nothing_is_left(stopped: Ledger, 
 
 def test_retry_says_for_how_many_questions_nothing_can_be_done(engine: Engine, cotrail: Cotrail, query: Query) -> None:
     """A system may fail by an earlier failure that it caught: no step of its last ones failed."""
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     run_to_end(ledger, begin(engine))
     reason = {"type": "EmptyGenerationError", "message": "nothing"}
     query(questions.update().values(status="failed", reason=reason, answer=None).returning(questions.c.id))
@@ -89,6 +90,6 @@ def test_a_priority_that_is_no_such_number_is_refused(number: object, engine: En
 
 
 def test_a_run_that_is_over_has_no_priority_to_change(engine: Engine, cotrail: Cotrail) -> None:
-    run_to_end(Ledger(engine, "w", LEASE), begin(engine))
+    run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine))
     refused = cotrail("prioritize", RUN, 1)
     assert "all questions of run costless have ended" in str(refused.exception)

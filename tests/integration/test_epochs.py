@@ -11,10 +11,12 @@ from sqlalchemy import Engine, select, text
 from cotrail.audit.verifying import verify
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
+from cotrail.systems.registry import find_system
 from models.commands.control import resume
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
+from models.records.dispatch import Dispatch
 from models.records.trail import read_trail
 from models.schema.tables import attempts, questions, steps
 from tests.integration.conftest import Query, empty
@@ -63,7 +65,7 @@ def claim(ledger: Ledger, message: Dispatch) -> Claim:
 def go_on(engine: Engine) -> list[Dispatch]:
     """Whatever was blocked goes on; the messages of steps that are ready."""
     with suppress(InputError):  # all questions may have ended
-        resume(engine, RUN)
+        resume(engine, RUN, find_system)
     return [message for kind in ("retrieve", "reason", "read") for message in unsent(engine, kind)]
 
 
@@ -71,7 +73,7 @@ def go_on(engine: Engine) -> list[Dispatch]:
 def test_what_is_done_again_as_its_answer_was_lost_undoes_no_later_claim(
     verb: str, engine: Engine, query: Query
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     earlier = claim(ledger, begin(engine)[0])
     VERBS[verb](ledger, earlier)
     [message] = go_on(engine)
@@ -83,7 +85,7 @@ def test_what_is_done_again_as_its_answer_was_lost_undoes_no_later_claim(
 
 
 def test_a_late_result_does_not_count_once_another_claimed_though_that_gave_the_step_back(engine: Engine) -> None:
-    late, other = Ledger(engine, "late", 0), Ledger(engine, "other", LEASE)
+    late, other = Ledger(engine, "late", 0, find_system), Ledger(engine, "other", LEASE, find_system)
     claimed = claim(late, begin(engine)[0])
     with engine.begin() as connection:
         expire_leases(connection)
@@ -93,7 +95,7 @@ def test_a_late_result_does_not_count_once_another_claimed_though_that_gave_the_
 
 
 def test_a_step_whose_last_claim_came_to_nothing_is_not_given_up(engine: Engine, query: Query) -> None:
-    late, other = Ledger(engine, "late", 0), Ledger(engine, "other", LEASE)
+    late, other = Ledger(engine, "late", 0, find_system), Ledger(engine, "other", LEASE, find_system)
     claimed = claim(late, begin(engine)[0])
     with engine.begin() as connection:
         expire_leases(connection)
@@ -103,7 +105,7 @@ def test_a_step_whose_last_claim_came_to_nothing_is_not_given_up(engine: Engine,
 
 
 def test_who_lost_a_step_blocks_its_question_no_more(engine: Engine, query: Query) -> None:
-    late, other = Ledger(engine, "late", 0), Ledger(engine, "other", LEASE)
+    late, other = Ledger(engine, "late", 0, find_system), Ledger(engine, "other", LEASE, find_system)
     claimed = claim(late, begin(engine)[0])
     with engine.begin() as connection:
         expire_leases(connection)
@@ -120,7 +122,11 @@ def test_whatever_is_done_with_claims_old_and_new_an_epoch_only_rises(
     engine: Engine, moves: list[tuple[str, int]]
 ) -> None:
     begin(engine, 2, id=RUN)
-    ledgers = Ledger(engine, "one", LEASE), Ledger(engine, "other", LEASE), Ledger(engine, "mute", 0)
+    ledgers = (
+        Ledger(engine, "one", LEASE, find_system),
+        Ledger(engine, "other", LEASE, find_system),
+        Ledger(engine, "mute", 0, find_system),
+    )
     claims: list[tuple[Ledger, Claim]] = []
     for move, number in moves:
         if move == "claim":

@@ -1,6 +1,7 @@
 """Steps that look up, compare and judge, and those yielded together, in a real PostgreSQL."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,18 +18,21 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.history import Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.replay import Recorded, Replay
+from cotrail.core.replay import Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
-from cotrail.systems import SYSTEMS, find_system
+from cotrail.systems.registry import SYSTEMS, find_system
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch, asked
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
 from models.queries.traces import read_question
+from models.records.dispatch import Dispatch
+from models.records.questions import question_of
 from models.records.runs import Runs
 from models.schema.tables import paragraph_sets, paragraphs, questions, steps
 from tests.integration.conftest import Query
@@ -72,6 +76,9 @@ def evidential(question: Question, shots: Any, settings: Any) -> System:
 SPEC = replace(find_system("rethinking"), open=evidential)
 SYSTEM = tuple(SPEC if spec.name == SPEC.name and spec.version == SPEC.version else spec for spec in SYSTEMS)
 PLAN = {"system": SPEC.name, "system_version": SPEC.version, "settings": msgspec.to_builtins(SPEC.settings())}
+find_evidential = partial(
+    find_system, systems=tuple(replace(spec, open=evidential) if spec.name == "ircot" else spec for spec in SYSTEMS)
+)
 
 
 def result(action: Action) -> Result:
@@ -103,11 +110,10 @@ def done(claim: Claim | None, outcome: Result | Failure | None = None) -> Comple
 
 
 @pytest.fixture
-def ledger(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+def ledger(engine: Engine) -> Ledger:
     """A worker that knows the system, and one question that is submitted for it."""
-    monkeypatch.setattr("models.commands.submission.Runs", lambda: Runs(SYSTEM))
-    submit(engine, replace(submission(), **PLAN), [Question(id="q", text="Did Aristotle use a laptop?")])
-    return Ledger(engine, "w", LEASE, Runs(SYSTEM))
+    submit(engine, submission(), [Question(id="q", text="Did Aristotle use a laptop?")], find_evidential)
+    return Ledger(engine, "w", LEASE, find_evidential)
 
 
 def first(engine: Engine) -> list[Dispatch]:
@@ -189,11 +195,12 @@ def test_models_and_knowledge_are_part_of_the_run(engine: Engine, query: Query) 
         engine,
         replace(submission(), binding=binding, **named),
         [Question(id="q", text="Who?", evidence=NAMED)],
+        find_system,
     )
     with engine.begin() as connection:
-        plan = Runs().plan(connection, "costless")
+        plan = Runs(find_system).plan(connection, "costless")
     assert (plan.binding, plan.embedder_name, plan.entailer_name) == (binding, "minilm", "nli")
     (row,) = query(select(questions))
     assert row["evidence"] == ["Aristotle", {"title": "Laptop", "text": "It was invented in 1980."}]
-    assert asked(row).evidence == NAMED  # type: ignore[arg-type]
+    assert question_of(row).evidence == NAMED  # type: ignore[arg-type]
     assert isinstance(plan.binding, Binding)

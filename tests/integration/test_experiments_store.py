@@ -16,8 +16,11 @@ from cotrail.common.short_digest import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.systems.registry import find_system
+from models.commands.experiment_plans import open_experiment
 from models.commands.submission import submit
-from models.queries.experiments import experiment_ids, open_experiment, read_experiment, resolve_experiment
+from models.queries.experiments import experiment_ids, read_experiment, resolve_experiment
 from models.schema.tables import demonstrations, experiments, paragraphs, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import ask
@@ -34,7 +37,7 @@ def enter(engine: Engine) -> Enter:
 
     def enter(run: str, cell: str, **changes: Any) -> str:
         given = replace(submission(), id=run, experiment="ours", cell=cell, **changes)
-        return submit(engine, given, ask(2))
+        return submit(engine, given, ask(2), find_system)
 
     return enter
 
@@ -88,9 +91,9 @@ def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_s
     described = msgspec.to_builtins(Experiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
     former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
     open_experiment(engine, "e", {"experiment": former})
-    open_experiment(engine, "e", {"experiment": described})
+    open_experiment(engine, "e", {"experiment": described}, complete_plan)
     with pytest.raises(InputError, match=r"experiment\.out_of_distribution differ"):
-        open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}})
+        open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}}, complete_plan)
 
 
 def test_an_experiment_that_pinned_the_beginnings_of_digests_goes_on_with_them(engine: Engine) -> None:
@@ -152,16 +155,19 @@ def test_a_cell_submitted_at_once_by_many_has_one_run_and_all_are_told_which(
 
 
 def test_runs_without_an_experiment_are_never_taken_for_one_another(engine: Engine, query: Query) -> None:
-    assert [submit(engine, replace(submission(), id=run), ask(1)) for run in ("one", "two")] == ["one", "two"]
+    assert [submit(engine, replace(submission(), id=run), ask(1), find_system) for run in ("one", "two")] == [
+        "one",
+        "two",
+    ]
     with pytest.raises(IntegrityError, match="runs_pkey"):
-        submit(engine, replace(submission(), id="one"), ask(1))
+        submit(engine, replace(submission(), id="one"), ask(1), find_system)
     assert len(query(select(runs))) == 2
 
 
 def test_a_refused_submission_leaves_nothing_of_its_cell(engine: Engine, enter: Enter, query: Query) -> None:
     twice = [Question(id="same", text="Who?"), Question(id="same", text="Where?")]
     with pytest.raises(IntegrityError, match="questions_run_id_key_key"):
-        submit(engine, replace(submission(), id="bad", experiment="ours", cell="a"), twice)
+        submit(engine, replace(submission(), id="bad", experiment="ours", cell="a"), twice, find_system)
     assert query(select(runs)) == query(select(demonstrations)) == []
     assert enter("good", "a") == "good"
 
@@ -174,7 +180,9 @@ def test_pinned_passages_are_stored_once_whatever_the_order(engine: Engine, quer
 
     def enter(run: str, order: int) -> str:
         together.wait()
-        return submit(engine, replace(submission(), id=run), [pinning(number) for number in range(1400)[::order]])
+        return submit(
+            engine, replace(submission(), id=run), [pinning(number) for number in range(1400)[::order]], find_system
+        )
 
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(enter, ("there", "back"), (1, -1))) == ["there", "back"]

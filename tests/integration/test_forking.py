@@ -28,14 +28,16 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.systems import find_system
 from models.commands.control import cancel
 from models.commands.forking import Forked, fork
+from models.commands.new_runs import Submission
 from models.commands.pruning import prune
 from models.commands.retrying import retry
-from models.commands.submission import Submission, submit
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Completion, Ledger
+from models.commands.submission import submit
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
 from models.queries.progress import read_run
 from models.queries.replaying import replay_run
 from models.queries.traces import rebuild_prompt
+from models.records.dispatch import Dispatch
 from models.records.trail import read_trail
 from models.schema.seals import step_digest
 from models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
@@ -50,7 +52,7 @@ RECORDED_KINDS = ["retrieve", "reason", "retrieve", "reason", "retrieve", "reaso
 
 @pytest.fixture
 def ledger(engine: Engine) -> Ledger:
-    return Ledger(engine, "w", LEASE)
+    return Ledger(engine, "w", LEASE, find_system)
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ def is_whole(query: Query, run: str) -> None:
 def agrees(engine: Engine, run: str) -> bool:
     """Whether the code still does what the run's record says, and the record is as it was written."""
     with engine.connect() as connection:
-        diverged = [each for each in replay_run(connection, run) if each.divergence]
+        diverged = [each for each in replay_run(connection, run, find_system) if each.divergence]
         return (diverged, verify(read_trail(connection, run)).findings) == ([], ())
 
 
@@ -128,7 +130,7 @@ def contents(query: Query, run: str, table: Any) -> list[dict[str, Any]]:
 def test_without_a_point_all_is_taken_over_that_the_settings_leave_as_it_is(
     origin: Engine, ledger: Ledger, query: Query
 ) -> None:
-    assert fork(origin, forked(**reading("cot")), None) == Forked(questions=2, adopted=2 * (STEPS - 1))
+    assert fork(origin, forked(**reading("cot")), None, find_system) == Forked(questions=2, adopted=2 * (STEPS - 1))
     assert carry_out(origin, ledger) == 2
     assert kinds_of(query, FORK) == [(kind, kind != "read") for kind in RECORDED_KINDS]
     is_whole(query, FORK)
@@ -141,7 +143,7 @@ def test_without_a_point_all_is_taken_over_that_the_settings_leave_as_it_is(
 def test_what_is_taken_over_is_a_record_of_its_own_and_names_what_it_was_copied_from(
     origin: Engine, query: Query
 ) -> None:
-    fork(origin, forked(), None)
+    fork(origin, forked(), None, find_system)
     names = ("sequence", "kind", "fingerprint", "request", "result", "state", "prompt_tokens", "milliseconds")
 
     def recorded(run: str) -> list[dict[str, Any]]:
@@ -167,7 +169,7 @@ def test_what_is_taken_over_is_a_record_of_its_own_and_names_what_it_was_copied_
 
 
 def test_questions_whose_whole_record_is_taken_over_are_finished_at_once(origin: Engine, query: Query) -> None:
-    assert fork(origin, forked(), None).adopted == 2 * STEPS
+    assert fork(origin, forked(), None, find_system).adopted == 2 * STEPS
     is_whole(query, FORK)
     answers = select(questions.c.key, questions.c.answer, questions.c.sentences, questions.c.collected)
     assert query(answers.where(questions.c.run_id == FORK)) == query(answers.where(questions.c.run_id == ORIGIN))
@@ -177,7 +179,7 @@ def test_questions_whose_whole_record_is_taken_over_are_finished_at_once(origin:
 def test_steps_before_a_point_are_taken_over_as_given(
     at: Point, adopted: int, origin: Engine, ledger: Ledger, query: Query
 ) -> None:
-    assert fork(origin, forked(**retrieving(2)), at).adopted == 2 * adopted
+    assert fork(origin, forked(**retrieving(2)), at, find_system).adopted == 2 * adopted
     assert carry_out(origin, ledger) == 2 * (STEPS - adopted)
     assert kinds_of(query, FORK) == [(kind, n < adopted) for n, kind in enumerate(RECORDED_KINDS)]
     is_whole(query, FORK)
@@ -191,7 +193,7 @@ def test_steps_before_a_point_are_taken_over_as_given(
 
 def test_another_model_computes_all_but_the_first_search(origin: Engine, ledger: Ledger, query: Query) -> None:
     other = forked()
-    assert fork(origin, replace(other, binding=replace(other.binding, model="other")), None).adopted == 2
+    assert fork(origin, replace(other, binding=replace(other.binding, model="other")), None, find_system).adopted == 2
     assert carry_out(origin, ledger) == 2 * (STEPS - 1)
     is_whole(query, FORK)
 
@@ -200,13 +202,13 @@ def test_a_point_that_the_settings_lead_past_is_refused_and_nothing_is_written(o
     with pytest.raises(
         InputError, match=r"question q0 can't be forked there: at step 2 the record has retrieve .* read"
     ):
-        fork(origin, forked(max_sentences=1), 3)
+        fork(origin, forked(max_sentences=1), 3, find_system)
     assert query(select(runs.c.id)) == [{"id": ORIGIN}]
-    assert fork(origin, forked(max_sentences=1), 2).adopted == 4
+    assert fork(origin, forked(max_sentences=1), 2, find_system).adopted == 4
 
 
 def test_a_fork_is_whole_once_its_origin_is_removed(origin: Engine, ledger: Ledger, query: Query) -> None:
-    fork(origin, forked(**retrieving(2)), 3)
+    fork(origin, forked(**retrieving(2)), 3, find_system)
     carry_out(origin, ledger)
     before = contents(query, FORK, paragraph_sets)
     assert sum(removed.runs for removed in prune(origin, [ORIGIN])) == 1
@@ -221,25 +223,25 @@ def test_a_run_that_is_being_removed_is_not_forked(origin: Engine) -> None:
     removing = prune(origin, [ORIGIN])
     next(removing)
     with pytest.raises(UnknownNameError, match="is being removed"):
-        fork(origin, forked(), None)
+        fork(origin, forked(), None, find_system)
     assert sum(removed.runs for removed in removing) == 1
 
 
 def test_only_the_questions_named_are_forked(origin: Engine, query: Query) -> None:
-    assert fork(origin, forked(), None, ["q1"]) == Forked(questions=1, adopted=STEPS)
+    assert fork(origin, forked(), None, find_system, ["q1"]) == Forked(questions=1, adopted=STEPS)
     asked = query(select(questions.c.key, questions.c.position).where(questions.c.run_id == FORK))
     assert asked == [{"key": "q1", "position": 0}]
     with pytest.raises(UnknownNameError, match="no question 'q7'"):
-        fork(origin, forked("further"), None, ["q1", "q7"])
+        fork(origin, forked("further"), None, find_system, ["q1", "q7"])
 
 
 def test_a_fork_of_a_fork_names_who_computed_and_keeps_what_was_given(
     origin: Engine, ledger: Ledger, query: Query
 ) -> None:
-    fork(origin, forked(**retrieving(2)), 3)
+    fork(origin, forked(**retrieving(2)), 3, find_system)
     carry_out(origin, ledger)
     again = forked("again", FORK, **retrieving(2), **reading("cot"))
-    assert fork(origin, again, None).adopted == 2 * (STEPS - 1)
+    assert fork(origin, again, None, find_system).adopted == 2 * (STEPS - 1)
     assert carry_out(origin, ledger) == 2
     is_whole(query, "again")
     assert agrees(origin, "again")
@@ -259,9 +261,9 @@ def test_of_a_run_under_way_what_has_ended_is_taken_over(engine: Engine, ledger:
     first, _ = begin(engine, 2)
     [second] = _execute(ledger, first)
     ledger.claim(_execute(ledger, second))
-    assert fork(engine, forked(), None) == Forked(questions=2, adopted=2)
+    assert fork(engine, forked(), None, find_system) == Forked(questions=2, adopted=2)
     cancel(engine, ORIGIN)
-    assert fork(engine, forked("further"), None) == Forked(questions=2, adopted=2)
+    assert fork(engine, forked("further"), None, find_system) == Forked(questions=2, adopted=2)
     carry_out(engine, ledger)
     is_whole(query, FORK)
     is_whole(query, "further")
@@ -274,8 +276,8 @@ def test_a_failure_that_the_system_caught_is_taken_over_and_one_that_ended_the_q
     [sentence] = _execute(ledger, message)
     [reader] = _execute(ledger, sentence, Failure(type="EmptyGenerationError", message="nothing"))
     _execute(ledger, reader, Failure(type="IndexBroken", message="no"))
-    assert fork(engine, forked(), None).adopted == 2
-    assert fork(engine, forked("given"), 3).adopted == 2
+    assert fork(engine, forked(), None, find_system).adopted == 2
+    assert fork(engine, forked("given"), 3, find_system).adopted == 2
     assert carry_out(engine, ledger) == 2
     for run in (FORK, "given"):
         is_whole(query, run)
@@ -285,10 +287,10 @@ def test_a_failure_that_the_system_caught_is_taken_over_and_one_that_ended_the_q
 
 
 def test_a_fork_that_fails_can_be_tried_again(origin: Engine, ledger: Ledger, query: Query) -> None:
-    fork(origin, forked(**reading("cot")), None, ["q0"])
+    fork(origin, forked(**reading("cot")), None, find_system, ["q0"])
     [message] = unsent(origin, "read")
     _execute(ledger, message, Failure(type="IndexBroken", message="no"))
-    assert retry(origin, FORK, failed=True, blocked=False).failed == 1
+    assert retry(origin, FORK, find_system, failed=True, blocked=False).failed == 1
     assert carry_out(origin, ledger) == 1
     is_whole(query, FORK)
 
@@ -315,7 +317,7 @@ def test_of_steps_that_are_asked_for_together_those_are_taken_over_that_are_stil
         engine, **{name: getattr(begun, name) for name in ("system", "system_version", "settings", "shots", "corpus")}
     )
     assert run_to_end(ledger, unsent(engine, "reason")) == 3
-    assert fork(engine, replace(sampling(chains), id=FORK, origin=ORIGIN), None).adopted == adopted
+    assert fork(engine, replace(sampling(chains), id=FORK, origin=ORIGIN), None, find_system).adopted == adopted
     assert carry_out(engine, ledger) == computed
     is_whole(query, FORK)
     assert agrees(engine, FORK)
@@ -331,7 +333,7 @@ def test_of_steps_under_way_together_only_those_before_the_first_open_one_are_ta
     first, _, last = unsent(engine, "reason")
     for message in (first, last):
         _execute(ledger, message)
-    assert fork(engine, replace(sampling(3), id=FORK, origin=ORIGIN), None).adopted == 1
+    assert fork(engine, replace(sampling(3), id=FORK, origin=ORIGIN), None, find_system).adopted == 1
     cancel(engine, ORIGIN)
     assert carry_out(engine, ledger) == 2
     is_whole(query, FORK)
@@ -382,15 +384,15 @@ def rethink(engine: Engine, ledger: Ledger) -> int:
 def test_a_run_of_chains_and_evidence_is_weighed_anew_and_goes_on_with_a_variant(
     engine: Engine, ledger: Ledger, query: Query
 ) -> None:
-    submit(engine, rethinking(), ask(1))
+    submit(engine, rethinking(), ask(1), find_system)
     steps_taken = rethink(engine, ledger)
     assert {row["kind"] for row in query(select(steps.c.kind))} == {"reason", "retrieve", "embed", "entail"}
     alone = replace(rethinking(voting=False), id=FORK, origin=ORIGIN)
-    assert fork(engine, alone, None).adopted == steps_taken
+    assert fork(engine, alone, None, find_system).adopted == steps_taken
     answers = query(select(questions.c.run_id, questions.c.answer).order_by(questions.c.id))
     assert [row["answer"] for row in answers] == ["yes", "no"]
     further = replace(rethinking(variant="selection"), id="further", origin=ORIGIN)
-    assert fork(engine, further, None).adopted == steps_taken
+    assert fork(engine, further, None, find_system).adopted == steps_taken
     assert rethink(engine, ledger) > 0
     assert sum(removed.runs for removed in prune(engine, [ORIGIN])) == 1
     for run in (FORK, "further"):

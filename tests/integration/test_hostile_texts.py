@@ -19,9 +19,11 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
+from models.records.dispatch import Dispatch
 from tests.integration.stepping import LEASE, close_runs, unsent
 from tests.unit.test_printable import is_safe
 
@@ -38,8 +40,8 @@ def run(engine: Engine) -> str:
     gold = (GoldParagraph(title=HOSTILE, text=HOSTILE),)
     asked = [Question(id=f"{number}{HOSTILE}", text=HOSTILE, answers=(HOSTILE,), gold=gold) for number in range(2)]
     hostile = replace(submission(), id=RUN, corpus=HOSTILE, model_name=HOSTILE)
-    submit(engine, replace(hostile, provenance={"cotrail": HOSTILE, "git": HOSTILE}), asked)
-    ledger = Ledger(engine, f"w{HOSTILE}", LEASE)
+    submit(engine, replace(hostile, provenance={"cotrail": HOSTILE, "git": HOSTILE}), asked, find_system)
+    ledger = Ledger(engine, f"w{HOSTILE}", LEASE, find_system)
     first, second = unsent(engine)
     [claim] = ledger.claim([second])
     assert claim is not None

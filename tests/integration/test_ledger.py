@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,11 +20,15 @@ from cotrail.core.results import Failure, Generated
 from cotrail.core.system import Answer, System
 from cotrail.errors import CorpusChangedError, InputError
 from cotrail.systems import SYSTEMS, SystemSpec
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel, pause, resume
 from models.commands.submission import submit
-from models.execution.advancing import Dispatch, advance_questions, lock_questions
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.execution.recovery import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from models.records.advancing import advance_questions
+from models.records.dispatch import Dispatch
+from models.records.questions import lock_questions
 from models.records.runs import Runs
 from models.schema.database import IDLE_SECONDS, connect
 from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
@@ -34,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("verified")
 
 
 def test_a_question_runs_from_step_to_step_to_its_answer(engine: Engine, query: Query) -> None:
-    assert run_to_end(Ledger(engine, "w", LEASE), begin(engine, 3)) == 3 * STEPS
+    assert run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine, 3)) == 3 * STEPS
     assert {row["answer"] for row in query(select(questions))} == {"Grayle"}
     assert {row["status"] for row in query(select(questions))} == {"finished"}
     assert [row["text"] for row in query(select(sentences).where(sentences.c.question_id == 1))][-1].startswith("So")
@@ -46,7 +51,7 @@ def test_workers_find_their_rows_by_an_index_and_never_through_the_whole_run(dat
     messages = begin(engine, 20)
     workers = connect(database, by_index=True)
     before = _scans(engine)
-    assert run_to_end(Ledger(workers, "w", LEASE), messages) == 20 * STEPS
+    assert run_to_end(Ledger(workers, "w", LEASE, find_system), messages) == 20 * STEPS
     with workers.begin() as connection:
         connection.execute(text("SELECT pg_stat_force_next_flush()"))
     workers.dispose()
@@ -68,7 +73,7 @@ def test_paragraphs_of_a_commit_that_came_to_nothing_are_stored_by_the_next(
     engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [message] = begin(engine)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim([message])
     with monkeypatch.context() as failing:
         failing.setattr(ledger, "_save_sentences", lambda *_: 1 / 0)
@@ -81,7 +86,7 @@ def test_paragraphs_of_a_commit_that_came_to_nothing_are_stored_by_the_next(
 
 
 def test_a_sign_of_life_does_not_wait_for_steps_that_are_being_recorded(engine: Engine) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     held = [claim for claim in ledger.claim(begin(engine, 2)) if claim]
     with ThreadPoolExecutor(1) as thread, engine.begin() as connection:
         recorded = update(steps).where(steps.c.id == held[0].step_id).values(worker="w")
@@ -92,7 +97,7 @@ def test_a_sign_of_life_does_not_wait_for_steps_that_are_being_recorded(engine: 
 
 def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None:
     [message] = begin(engine)
-    ledgers = [Ledger(engine, f"w{n}", LEASE) for n in range(4)]
+    ledgers = [Ledger(engine, f"w{n}", LEASE, find_system) for n in range(4)]
     together = threading.Barrier(len(ledgers))
 
     def claim(ledger: Ledger) -> Claim | None:
@@ -106,7 +111,7 @@ def test_of_many_that_claim_one_step_at_once_one_gets_it(engine: Engine) -> None
 
 def test_a_message_from_before_the_last_claim_claims_nothing(engine: Engine) -> None:
     [message] = begin(engine)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim([message])
     assert claim is not None
     ledger.release([claim])
@@ -115,7 +120,7 @@ def test_a_message_from_before_the_last_claim_claims_nothing(engine: Engine) -> 
 
 
 def test_a_message_that_says_another_kind_claims_nothing(engine: Engine) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     (message,) = begin(engine)
     assert ledger.claim([replace(message, kind="reason")]) == [None]
     assert None not in ledger.claim([message])
@@ -123,7 +128,7 @@ def test_a_message_that_says_another_kind_claims_nothing(engine: Engine) -> None
 
 def test_a_result_that_comes_after_another_claimed_the_step_changes_nothing(engine: Engine, query: Query) -> None:
     [message] = begin(engine)
-    slow, quick = Ledger(engine, "slow", 0), Ledger(engine, "quick", LEASE)
+    slow, quick = Ledger(engine, "slow", 0, find_system), Ledger(engine, "quick", LEASE, find_system)
     [stale] = slow.claim([message])
     with engine.begin() as connection:
         assert expire_leases(connection) == [message.step_id]
@@ -139,7 +144,7 @@ def test_a_result_that_comes_after_another_claimed_the_step_changes_nothing(engi
 
 def test_a_result_under_a_lease_that_ran_out_counts_while_nobody_else_claimed(engine: Engine, query: Query) -> None:
     [message] = begin(engine)
-    ledger = Ledger(engine, "w", 0)
+    ledger = Ledger(engine, "w", 0, find_system)
     [claim] = ledger.claim([message])
     with engine.begin() as connection:
         expire_leases(connection)
@@ -149,7 +154,7 @@ def test_a_result_under_a_lease_that_ran_out_counts_while_nobody_else_claimed(en
 
 def test_two_results_of_one_claim_count_once(engine: Engine, query: Query) -> None:
     [message] = begin(engine)
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim([message])
     first = ledger.commit([completed(claim)])
     assert ledger.commit([completed(claim)]) == [[]]
@@ -158,7 +163,7 @@ def test_two_results_of_one_claim_count_once(engine: Engine, query: Query) -> No
 
 
 def test_a_finished_question_is_never_touched_again(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     first = begin(engine)
     run_to_end(ledger, first)
     before = query(select(steps).order_by(steps.c.id))
@@ -168,7 +173,7 @@ def test_a_finished_question_is_never_touched_again(engine: Engine, query: Query
 
 def test_a_heartbeat_keeps_the_lease_and_its_absence_loses_it(engine: Engine) -> None:
     begun = begin(engine, 2)
-    short, long = Ledger(engine, "w", 0), Ledger(engine, "w", LEASE)
+    short, long = Ledger(engine, "w", 0, find_system), Ledger(engine, "w", LEASE, find_system)
     kept, lost = (claim for claim in short.claim(begun) if claim)
     long.beat([kept])
     with engine.begin() as connection:
@@ -176,9 +181,9 @@ def test_a_heartbeat_keeps_the_lease_and_its_absence_loses_it(engine: Engine) ->
 
 
 def test_a_heartbeat_tells_which_steps_are_another_workers_or_over(engine: Engine) -> None:
-    ledger, other = Ledger(engine, "w", LEASE), Ledger(engine, "other", LEASE)
+    ledger, other = Ledger(engine, "w", LEASE, find_system), Ledger(engine, "other", LEASE, find_system)
     begun = begin(engine, 4)
-    kept, expired, lost, done = (claim for claim in Ledger(engine, "w", 0).claim(begun) if claim)
+    kept, expired, lost, done = (claim for claim in Ledger(engine, "w", 0, find_system).claim(begun) if claim)
     ledger.beat([kept])
     with engine.begin() as connection:
         assert len(expire_leases(connection)) == 3
@@ -195,7 +200,7 @@ def test_a_heartbeat_tells_which_steps_are_another_workers_or_over(engine: Engin
 def test_a_failure_is_told_to_the_system_and_fails_the_question_that_does_not_catch_it(
     engine: Engine, query: Query
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim(begin(engine))
     assert ledger.commit([completed(claim, Failure(type="StepError", message="no luck"))]) == [[]]
     [question] = query(select(questions))
@@ -204,7 +209,7 @@ def test_a_failure_is_told_to_the_system_and_fails_the_question_that_does_not_ca
 
 @pytest.mark.amends
 def test_one_bad_question_of_a_batch_blocks_alone(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     messages = begin(engine, 3)
     claims = ledger.claim(messages)
     with engine.begin() as connection:
@@ -225,15 +230,17 @@ def test_a_line_that_reasons_without_being_a_sentence_is_no_part_of_the_chain(en
     begin(engine)
     with engine.begin() as connection:
         connection.execute(delete(steps))
-        advance_questions(connection, Runs(changed), lock_questions(connection, [1]), send=False)
-    assert run_to_end(Ledger(engine, "w", LEASE, Runs(changed)), unsent(engine, "reason")) == 2
+        advance_questions(
+            connection, Runs(partial(find_system, systems=changed)), lock_questions(connection, [1]), send=False
+        )
+    assert run_to_end(Ledger(engine, "w", LEASE, partial(find_system, systems=changed)), unsent(engine, "reason")) == 2
     assert query(select(sentences.c.text)) == [{"text": SENTENCES[0]}]
 
 
 def test_where_the_model_writes_nothing_the_chain_ends_without_a_sentence_and_the_empty_answer_is_one(
     engine: Engine, query: Query
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     messages = begin(engine)
     for nothing in (False, True, True):  # the search, the first sentence, the answer
         [claim] = ledger.claim(messages)
@@ -253,21 +260,21 @@ def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back
         return Answer(text="")
 
     changed = tuple(replace(spec, open=other) if spec.name == "ircot" else spec for spec in SYSTEMS)
-    [claim] = (edited := Ledger(engine, "edited", LEASE, Runs(changed))).claim(begin(engine))
+    [claim] = (edited := Ledger(engine, "edited", LEASE, partial(find_system, systems=changed))).claim(begin(engine))
     assert edited.commit([completed(claim)]) == [[]]
     [question] = query(select(questions))
     assert question["status"] == "blocked"
     assert question["reason"]["type"] == "ReplayMismatchError"
     assert "recorded retrieve" in question["reason"]["message"]
     assert "same kind with another input" in question["reason"]["message"]
-    resume(engine, "costless")
-    assert run_to_end(Ledger(engine, "w", LEASE), unsent(engine, "reason")) == STEPS - 1
+    resume(engine, "costless", find_system)
+    assert run_to_end(Ledger(engine, "w", LEASE, find_system), unsent(engine, "reason")) == STEPS - 1
     assert query(select(questions.c.status, questions.c.reason)) == [{"status": "finished", "reason": None}]
 
 
 def test_a_system_version_that_a_worker_lacks_waits_with_a_visible_reason(engine: Engine, query: Query) -> None:
     newer: tuple[SystemSpec, ...] = tuple(replace(spec, version=99) for spec in SYSTEMS)
-    ledger = Ledger(engine, "newer", LEASE, Runs(newer))
+    ledger = Ledger(engine, "newer", LEASE, partial(find_system, systems=newer))
     [claim] = ledger.claim(begin(engine))
     ledger.commit([completed(claim)])
     [question] = query(select(questions))
@@ -276,30 +283,30 @@ def test_a_system_version_that_a_worker_lacks_waits_with_a_visible_reason(engine
 
 
 def test_what_a_step_lacks_blocks_its_question_and_costs_nothing_done(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim(begin(engine))
     assert claim is not None
     ledger.block(claim, CorpusChangedError("indexed anew"))
     assert query(select(questions.c.status, questions.c.reason))[0]["reason"]["message"] == "indexed anew"
     assert unsent(engine) == []
-    resume(engine, "costless")
+    resume(engine, "costless", find_system)
     assert run_to_end(ledger, unsent(engine)) == STEPS
 
 
 def test_a_paused_run_keeps_what_ends_and_begins_nothing_until_resumed(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     first, second = begin(engine, 2)
     [claim] = ledger.claim([first])
     pause(engine, "costless")
     [[following]] = ledger.commit([completed(claim)])
     assert ledger.claim([second, following]) == [None, None]
-    resume(engine, "costless")
+    resume(engine, "costless", find_system)
     assert run_to_end(ledger, unsent(engine) + unsent(engine, "reason")) == 2 * STEPS - 1
     assert {row["status"] for row in query(select(questions))} == {"finished"}
 
 
 def test_a_cancelled_run_is_over_and_what_was_under_way_changes_nothing(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     first, second = begin(engine, 2)
     [claim] = ledger.claim([first])
     cancel(engine, "costless")
@@ -309,17 +316,17 @@ def test_a_cancelled_run_is_over_and_what_was_under_way_changes_nothing(engine: 
     assert {row["state"] for row in query(select(steps.c.state))} == {"cancelled"}
     assert query(select(attempts.c.outcome)) == [{"outcome": "cancelled"}]
     with pytest.raises(InputError, match="final"):
-        resume(engine, "costless")
+        resume(engine, "costless", find_system)
 
 
 def test_a_run_that_is_over_is_not_paused(engine: Engine) -> None:
-    run_to_end(Ledger(engine, "w", LEASE), begin(engine))
+    run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine))
     with pytest.raises(InputError, match="all questions of run costless have ended"):
         pause(engine, "costless")
 
 
 def test_a_step_is_retried_after_its_delay_and_not_before(engine: Engine) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim(begin(engine))
     assert claim is not None
     ledger.retry(claim, OSError("try again"), delay_seconds=3600)
@@ -331,7 +338,7 @@ def test_a_step_is_retried_after_its_delay_and_not_before(engine: Engine) -> Non
 
 
 def test_a_step_whose_workers_die_again_and_again_fails_in_the_end(engine: Engine, query: Query) -> None:
-    dying = Ledger(engine, "dying", 0)
+    dying = Ledger(engine, "dying", 0, find_system)
     messages = begin(engine)
     for _ in range(3):
         dying.claim(messages)
@@ -362,7 +369,7 @@ def test_only_kinds_with_a_step_that_is_ready_are_repaired(engine: Engine) -> No
     assert kinds() == []
     messages = begin(engine, 2)
     assert kinds() == ["retrieve"]
-    dying = Ledger(engine, "dying", 0)
+    dying = Ledger(engine, "dying", 0, find_system)
     dying.claim(messages)
     assert kinds() == []
     with engine.begin() as connection:
@@ -373,13 +380,13 @@ def test_only_kinds_with_a_step_that_is_ready_are_repaired(engine: Engine) -> No
 def test_a_submission_is_there_whole_or_not_at_all(engine: Engine, query: Query) -> None:
     twice = [Question(id="same", text="Who?"), Question(id="same", text="Where?")]
     with pytest.raises(Exception, match="questions_run_id_key_key"):
-        submit(engine, submission(), twice)
+        submit(engine, submission(), twice, find_system)
     assert query(select(runs)) == query(select(questions)) == query(select(steps)) == []
 
 
 def test_a_process_frozen_within_a_transaction_holds_nobody_up(engine: Engine) -> None:
     messages = begin(engine, 2)
-    Ledger(engine, "w", 0).claim(messages)
+    Ledger(engine, "w", 0, find_system).claim(messages)
     with engine.begin() as frozen, engine.begin() as connection:
         frozen.execute(update(steps).where(steps.c.id == messages[0].step_id).values(worker="w"))
         assert expire_leases(connection) == [messages[1].step_id]
@@ -392,7 +399,7 @@ def test_a_transaction_that_does_nothing_for_long_is_ended_by_the_database(engin
 
 
 def test_a_claim_that_nobody_heard_the_answer_of_is_given_back_and_no_other(engine: Engine, query: Query) -> None:
-    mine, others = Ledger(engine, "mine", LEASE), Ledger(engine, "others", LEASE)
+    mine, others = Ledger(engine, "mine", LEASE, find_system), Ledger(engine, "others", LEASE, find_system)
     messages = begin(engine, 3)
     mine.claim(messages[:1])
     others.claim(messages[1:2])

@@ -15,11 +15,13 @@ from configuration.settings import Settings
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Ledger
+from cotrail.systems.registry import find_system
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.execution.recovery import SUSPECT, exhausted, expire_leases
 from models.queries.outages import read_outages
 from models.queries.progress import count_repeated, read_progress
+from models.records.dispatch import Dispatch
 from models.schema.tables import attempts, questions, steps
 from tasks import step
 from tasks.runtime import Runtime
@@ -50,7 +52,7 @@ def make_due(engine: Engine) -> None:
 
 
 def test_a_step_that_found_its_server_away_is_back_later_and_no_try_is_counted(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     claim = claim_one(engine, ledger)
     ledger.hold(claim, UnavailableError("gone"), 3600)
     assert ledger.retries(claim) == 0
@@ -63,7 +65,7 @@ def test_a_step_that_found_its_server_away_is_back_later_and_no_try_is_counted(e
 
 @pytest.mark.usefixtures("verified")
 def test_a_deferred_step_is_as_it_was_before_it_was_claimed_but_for_its_epoch(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [message] = begin(engine)
     for tries in range(2):
         columns = [column for column in steps.c if column.name not in ("sent_at", "not_before", "epoch")]
@@ -84,7 +86,7 @@ def test_a_deferred_step_is_as_it_was_before_it_was_claimed_but_for_its_epoch(en
 
 
 def test_tries_before_a_step_failed_for_good_no_longer_count(engine: Engine) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     claim = claim_one(engine, ledger)
     ledger.retry(claim, TransientStepError("no"), 0)
     with engine.begin() as connection:
@@ -119,7 +121,7 @@ def asked_of(engine: Engine, home: Path, url: str, count: int, run: str = RUN) -
     (home / "models.toml").write_text(MODELS.format(url=url))
     model = identity(find_model(home / "models.toml", "served"))
     binding = replace(submission().binding, model=model)
-    ledger = Ledger(engine, "by hand", LEASE)
+    ledger = Ledger(engine, "by hand", LEASE, find_system)
     claims = ledger.claim(begin(engine, count, id=run, model_name="served", binding=binding))
     return [message for messages in ledger.commit([completed(claim) for claim in claims]) for message in messages]
 
@@ -241,7 +243,7 @@ def test_where_steps_wait_for_nobody_redis_is_asked_whether_it_answers(engine: E
 
 def die(engine: Engine, messages: list[Dispatch]) -> list[int]:
     """A worker takes these steps and gives no further sign of life; returns those that are back."""
-    Ledger(engine, "dying", 0).claim(messages)
+    Ledger(engine, "dying", 0, find_system).claim(messages)
     with engine.begin() as connection:
         return expire_leases(connection)
 
@@ -259,7 +261,7 @@ def test_suspects_are_sent_one_at_a_time(engine: Engine) -> None:
         assert len(messages) == (3 if number + 1 < SUSPECT else 0)
     [first] = suspect(engine)
     assert suspect(engine) == []
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim([first])
     assert suspect(engine) == []
     ledger.commit([completed(claim)])
@@ -271,7 +273,7 @@ def test_the_culprit_is_found_and_those_beside_it_are_spared(engine: Engine, que
     """Whatever runs beside the culprit dies with it; what is sent is executed at once."""
     messages = begin(engine, 8)
     culprit = messages[3].step_id
-    spared, ledger = Ledger(engine, "w", LEASE), Ledger(engine, "dying", 0)
+    spared, ledger = Ledger(engine, "w", LEASE, find_system), Ledger(engine, "dying", 0, find_system)
     set_aside: list[int] = []
     for _ in range(100):
         if culprit in {message.step_id for message in messages}:

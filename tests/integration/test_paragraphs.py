@@ -6,21 +6,21 @@ from sqlalchemy import Engine
 from cotrail.core.paragraphs import Paragraph
 from models.records import paragraphs
 from models.records.contents import save_paragraphs
-from models.records.paragraphs import Paragraphs
+from models.records.paragraphs import ParagraphCache
 
 STORED = {each.digest: each for each in (Paragraph(id="", title=f"T{n}", text="Text.") for n in range(10))}
 
 
 @pytest.fixture
-def kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Paragraphs:
+def kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> ParagraphCache:
     """Those of a process that keeps four at most."""
     monkeypatch.setattr(paragraphs, "MOST", 4)
     with engine.begin() as connection:
         save_paragraphs(connection, STORED)
-    return Paragraphs()
+    return ParagraphCache()
 
 
-def test_only_so_many_are_kept_and_these_are_the_latest(engine: Engine, kept: Paragraphs) -> None:
+def test_only_so_many_are_kept_and_these_are_the_latest(engine: Engine, kept: ParagraphCache) -> None:
     *most, last = STORED
     with engine.begin() as connection:
         for digest in most:
@@ -31,7 +31,7 @@ def test_only_so_many_are_kept_and_these_are_the_latest(engine: Engine, kept: Pa
     assert set(kept.known) >= {last, most[-1]}
 
 
-def test_all_that_are_needed_at_once_are_there(engine: Engine, kept: Paragraphs) -> None:
+def test_all_that_are_needed_at_once_are_there(engine: Engine, kept: ParagraphCache) -> None:
     with engine.begin() as connection:
         kept.read(connection, STORED)
         found = kept.read(connection, STORED)
@@ -39,7 +39,7 @@ def test_all_that_are_needed_at_once_are_there(engine: Engine, kept: Paragraphs)
 
 
 def test_what_the_process_stored_itself_is_not_read(engine: Engine) -> None:
-    known, (digest, paragraph) = Paragraphs(), next(iter(STORED.items()))
+    known, (digest, paragraph) = ParagraphCache(), next(iter(STORED.items()))
     known.add({digest: paragraph})
     with engine.begin() as connection:
         assert known.read(connection, [digest])[digest].title == paragraph.title

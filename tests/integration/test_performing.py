@@ -15,9 +15,9 @@ from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
 from cotrail.systems import find_system
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 from models.execution.recovery import expire_leases
+from models.records.dispatch import Dispatch
 from models.schema.tables import attempts, questions, steps
 from tasks.runtime import Runtime
 from tasks.step import carry_out, perform

@@ -20,9 +20,11 @@ from benchmarks.contenders.cotrail import submission
 from benchmarks.contenders.workers import alternating, running
 from configuration.settings import Settings
 from cotrail.errors import InputError
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.schema.database import BY_INDEX, SESSION, connect
-from models.schema.tables import StepState, steps
+from models.schema.states import StepState
+from models.schema.tables import steps
 from tests.conftest import Eventually, wait_until
 from tests.faults.stacked import ROOT, open_questions
 from tests.integration.conftest import Cotrail
@@ -164,7 +166,7 @@ def test_a_run_is_carried_out_over_it(
     workers = alternating("benchmarks.costless_worker", ("reason,read", "retrieve"), "threads", 8, 2)
     client = connect(url)
     with running([*workers, ["workers.maintenance"]], variables):
-        submit(client, submission(), ask(asked))
+        submit(client, submission(), ask(asked), find_system)
         eventually(lambda: open_questions(engine, "costless") == 0, "the run is finished", 45)
     client.dispose()
     with engine.begin() as connection:

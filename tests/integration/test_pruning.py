@@ -14,16 +14,18 @@ from configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError
+from cotrail.systems.registry import find_system
 from models.commands import pruning
 from models.commands.control import cancel, resume
+from models.commands.experiment_plans import open_experiment
 from models.commands.pruning import begun, ended_before, prune, weigh
 from models.commands.submission import submit
 from models.execution.ledger import Ledger
-from models.queries.experiments import open_experiment
 from models.queries.replaying import replay_run
 from models.records.contents import save_paragraphs
 from models.schema.seals import amending
-from models.schema.tables import Base, RunState, paragraphs, questions, runs, steps
+from models.schema.states import RunState
+from models.schema.tables import Base, paragraphs, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end, unsent
 from workers.retention import Retention
@@ -36,7 +38,7 @@ PINNED = PARAGRAPHS[0]
 
 @pytest.fixture
 def ledger(engine: Engine) -> Ledger:
-    return Ledger(engine, "w", LEASE)
+    return Ledger(engine, "w", LEASE, find_system)
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_another_run_stays_as_it_is(engine: Engine, finish: Callable[..., None],
     removed("gone")
     assert count_rows(engine) == before
     with engine.connect() as connection:
-        assert [question.divergence for question in replay_run(connection, "stays")] == ["", ""]
+        assert [question.divergence for question in replay_run(connection, "stays", find_system)] == ["", ""]
 
 
 def test_the_weight_says_what_goes(engine: Engine, finish: Callable[..., None]) -> None:
@@ -186,12 +188,12 @@ def test_a_pinned_passage_that_another_run_found_stays(
 ) -> None:
     finish("gone")
     passage = GoldParagraph(title=PINNED.title, text=PINNED.text)
-    submit(engine, submission(), [Question(id="q", text="Where?", pinned=passage)])
+    submit(engine, submission(), [Question(id="q", text="Where?", pinned=passage)], find_system)
     removed("gone")
-    run_to_end(Ledger(engine, "another", LEASE), unsent(engine, "reason"))
+    run_to_end(Ledger(engine, "another", LEASE, find_system), unsent(engine, "reason"))
     assert [row["status"] for row in query(select(questions))] == ["finished"]
     with engine.connect() as connection:
-        assert [question.divergence for question in replay_run(connection, submission().id)] == [""]
+        assert [question.divergence for question in replay_run(connection, submission().id, find_system)] == [""]
 
 
 def test_what_was_adopted_stays(engine: Engine, query: Query, ledger: Ledger, removed: Callable[..., None]) -> None:
@@ -203,7 +205,7 @@ def test_what_was_adopted_stays(engine: Engine, query: Query, ledger: Ledger, re
     left = query(select(steps).where(steps.c.run_id == "second"))
     assert {row["adopted_from"] for row in left} == computed_by
     with engine.connect() as connection:
-        assert [question.divergence for question in replay_run(connection, "second")] == [""]
+        assert [question.divergence for question in replay_run(connection, "second", find_system)] == [""]
     removed("second")
     assert set(count_rows(engine).values()) == {0}
 
@@ -212,7 +214,7 @@ def test_a_run_whose_pruning_was_broken_off_is_final(engine: Engine, finish: Cal
     finish("gone")
     next(prune(engine, ["gone"]))
     with pytest.raises(InputError, match="gone is pruned, which is final"):
-        resume(engine, "gone")
+        resume(engine, "gone", find_system)
 
 
 def test_retention_removes_a_little_at_a_time(

@@ -11,8 +11,10 @@ from sqlalchemy.exc import OperationalError
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Generated, Retrieved
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Completion, Ledger
+from cotrail.systems.registry import find_system
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
+from models.records.dispatch import Dispatch
 from models.schema.tables import attempts, paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed
@@ -46,7 +48,7 @@ ODD: dict[str, Retrieved] = {
 def test_a_result_that_the_database_refuses_is_recorded_as_its_steps_failure(
     engine: Engine, query: Query, found: Retrieved
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     (claim,) = claimed(engine, ledger)
     ledger.record(Completion(claim=claim, outcome=found, milliseconds=1.0))
     (step,) = query(select(steps))
@@ -57,7 +59,7 @@ def test_a_result_that_the_database_refuses_is_recorded_as_its_steps_failure(
 
 
 def test_a_count_that_no_column_holds_is_recorded_as_a_failure(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     (claim,) = claimed(engine, ledger)
     [messages] = ledger.commit([completed(claim)])
     (reason,) = ledger.claim(messages)
@@ -70,7 +72,7 @@ def test_a_count_that_no_column_holds_is_recorded_as_a_failure(engine: Engine, q
 
 
 def test_four_paragraphs_as_large_as_a_result_may_be_are_stored(engine: Engine, query: Query) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     large = [paragraph(f"{number}" * (MOST_CHARACTERS // 5), title=f"{number}") for number in range(4)]
     (claim,) = claimed(engine, ledger)
     [messages] = ledger.commit([Completion(claim=claim, outcome=hits(*large), milliseconds=1.0)])
@@ -81,7 +83,7 @@ def test_four_paragraphs_as_large_as_a_result_may_be_are_stored(engine: Engine, 
 def test_what_is_too_much_for_one_transaction_is_written_in_several(
     engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     portions: list[int] = []
     commit = ledger._commit_portion
 
@@ -109,7 +111,7 @@ def test_where_it_can_not_be_said_what_follows_the_question_is_blocked(
     def panicking(*_: object) -> None:
         raise Panic("index out of bounds")
 
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     (claim,) = claimed(engine, ledger)
     monkeypatch.setattr(ledger, "_save_sentences", panicking)
     assert ledger.record(completed(claim)) == []
@@ -124,7 +126,7 @@ def test_an_outage_decides_nothing(engine: Engine, query: Query, monkeypatch: py
     def away(*_: object) -> None:
         raise OperationalError("COMMIT", {}, errors.AdminShutdown())
 
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     (claim,) = claimed(engine, ledger)
     with monkeypatch.context() as patch:
         patch.setattr(ledger, "_save_sentences", away)

@@ -1,5 +1,6 @@
 """A stored run replayed: what agrees, and how a departure of the code or of the record shows."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import find_system
 from models.execution.ledger import Ledger
 from models.queries.replaying import Replayed, replay_run
-from models.records.runs import Runs
+from models.records.runs import FindSystem
 from models.schema.seals import amending
 from models.schema.tables import paragraph_sets, questions, steps
 from tests.integration.conftest import Query
@@ -21,19 +23,21 @@ from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_en
 RUN = "costless"
 
 
-def replayed(engine: Engine, runs: Runs | None = None) -> list[Replayed]:
+def replayed(engine: Engine, systems: FindSystem = find_system) -> list[Replayed]:
     with engine.connect() as connection:
-        return list(replay_run(connection, RUN, runs))
+        return list(replay_run(connection, RUN, systems))
 
 
-def changed(system: Any) -> Runs:
-    return Runs(tuple(replace(spec, open=system) if spec.name == "ircot" else spec for spec in SYSTEMS))
+def changed(system: Any) -> FindSystem:
+    return partial(
+        find_system, systems=tuple(replace(spec, open=system) if spec.name == "ircot" else spec for spec in SYSTEMS)
+    )
 
 
 @pytest.fixture
 def finished(engine: Engine) -> Engine:
     """The store with a run of three questions, all finished."""
-    run_to_end(Ledger(engine, "w", LEASE), begin(engine, 3))
+    run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine, 3))
     return engine
 
 
@@ -47,7 +51,7 @@ def test_a_finished_run_replays_as_recorded_and_nothing_is_changed(finished: Eng
 
 
 def test_a_run_under_way_agrees_as_far_as_it_is(engine: Engine) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim(begin(engine))
     ledger.commit([completed(claim)])
     assert [(each.status, each.steps, each.divergence) for each in replayed(engine)] == [("open", 2, "")]

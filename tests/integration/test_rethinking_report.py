@@ -17,9 +17,11 @@ from configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.schema.seals import amending
-from models.schema.tables import QuestionStatus, questions, runs
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions, runs
 from tests.unit.test_rethinking_tables import weighing
 
 Cotrail = Callable[..., Result]
@@ -49,7 +51,7 @@ def stored(engine: Engine) -> Stored:
     ) -> str:
         asked = [Question(id=f"q{n}", text=f"Is {n} a number?", answers=published) for n in range(len(answers))]
         run = replace(submission(), id=f"{system}-{dataset}", dataset=dataset)
-        submit(engine, run, asked)
+        submit(engine, run, asked, find_system)
         given = [*weighings, *([None] * (len(answers) - len(weighings)))]
         with engine.begin() as connection:
             amending(connection)

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
 from configuration.settings import Settings
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
 from models.execution.recovery import expire_leases
+from models.records.dispatch import Dispatch
 from models.schema.tables import attempts, questions, steps
 from tasks.runtime import Runtime
 from tests.conftest import Eventually

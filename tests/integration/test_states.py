@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,19 @@ from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
 from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel, pause, resume
 from models.commands.forking import fork
 from models.commands.pruning import prune
 from models.commands.retrying import retry
 from models.commands.submission import submit
 from models.execution.admission import LEAST, admit
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Ledger
+from models.execution.claims import Claim
+from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
-from models.records.runs import Runs
-from models.schema.tables import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.records.dispatch import Dispatch
+from models.records.runs import FindSystem
+from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
 from tests.integration.stepping import LEASE, ask, completed, run_to_end
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -46,7 +49,9 @@ def search(question: Question, shots: Any, settings: Any) -> System:
     return Answer(text="")
 
 
-SEARCHING = tuple(replace(spec, open=search) if spec.name == "ircot" else spec for spec in SYSTEMS)
+find_searching = partial(
+    find_system, systems=tuple(replace(spec, open=search) if spec.name == "ircot" else spec for spec in SYSTEMS)
+)
 
 LOG = """
 CREATE TABLE seen (name text, before text, after text, UNIQUE NULLS NOT DISTINCT (name, before, after));
@@ -97,7 +102,7 @@ class World:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.ledger = Ledger(engine, "w", LEASE)
+        self.ledger = Ledger(engine, "w", LEASE, find_system)
         self.runs = 0
 
     def begin(self, asked: int = 1, **changes: Any) -> list[Dispatch]:
@@ -109,9 +114,9 @@ class World:
         with self.engine.begin() as connection:
             return admit(connection)
 
-    def submit(self, asked: int = 1, **changes: Any) -> None:
+    def submit(self, asked: int = 1, systems: FindSystem = find_system, **changes: Any) -> None:
         self.runs += 1
-        submit(self.engine, replace(submission(), id=self.run, **changes), ask(asked))
+        submit(self.engine, replace(submission(), id=self.run, **changes), ask(asked), systems)
 
     @property
     def run(self) -> str:
@@ -125,7 +130,7 @@ class World:
 
     def expired(self) -> Claim:
         """One whose lease ran out."""
-        claim = self.claim(Ledger(self.engine, "mute", lease_seconds=0))
+        claim = self.claim(Ledger(self.engine, "mute", 0, find_system))
         with self.engine.begin() as connection:
             assert expire_leases(connection) == [claim.step_id]
         return claim
@@ -137,7 +142,7 @@ def finish(world: World) -> None:
 
 def fail_and_retry(world: World) -> None:
     world.ledger.commit([completed(world.claim(), FAILURE)])
-    retry(world.engine, world.run, failed=True, blocked=False)
+    retry(world.engine, world.run, find_system, failed=True, blocked=False)
     world.admit()
 
 
@@ -149,7 +154,7 @@ def give_back(world: World) -> None:
 
 def block_and_resume(world: World) -> None:
     world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
-    resume(world.engine, world.run)
+    resume(world.engine, world.run, find_system)
     world.admit()
     world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
     cancel(world.engine, world.run)
@@ -158,9 +163,7 @@ def block_and_resume(world: World) -> None:
 def block_some_of_many(world: World) -> None:
     """Three steps a question, which begin together; of the last question only the first is admitted."""
     asked = LEAST // 3 + 1
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.commands.submission.Runs", lambda: Runs(SEARCHING))
-        world.submit(asked)
+    world.submit(asked, find_searching)
     messages = world.admit()
     assert len(messages) == LEAST < 3 * asked
     for claim in world.ledger.claim([messages[0], messages[-1]]):
@@ -188,7 +191,7 @@ def wait_for_a_twin(world: World) -> None:
 def pause_and_cancel(world: World) -> None:
     world.claim()
     pause(world.engine, world.run)
-    resume(world.engine, world.run)
+    resume(world.engine, world.run, find_system)
     cancel(world.engine, world.run)
     world.begin()
     pause(world.engine, world.run)
@@ -202,7 +205,7 @@ def take_over(world: World) -> None:
     [claim] = world.ledger.claim([reason])
     [following] = world.ledger.commit([completed(claim, Failure(type="EmptyGenerationError", message="nothing"))])
     run_to_end(world.ledger, following)
-    fork(world.engine, replace(submission(), id="fork", origin=world.run), 3)
+    fork(world.engine, replace(submission(), id="fork", origin=world.run), 3, find_system)
 
 
 def prune_runs(world: World) -> None:

@@ -17,7 +17,7 @@ from kombu.messaging import Consumer
 from redis import Redis
 
 from configuration.settings import Settings
-from models.execution.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks import routing
 from tests.faults.stacked import ROOT
 from tests.garbage import GARBAGE

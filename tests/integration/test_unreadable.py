@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import Engine, delete, select, text, update
 
 from cotrail.core.results import Failure
+from cotrail.systems.registry import find_system
 from models.commands.control import resume
-from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
+from models.records.dispatch import Dispatch
 from models.schema.tables import DemonstrationSet, attempts, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, unsent
@@ -49,7 +50,7 @@ def request_of(engine: Engine, message: Dispatch) -> str:
 
 def blocks_alone(engine: Engine, query: Query, messages: Sequence[Dispatch], bad: Dispatch) -> str:
     """Claims the messages together; returns why the bad one's question is blocked."""
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     claims = ledger.claim(messages)
     assert [claim is None for claim in claims] == [message is bad for message in messages]
     ledger.commit([completed(claim) for claim in claims if claim is not None])
@@ -71,8 +72,8 @@ def test_a_search_that_cannot_be_read_blocks_its_question_alone(engine: Engine, 
     change(engine, bad, request_)
     assert "damaged, or of a newer version" in blocks_alone(engine, query, messages, bad)
     change(engine, bad, whole)
-    resume(engine, RUN)
-    ledger = Ledger(engine, "w", LEASE)
+    resume(engine, RUN, find_system)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     run_to_end(ledger, [*unsent(engine), *unsent(engine, "reason")])
     run_to_end(ledger, [*unsent(engine), *unsent(engine, "reason")])
     assert [row["status"] for row in query(select(questions.c.status))] == ["finished"] * 3
@@ -92,7 +93,7 @@ def test_a_search_that_cannot_be_read_blocks_its_question_alone(engine: Engine, 
 def test_a_prompt_that_cannot_be_read_blocks_its_question_alone(
     engine: Engine, query: Query, changed: dict[str, Any], said: str
 ) -> None:
-    ledger = Ledger(engine, "w", LEASE)
+    ledger = Ledger(engine, "w", LEASE, find_system)
     following = ledger.commit([completed(claim) for claim in ledger.claim(begin(engine, 3))])
     messages = [message for sent in following for message in sent]
     bad = messages[1]
@@ -103,7 +104,7 @@ def test_a_prompt_that_cannot_be_read_blocks_its_question_alone(
 def test_a_run_whose_demonstrations_are_gone_is_blocked(engine: Engine, query: Query) -> None:
     messages = begin(engine, 2)
     query(delete(DemonstrationSet).returning(DemonstrationSet.digest))
-    assert Ledger(engine, "w", LEASE).claim(messages) == [None, None]
+    assert Ledger(engine, "w", LEASE, find_system).claim(messages) == [None, None]
     reasons = [row["reason"]["message"] for row in query(select(questions.c.reason))]
     assert len(reasons) == 2
     assert all("aren't in the store" in reason for reason in reasons)
@@ -111,12 +112,12 @@ def test_a_run_whose_demonstrations_are_gone_is_blocked(engine: Engine, query: Q
 
 def test_steps_are_set_aside_beside_one_that_cannot_be_read(engine: Engine, query: Query) -> None:
     messages = begin(engine, 2)
-    assert None not in Ledger(engine, "w", 0).claim(messages)
+    assert None not in Ledger(engine, "w", 0, find_system).claim(messages)
     with engine.begin() as connection:
         connection.execute(update(steps).values(lease_until=text("now() - interval '1 s'")))
         assert len(expire_leases(connection)) == 2
     change(engine, messages[0], "{}")
     failure = Failure(type="PoisonedStep", message="no")
-    Ledger(engine, "m", LEASE).give_up([message.step_id for message in messages], failure)
+    Ledger(engine, "m", LEASE, find_system).give_up([message.step_id for message in messages], failure)
     states = [row["state"] for row in query(select(steps.c.state).order_by(steps.c.id))]
     assert states[:2] == ["blocked", "failed"]

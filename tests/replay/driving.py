@@ -15,9 +15,10 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
-from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
+from cotrail.core.replay import advance
 from cotrail.core.results import Embedded, Entailed, Failure, Retrieved
 from cotrail.core.system import StepFailed, System, Together
 

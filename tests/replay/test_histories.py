@@ -19,9 +19,10 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
-from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
+from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Result
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems import SYSTEMS, SystemSpec, find_system

@@ -18,9 +18,10 @@ from cotrail.core.actions.kind import Action
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Failed, Next, Outcome
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.core.questions import Question
-from cotrail.core.replay import Failed, Next, Outcome, Replay, advance
+from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedModel

@@ -10,7 +10,7 @@ import pytest
 from celery.concurrency.prefork import TaskPool as Processes
 from celery.concurrency.thread import TaskPool as Threads
 
-from models.execution.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks.lease import Lease
 from workers.claiming import ClaimAhead
 

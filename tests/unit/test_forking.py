@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.fork_points import Point, read_point, steps_before
-from cotrail.core.replay import Finished, Next, advance, agreement
+from cotrail.core.history import Finished, Next
+from cotrail.core.replay import advance, agreement
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, ReplayMismatchError

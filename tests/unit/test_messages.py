@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from models.execution.advancing import Dispatch
+from models.records.dispatch import Dispatch
 from tasks.messages import read
 from tests.garbage import GARBAGE, called, message
 

@@ -7,8 +7,9 @@ from cotrail.core.actions.kind import Action
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Failed, Finished, Next, Recorded
 from cotrail.core.prompts import Demonstrations, Prompt
-from cotrail.core.replay import Failed, Finished, Next, Recorded, SystemBrokenError, advance
+from cotrail.core.replay import SystemBrokenError, advance
 from cotrail.core.results import Failure, Result, Retrieved
 from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError, StepError

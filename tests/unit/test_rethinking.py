@@ -14,10 +14,10 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.asking import entity_question
+from cotrail.core.history import Failed, Finished
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.replay import Failed, Finished
 from cotrail.core.system import Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.scores import NO_EVIDENCE

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
+from cotrail.core.history import Failed, Finished
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.replay import Failed, Finished
 from cotrail.core.system import Answer
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.weighing import Weighing

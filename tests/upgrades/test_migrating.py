@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from configuration.settings import Settings
+from cotrail.systems.registry import find_system
 from models.execution.ledger import Ledger
 from models.queries.replaying import replay_run
 from models.schema.database import alembic_config, connect, migrate
@@ -51,13 +52,15 @@ def former(servers: Settings) -> Iterator[Engine]:
 
 def test_runs_that_are_under_way_go_on_while_the_schema_changes(former: Engine) -> None:
     due = begin(former, WORKERS * QUESTIONS)
-    own_ledgers = [Insisting(former, f"w{n}", LEASE) for n in range(WORKERS)]
+    own_ledgers = [Insisting(former, f"w{n}", LEASE, find_system) for n in range(WORKERS)]
     with ThreadPoolExecutor() as pool:
         at_work = [pool.submit(run_to_end, ledger, due[n::WORKERS]) for n, ledger in enumerate(own_ledgers)]
         migrate(former.url.render_as_string(hide_password=False))
         assert sum(each.result() for each in at_work) == WORKERS * QUESTIONS * STEPS
     with former.connect() as connection:
-        assert [question.status for question in replay_run(connection, "costless") if question.divergence] == []
+        assert [
+            question.status for question in replay_run(connection, "costless", find_system) if question.divergence
+        ] == []
 
 
 def test_migrations_make_the_models_tables_there_and_back_again(former: Engine) -> None:

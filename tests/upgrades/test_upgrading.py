@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from cotrail.audit.verifying import verify
+from cotrail.systems.registry import find_system
 from models.queries.replaying import replay_run
 from models.records.trail import read_trail
 from tests.conftest import Eventually
@@ -100,7 +101,7 @@ def test_what_had_ended_is_as_it_was(upgraded: Engine, ended: Rows) -> None:
 def test_every_run_replays(upgraded: Engine) -> None:
     for (run,) in rows(upgraded, "SELECT id FROM runs"):
         with upgraded.connect() as connection:
-            assert [question.key for question in replay_run(connection, run) if question.divergence] == []
+            assert [question.key for question in replay_run(connection, run, find_system) if question.divergence] == []
 
 
 def test_every_run_verifies(upgraded: Engine) -> None:

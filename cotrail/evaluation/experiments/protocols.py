@@ -18,3 +18,12 @@ def experiment_of(described: Mapping[str, Any]) -> AnyExperiment:
     """
     experiment: AnyExperiment = msgspec.convert({"protocol": "ircot", **described}, AnyExperiment)
     return experiment
+
+
+def complete_plan(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan, as an earlier version recorded it, with the keys that experiments have had since by default."""
+    try:
+        experiment = experiment_of(plan["experiment"])
+    except (KeyError, msgspec.ValidationError):
+        return plan
+    return plan | {"experiment": msgspec.to_builtins(experiment)}

@@ -6,8 +6,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.core.results import Result
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim
+from models.execution.claims import Claim
+from models.records.dispatch import Dispatch
 from tasks import step
 from tasks.runtime import Runtime
 

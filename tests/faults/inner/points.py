@@ -27,8 +27,9 @@ from cotrail.engines.retrieval import tantivy
 from models.commands import control, submission
 from models.execution import admission
 from models.execution import recovery as upkeep
-from models.execution.advancing import Dispatch
-from models.execution.ledger import Claim, Completion, Ledger
+from models.execution.claims import Claim, Completion
+from models.execution.ledger import Ledger
+from models.records.dispatch import Dispatch
 from tasks import routing, runtime, step
 from tasks.lease import Lease
 from tasks.runtime import Runtime

@@ -7,8 +7,9 @@ one cause. Then no further ones are admitted; whoever has them tried again opens
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, not_, or_, select
 
-from models.execution.statements import QUESTION_OPEN
-from models.schema.tables import QuestionStatus, RunState, StepState, questions, runs, steps
+from models.schema.conditions import QUESTION_OPEN
+from models.schema.states import QuestionStatus, RunState, StepState
+from models.schema.tables import questions, runs, steps
 
 IN_A_ROW = 20
 """How many questions of a run are blocked by one cause, and none ends since, until no further ones are admitted."""

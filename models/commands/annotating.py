@@ -1,0 +1,55 @@
+"""Recording what people say of the sentences of chains of thought."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import insert
+
+from cotrail.errors import UnknownNameError
+from cotrail.evaluation.metrics.factual import Mark
+from models.schema.tables import annotations, questions
+
+
+def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark]) -> None:
+    """Stores marks, each in place of what its annotator said of the sentence before; one that says the same stays.
+
+    UnknownNameError where a question isn't the run's.
+    """
+    ids = _ids(connection, run_id, {mark.question_id for mark in marks})
+    for mark in marks:
+        new = insert(annotations).values(
+            question_id=ids[mark.question_id],
+            position=mark.position,
+            annotator=mark.annotator,
+            run_id=run_id,
+            is_true=mark.is_true,
+            note=mark.note,
+        )
+        says = {"is_true": new.excluded.is_true, "note": new.excluded.note}
+        connection.execute(
+            new.on_conflict_do_update(
+                index_elements=[annotations.c.question_id, annotations.c.position, annotations.c.annotator],
+                set_={**says, "created_at": func.now()},
+                where=or_(*(annotations.c[name] != value for name, value in says.items())),
+            )
+        )
+
+
+def forget_annotation(connection: Connection, run_id: str, mark: Mark) -> None:
+    """Takes back what an annotator said of a sentence."""
+    [question_id] = _ids(connection, run_id, {mark.question_id}).values()
+    connection.execute(
+        delete(annotations).where(
+            annotations.c.question_id == question_id,
+            annotations.c.position == mark.position,
+            annotations.c.annotator == mark.annotator,
+        )
+    )
+
+
+def _ids(connection: Connection, run_id: str, keys: set[str]) -> dict[str, int]:
+    query = select(questions.c.key, questions.c.id).where(questions.c.run_id == run_id, questions.c.key.in_(keys))
+    ids = {row.key: row.id for row in connection.execute(query)}
+    if unknown := sorted(keys - ids.keys()):
+        raise UnknownNameError(f"run {run_id} has no question {unknown[0]!r}; `cotrail export {run_id}` lists them")
+    return ids

@@ -1,0 +1,92 @@
+"""Rows of new runs and their questions, be they submitted or forked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, Row, Text, bindparam, update
+from sqlalchemy.dialects.postgresql import insert
+
+from cotrail.audit.digests import QUESTION_OPENED
+from cotrail.core.binding import NAMES, Binding, pinned_columns
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from models.records.contents import save_demonstrations
+from models.schema.rows import Rows, insert_computed, recordset
+from models.schema.seals import question_opened, run_opened
+from models.schema.tables import questions, runs
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    """A validated run, as it is stored.
+
+    settings: the system's, every default spelled out; provenance: versions and paths, for a reader.
+    experiment, cell: the experiment that the run is part of, which must be recorded, and the run's name within it.
+    reuse: whether this run and the experiment's others that reuse adopt each other's steps.
+    priority: runs with a higher one have their questions admitted first.
+    origin, forked_at: the run that it is forked from, and the step or kind that was named.
+    """
+
+    id: str
+    system: str
+    system_version: int
+    settings: dict[str, Any]
+    dataset: str
+    corpus: str | None
+    model_name: str
+    binding: Binding
+    shots: dict[AnswerForm, Demonstrations]
+    provenance: dict[str, Any]
+    embedder_name: str = ""
+    entailer_name: str = ""
+    experiment: str | None = None
+    cell: str | None = None
+    reuse: bool = False
+    priority: int = 0
+    origin: str | None = None
+    forked_at: str | None = None
+
+
+_NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
+_OPEN_RUN = update(runs).where(runs.c.id == bindparam("run")).values(opened=run_opened()).returning(runs.c.opened)
+_asked = recordset(*(questions.c[name] for name in QUESTION_OPENED))
+_opened = bindparam("opened", type_=Text)
+_NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_asked, _opened)).returning(
+    questions.c.id, questions.c.position, questions.c.opened
+)
+
+
+def insert_run(connection: Connection, submission: Submission, size: int) -> bool:
+    """Insert a run without its questions; returns False where the experiment's cell has a run already."""
+    row = _run_row(submission) | {"size": size, "opened": ""}
+    return connection.execute(_NEW_RUN, row).scalar() is not None
+
+
+def open_run(connection: Connection, submission: Submission) -> str:
+    """Store an inserted run's demonstrations and the digest of its configuration; returns the digest."""
+    save_demonstrations(connection, {shots.digest: shots for shots in submission.shots.values()})
+    return str(connection.execute(_OPEN_RUN, {"run": submission.id}).scalar_one())
+
+
+def record_questions(connection: Connection, rows: Rows, opened: str) -> Sequence[Row[tuple[int, int, str]]]:
+    """Record questions of a run; returns the id, position and digest of each. opened: the digest of the run."""
+    return connection.execute(_NEW_QUESTIONS, {"rows": rows, "opened": opened}).all()
+
+
+def _run_row(submission: Submission) -> dict[str, Any]:
+    return {
+        "id": submission.id,
+        "experiment_id": submission.experiment,
+        "cell": submission.cell,
+        "reuse": submission.reuse,
+        "priority": submission.priority,
+        "origin": submission.origin,
+        "forked_at": submission.forked_at,
+        "system": submission.system,
+        "system_version": submission.system_version,
+        "settings": submission.settings,
+        "dataset": submission.dataset,
+        **{column: getattr(submission, column) for column in NAMES.values()},
+        **pinned_columns(submission.binding),
+        "demonstrations": {form: shots.digest for form, shots in submission.shots.items()},
+        "provenance": submission.provenance,
+    }

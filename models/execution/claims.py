@@ -1,0 +1,59 @@
+"""Claims of steps, and what becomes of them."""
+
+from msgspec import Struct
+
+from cotrail.core.actions.kind import Action
+from cotrail.core.history import Outcome
+from cotrail.core.results import Result
+from models.records.runs import RunPlan
+
+
+class ClaimKey(Struct, frozen=True, kw_only=True):
+    """What identifies a claim.
+
+    epoch: how often the step has been claimed, this time included. It is the claim's fencing token: statements that end
+    or return a step name it, and so change nothing once another worker has claimed the step.
+    """
+
+    step_id: int
+    epoch: int
+    question_id: int
+
+
+class Adopted(Struct, frozen=True, kw_only=True):
+    """A result that another step has already; step_id: that step; milliseconds: how long computing it took."""
+
+    step_id: int
+    outcome: Result
+    milliseconds: float
+
+
+class Claim(ClaimKey, frozen=True, kw_only=True):
+    """A claimed step, with all that is needed to execute it.
+
+    adopted: where another step has its result already: it is to be committed, and nothing executed.
+    """
+
+    action: Action
+    run: RunPlan
+    adopted: Adopted | None = None
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """A claimed step and how it ended."""
+
+    claim: Claim
+    outcome: Outcome
+    milliseconds: float
+
+
+class Renewal(Struct, frozen=True):
+    """The outcome of a heartbeat for the leases that a worker holds.
+
+    renewed: the claims whose leases were extended; lost: those that another worker has taken over, or whose step has
+    ended, so that no result of theirs counts. A claim in neither is being changed by another transaction just now, or
+    its lease ran out and no worker has claimed the step since.
+    """
+
+    renewed: list[Claim]
+    lost: list[Claim]

@@ -1,0 +1,96 @@
+"""Leases of claimed steps: renewed by heartbeats, and given up by returning the step or blocking its question."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Engine
+
+from cotrail.core.results import Failure, failure_of
+from models.execution import statements
+from models.execution.claims import Claim, ClaimKey, Renewal
+from models.records.dispatch import Dispatch
+from models.schema.rows import Rows
+from models.schema.states import AttemptOutcome
+
+
+class Leases:
+    """The leases of one worker process.
+
+    worker: names the process in the store; lease_seconds: how long a lease lasts without a heartbeat.
+    """
+
+    def __init__(self, engine: Engine, worker: str, lease_seconds: float) -> None:
+        self.engine = engine
+        self.worker = worker
+        self.lease_seconds = lease_seconds
+
+    def beat(self, held: Sequence[Claim]) -> Renewal:
+        """Heartbeat: renew the leases of these claims, as far as they are still this worker's."""
+        with self.engine.begin() as connection:
+            beaten = connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
+            kept = {(row.id, row.epoch): row.renewed for row in beaten}
+        found = [(claim, kept.get((claim.step_id, claim.epoch))) for claim in held]
+        return Renewal(
+            renewed=[claim for claim, renewed in found if renewed],
+            lost=[claim for claim, renewed in found if renewed is None],
+        )
+
+    def retries(self, claim: Claim) -> int:
+        """Return how often a step was given back to be tried again, since it last failed for good."""
+        with self.engine.begin() as connection:
+            return connection.execute(statements.RETRIES, {"step_id": claim.step_id}).scalar_one()
+
+    def retry(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
+        """Give a step back to be tried again after a while."""
+        self._give_back(_keys([claim]), AttemptOutcome.RETRIED, failure_of(error), delay_seconds)
+
+    def hold(self, claim: Claim, error: BaseException, delay_seconds: float) -> None:
+        """Give a step back that found a server away; that doesn't count as a try."""
+        self._give_back(_keys([claim]), AttemptOutcome.UNAVAILABLE, failure_of(error), delay_seconds)
+
+    def defer(self, claim: Claim, delay_seconds: float) -> None:
+        """Give a step back that wasn't begun: its claim leaves no attempt."""
+        with self.engine.begin() as connection:
+            parameters = {"rows": _keys([claim]), "holder": self.worker, "delay_seconds": delay_seconds}
+            connection.execute(statements.DEFER, parameters)
+
+    def release(self, claims: Iterable[Claim]) -> None:
+        """Give steps back that other workers may take at once."""
+        self._give_back(_keys(claims), AttemptOutcome.RELEASED)
+
+    def disclaim(self, messages: Iterable[Dispatch]) -> None:
+        """Give back what these messages may have claimed: the connection was lost before the claim was answered."""
+        # A claim counts the epoch up, and so would have the one after the message's.
+        rows = [{"id": message.step_id, "epoch": message.epoch + 1} for message in messages]
+        self._give_back(rows, AttemptOutcome.RELEASED)
+
+    def block(self, claim: ClaimKey, error: BaseException) -> None:
+        """Block a question until a person has mended what the error says, unless the claim was lost meanwhile."""
+        reason = failure_of(error)
+        question = {"blocking": claim.question_id}
+        with self.engine.begin() as connection:
+            held = {"rows": _keys([claim]), "holder": self.worker}
+            # The question first, as commits lock it before its steps: the other order could deadlock with them.
+            if connection.execute(statements.BLOCK, {**question, **held, "reason": reason}).rowcount:
+                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
+                connection.execute(statements.BLOCK_STEPS, question)
+
+    def _give_back(
+        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None = None, delay_seconds: float = 0
+    ) -> None:
+        with self.engine.begin() as connection:
+            connection.execute(statements.GIVE_BACK, self._returned(rows, outcome, error, delay_seconds))
+
+    def _returned(
+        self, rows: Rows, outcome: AttemptOutcome, error: Failure | None, delay_seconds: float = 0
+    ) -> dict[str, object]:
+        return {
+            "rows": rows,
+            "holder": self.worker,
+            "outcome": outcome,
+            "error": error,
+            "delay_seconds": delay_seconds,
+        }
+
+
+def _keys(claims: Iterable[ClaimKey]) -> Rows:
+    return [{"id": claim.step_id, "epoch": claim.epoch} for claim in claims]

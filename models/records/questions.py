@@ -1,0 +1,92 @@
+"""Rows of questions: locked for a transaction, as their systems see them, and how they end."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from cotrail.core.history import Failed, Finished
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.results import failure_of
+from cotrail.errors import BlockedError
+from models.schema.rows import Rows, recordset
+from models.schema.seals import question_digest
+from models.schema.states import QuestionStatus
+from models.schema.tables import questions
+
+REPLAYED = 100
+"""The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""
+
+_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened")
+_LOCK = (
+    select(*(questions.c[name] for name in _ASKED))
+    .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
+    .where(questions.c.status == QuestionStatus.OPEN)
+    .order_by(questions.c.id)
+    # FOR NO KEY UPDATE: excludes other transactions that advance the question, and lets those in that insert its steps,
+    # sentences and paragraphs, whose foreign keys lock it FOR KEY SHARE.
+    .with_for_update(key_share=True)
+)
+
+_ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason")
+_head: ColumnElement[str] = column("head", Text)
+_ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS), _head)
+_ending: dict[str, Any] = {name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()}
+# A blocked question goes on once it is mended, so no digest seals it.
+_final = _ended.c.status != QuestionStatus.BLOCKED
+_END = (
+    update(questions)
+    .where(questions.c.id == _ended.c.id)
+    .values(_ending | {"digest": case((_final, question_digest(_ended.c.head, _ending)))})
+)
+
+
+def lock_questions(connection: Connection, ids: Iterable[int]) -> Sequence[RowMapping]:
+    """Lock the open ones of these questions for this transaction.
+
+    In the order of their ids, whoever asks: transactions that lock some of the same questions can't deadlock.
+    """
+    return connection.execute(_LOCK, {"ids": sorted(set(ids))}).mappings().all()
+
+
+def question_of(row: RowMapping) -> Question:
+    """Return a question as its system may see it: without the answers and paragraphs that it is judged by."""
+    return Question(
+        id=row["key"],
+        text=row["text"],
+        pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
+        evidence=msgspec.convert(row["evidence"], tuple[str | GoldParagraph, ...]),
+    )
+
+
+def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
+    """Return the columns of a question that record how it ended."""
+    if isinstance(outcome, Failed):
+        return _end(question_id, QuestionStatus.FAILED, reason=outcome.failure)
+    answer = outcome.answer
+    return _end(
+        question_id,
+        QuestionStatus.FINISHED,
+        answer=answer.text,
+        sentences=answer.sentences,
+        collected=[paragraph.digest for paragraph in answer.paragraphs],
+        weighing=answer.details,  # the column is sealed, so it keeps the name of the first details
+    )
+
+
+def blocking(question_id: int, error: BlockedError) -> dict[str, Any]:
+    """Return the columns of a question that record what blocks it."""
+    return _end(question_id, QuestionStatus.BLOCKED, reason=failure_of(error))
+
+
+def record_endings(connection: Connection, endings: Rows) -> None:
+    """Record how questions ended or what blocks them; each row has the question's `head` too."""
+    if endings:
+        connection.execute(_END, {"rows": endings})
+
+
+def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("answer", "sentences", "collected", "weighing", "reason"))
+    return {"id": question_id, "status": status, **empty, **columns}

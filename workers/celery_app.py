@@ -1,0 +1,46 @@
+"""The Celery app as every process configures it: workers, maintenance and Flower.
+
+Every setting has its reason in docs/operations.md. The worker's own side is `workers.app`.
+"""
+
+from celery import Celery
+from kombu.entity import Exchange, Queue
+
+from configuration.settings import settings
+from cotrail.core.actions.registry import KINDS
+from tasks.messages import SERIALIZER
+from workers.discretion import hide_in_logs
+from workers.transport import Amqp
+
+hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
+app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
+app.conf.update(
+    include=["tasks.by_kind"],
+    task_queues=[Queue(kind, Exchange(kind), routing_key=kind) for kind in KINDS],
+    task_create_missing_queues=False,
+    task_serializer=SERIALIZER,
+    accept_content=[SERIALIZER],
+    result_backend=None,
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_channel_error_retry=True,
+    broker_transport_options={
+        "global_keyprefix": settings().broker_prefix,
+        "ack_emulation": False,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+    },
+    task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    worker_soft_shutdown_timeout=5,
+    worker_enable_soft_shutdown_on_idle=False,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=True,
+)
+app.set_default()

@@ -26,11 +26,11 @@ from cotrail.engines.language_models.catalogue import check_profile, default_pro
 from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.coverage import coverage, located
-from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.faithfulness.paper import TASK_OF, Task
 from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.needs import Needs
-from cotrail.systems.rules import Rules, rule_settings
-from cotrail.systems.settings import Positive, Reader, Variant
+from cotrail.systems.parts.rules import Rules, rule_settings
+from cotrail.systems.rethinking.settings import Positive, Reader, Variant
 from models.commands.submission import Submission
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]

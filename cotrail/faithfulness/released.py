@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from cotrail.faithfulness.inference import Inference, Vote
-from cotrail.faithfulness.tasks import VERDICTS, Task, all_sentences
+from cotrail.faithfulness.paper import VERDICTS, Task, all_sentences
 from cotrail.faithfulness.weighing import WeighedPrediction
 
 UNCLEAR = "unclear"

@@ -4,11 +4,11 @@ from cotrail.core.actions.reason import Reason
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
+from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import prediction
-from cotrail.faithfulness.tasks import sentences
-from cotrail.systems.asking import task_prompt
-from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import BaselineSettings
+from cotrail.systems.parts.reading import Shots, text_of
+from cotrail.systems.parts.tasks import task_prompt
+from cotrail.systems.rethinking.settings import BaselineSettings
 
 
 def chain_of_thought(question: Question, shots: Shots, settings: BaselineSettings) -> System:

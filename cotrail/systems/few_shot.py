@@ -4,9 +4,9 @@ from cotrail.core.actions.read import Read
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.asking import task_answer, task_prompt
-from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import BaselineSettings
+from cotrail.systems.parts.reading import Shots, text_of
+from cotrail.systems.parts.tasks import task_answer, task_prompt
+from cotrail.systems.rethinking.settings import BaselineSettings
 
 
 def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> System:

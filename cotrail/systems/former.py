@@ -6,11 +6,11 @@ they did.
 
 from typing import Literal
 
-from cotrail.core.asking import OPENING
 from cotrail.core.generation import Until
 from cotrail.core.prompt_layouts import Layout
 from cotrail.faithfulness.rules import ChainRules
-from cotrail.systems.settings import (
+from cotrail.systems.rethinking.fact_questions import OPENING
+from cotrail.systems.rethinking.settings import (
     BaselineSettings,
     EvidenceScope,
     IRCoTSettings,

@@ -5,10 +5,10 @@ from cotrail.core.answers import stated_answer
 from cotrail.core.prompts import AnswerForm, Prompt
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.collecting import collect, next_query, query_of, search
-from cotrail.systems.pages import find_pages
-from cotrail.systems.reading import Shots, instructed, pinned_is_last, pinned_paragraph, read, shown, written
-from cotrail.systems.settings import IRCoTSettings
+from cotrail.systems.parts.pages import find_pages
+from cotrail.systems.parts.reading import Shots, instructed, pinned_is_last, pinned_paragraph, read, shown, written
+from cotrail.systems.parts.retrieval import collect, next_query, query_of, search
+from cotrail.systems.rethinking.settings import IRCoTSettings
 
 
 def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:

@@ -4,11 +4,11 @@ from typing import get_args
 
 from msgspec import Struct
 
-from cotrail.core.asking import ENTITY_QUESTIONS, SPANS
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.prompts import AnswerForm, Demonstrations
-from cotrail.systems.reading import Shots
-from cotrail.systems.settings import (
+from cotrail.systems.parts.reading import Shots
+from cotrail.systems.rethinking.fact_questions import ENTITY_QUESTIONS, SPANS
+from cotrail.systems.rethinking.settings import (
     BaselineSettings,
     IRCoTSettings,
     NoRetrievalSettings,

@@ -2,8 +2,8 @@
 
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.reading import Shots, read
-from cotrail.systems.settings import NoRetrievalSettings
+from cotrail.systems.parts.reading import Shots, read
+from cotrail.systems.rethinking.settings import NoRetrievalSettings
 
 
 def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:

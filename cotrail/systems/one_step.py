@@ -2,10 +2,10 @@
 
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.collecting import collect, query_of, search
-from cotrail.systems.pages import find_pages
-from cotrail.systems.reading import Shots, pinned_paragraph, read
-from cotrail.systems.settings import OneStepSettings
+from cotrail.systems.parts.pages import find_pages
+from cotrail.systems.parts.reading import Shots, pinned_paragraph, read
+from cotrail.systems.parts.retrieval import collect, query_of, search
+from cotrail.systems.rethinking.settings import OneStepSettings
 
 
 def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> System:

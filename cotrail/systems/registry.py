@@ -23,10 +23,8 @@ from cotrail.systems.ircot import ircot
 from cotrail.systems.needs import Needs
 from cotrail.systems.no_retrieval import no_retrieval
 from cotrail.systems.one_step import one_step
-from cotrail.systems.reading import Shots
-from cotrail.systems.rethinking import rethinking
-from cotrail.systems.self_consistency import self_consistency
-from cotrail.systems.settings import (
+from cotrail.systems.parts.reading import Shots
+from cotrail.systems.rethinking.settings import (
     BaselineSettings,
     IRCoTSettings,
     NoRetrievalSettings,
@@ -35,6 +33,8 @@ from cotrail.systems.settings import (
     SelfConsistencySettings,
     ZeroShotSettings,
 )
+from cotrail.systems.rethinking.system import rethinking
+from cotrail.systems.self_consistency import self_consistency
 from cotrail.systems.zero_shot import zero_shot
 
 

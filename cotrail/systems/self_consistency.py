@@ -3,12 +3,12 @@
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.inference import Vote
+from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import inferred, prediction, unified
-from cotrail.faithfulness.tasks import sentences
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
-from cotrail.systems.chains import sample_chains
-from cotrail.systems.reading import Shots
-from cotrail.systems.settings import SelfConsistencySettings
+from cotrail.systems.parts.chains import sample_chains
+from cotrail.systems.parts.reading import Shots
+from cotrail.systems.rethinking.settings import SelfConsistencySettings
 
 
 def self_consistency(question: Question, shots: Shots, settings: SelfConsistencySettings) -> System:

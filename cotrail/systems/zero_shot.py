@@ -6,9 +6,9 @@ from cotrail.core.actions.read import Read
 from cotrail.core.prompts import Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.asking import task_answer, task_prompt
-from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import ZeroShotSettings
+from cotrail.systems.parts.reading import Shots, text_of
+from cotrail.systems.parts.tasks import task_answer, task_prompt
+from cotrail.systems.rethinking.settings import ZeroShotSettings
 
 
 def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> System:  # noqa: ARG001

@@ -26,7 +26,7 @@ from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems import SYSTEMS, SystemSpec, find_system
-from cotrail.systems.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
+from cotrail.systems.rethinking.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, World, found, live, record, replayed, search
 
 

@@ -19,7 +19,7 @@ from cotrail.core.system import Answer
 from cotrail.systems.ircot import ircot
 from cotrail.systems.no_retrieval import no_retrieval
 from cotrail.systems.one_step import one_step
-from cotrail.systems.settings import (
+from cotrail.systems.rethinking.settings import (
     IRCoTSettings,
     NoRetrievalSettings,
     OneStepSettings,

@@ -15,7 +15,12 @@ from cotrail.core.system import Answer
 from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems import find_system
-from cotrail.systems.settings import BaselineSettings, SelfConsistencySettings, TaskSettings, ZeroShotSettings
+from cotrail.systems.rethinking.settings import (
+    BaselineSettings,
+    SelfConsistencySettings,
+    TaskSettings,
+    ZeroShotSettings,
+)
 from tests.replay.driving import MadeUp, Trace, replayed
 
 LAPTOP = Question(id="q", text="Did Aristotle use a laptop?")

@@ -13,7 +13,7 @@ from cotrail.evaluation.experiments.protocols import experiment_of
 from cotrail.evaluation.experiments.rethinking_experiment import MethodName, RethinkingExperiment, Table, TaskFiles
 from cotrail.evaluation.experiments.rethinking_protocol import SETTINGS, trials
 from cotrail.evaluation.experiments.rethinking_published import METHODS
-from cotrail.systems.settings import RethinkingSettings
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 FILES = TaskFiles(questions="dev.json", demonstrations="chains.txt", corpus="wikipedia")
 WHOLE = RethinkingExperiment(

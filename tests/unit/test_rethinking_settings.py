@@ -8,7 +8,7 @@ import pytest
 from cotrail.core.prompts import AnswerForm
 from cotrail.systems import SYSTEMS, find_system
 from cotrail.systems.needs import Needs
-from cotrail.systems.settings import RethinkingSettings
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 COT, DIRECT = AnswerForm.COT, AnswerForm.DIRECT
 

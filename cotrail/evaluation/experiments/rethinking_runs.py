@@ -13,11 +13,11 @@ from cotrail.evaluation.metrics.answer import answer_scores
 from cotrail.evaluation.metrics.explanations import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import Contrast, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
+from cotrail.faithfulness.paper import Task
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
-from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems import find_system
-from cotrail.systems.settings import RethinkingSettings, SelfConsistencySettings, TaskSettings
+from cotrail.systems.rethinking.settings import RethinkingSettings, SelfConsistencySettings, TaskSettings
 
 
 class Method(Struct, frozen=True, kw_only=True):

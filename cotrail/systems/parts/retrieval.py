@@ -12,7 +12,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Scope
 from cotrail.core.results import Result, Retrieved
-from cotrail.systems.settings import IRCoTSettings, RetrievalSettings
+from cotrail.systems.rethinking.settings import IRCoTSettings, RetrievalSettings
 
 _ARITHMETIC = re.compile(r"(\d[\d,]*\.?\d+|\d+) [+-] (\d[\d,]*\.?\d+|\d+) = (\d[\d,]*\.?\d+|\d+)")
 

@@ -3,13 +3,13 @@
 from msgspec.structs import replace
 
 from cotrail.core.actions.read import Read
-from cotrail.core.asking import untitled
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstrations
 from cotrail.core.questions import Question
-from cotrail.systems.asking import task_answer, task_prompt, task_question
-from cotrail.systems.reading import Part, Shots, read, text_of
-from cotrail.systems.settings import OPENINGS, RethinkingSettings
+from cotrail.systems.parts.reading import Part, Shots, read, text_of
+from cotrail.systems.parts.tasks import task_answer, task_prompt, task_question
+from cotrail.systems.rethinking.fact_questions import untitled
+from cotrail.systems.rethinking.settings import OPENINGS, RethinkingSettings
 
 
 def infer_answer(question: Question, told: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Part[str]:

@@ -9,16 +9,16 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
+from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import facts, prediction
-from cotrail.faithfulness.tasks import sentences
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.chains import sample_chains
-from cotrail.systems.evidence import Evidence, find_evidence
-from cotrail.systems.fact_generation import generate_facts
-from cotrail.systems.fact_selection import select_facts
-from cotrail.systems.inferring import infer_answer
-from cotrail.systems.reading import Shots
-from cotrail.systems.settings import RethinkingSettings
+from cotrail.systems.parts.chains import sample_chains
+from cotrail.systems.parts.reading import Shots
+from cotrail.systems.rethinking.evidence import Evidence, find_evidence
+from cotrail.systems.rethinking.fact_generation import generate_facts
+from cotrail.systems.rethinking.fact_selection import select_facts
+from cotrail.systems.rethinking.inferring import infer_answer
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
 def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -> System:

@@ -8,7 +8,7 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import StepFailed, Together
-from cotrail.systems.reading import NOTHING, Part
+from cotrail.systems.parts.reading import NOTHING, Part
 
 R = TypeVar("R", Retrieved, Generated, Embedded, Entailed)
 

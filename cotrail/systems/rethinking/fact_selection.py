@@ -7,10 +7,10 @@ from cotrail.core.results import Embedded
 from cotrail.faithfulness.scores import fact_score
 from cotrail.faithfulness.topics import topics
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.evidence import Evidence
-from cotrail.systems.reading import Part
-from cotrail.systems.settings import RethinkingSettings
-from cotrail.systems.together import all_of
+from cotrail.systems.parts.reading import Part
+from cotrail.systems.parts.steps import all_of
+from cotrail.systems.rethinking.evidence import Evidence
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
 def select_facts(

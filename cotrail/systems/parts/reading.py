@@ -14,7 +14,7 @@ from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Generated, Result
 from cotrail.core.system import StepFailed, Together
-from cotrail.systems.settings import PromptSettings, ReaderSettings, RetrievalSettings
+from cotrail.systems.rethinking.settings import PromptSettings, ReaderSettings, RetrievalSettings
 
 T = TypeVar("T")
 

@@ -12,17 +12,17 @@ from cotrail.common.normalization import normalized
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.asking import UNKNOWN, entity_question, untitled
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
 from cotrail.core.results import Entailed
 from cotrail.faithfulness.scores import Scores, Thresholds
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.entities import Entity, entities
-from cotrail.systems.evidence import Evidence
-from cotrail.systems.reading import Part, Shots
-from cotrail.systems.settings import ReaderSettings, RethinkingSettings
-from cotrail.systems.together import all_of, texts_of
+from cotrail.systems.parts.reading import Part, Shots
+from cotrail.systems.parts.steps import all_of, texts_of
+from cotrail.systems.rethinking.entities import Entity, entities
+from cotrail.systems.rethinking.evidence import Evidence
+from cotrail.systems.rethinking.fact_questions import UNKNOWN, entity_question, untitled
+from cotrail.systems.rethinking.settings import ReaderSettings, RethinkingSettings
 
 
 class _Draft(Struct, frozen=True, kw_only=True):

@@ -1,12 +1,12 @@
 """How the tasks of Rethinking with Retrieval put a question to a model (sections 4.1 and A.1)."""
 
-from cotrail.core.asking import OPENING, YES_OR_NO
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.questions import Question
+from cotrail.faithfulness.paper import Task
 from cotrail.faithfulness.rules import prediction
-from cotrail.faithfulness.tasks import Task
-from cotrail.systems.reading import instructed, shown
-from cotrail.systems.settings import TaskSettings
+from cotrail.systems.parts.reading import instructed, shown
+from cotrail.systems.rethinking.fact_questions import OPENING, YES_OR_NO
+from cotrail.systems.rethinking.settings import TaskSettings
 
 
 def task_question(question: Question, task: Task) -> str:

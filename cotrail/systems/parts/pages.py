@@ -7,8 +7,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Together
 from cotrail.core.titles import parse_titles, title_question
-from cotrail.systems.reading import Part, Shots, instructed, pinned_paragraph, written
-from cotrail.systems.settings import PageSettings, PromptSettings
+from cotrail.systems.parts.reading import Part, Shots, instructed, pinned_paragraph, written
+from cotrail.systems.rethinking.settings import PageSettings, PromptSettings
 
 MAX_PAGES = 15
 """How many pages are searched at most (`global_max_num_paras` in the released configurations)."""

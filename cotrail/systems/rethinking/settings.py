@@ -8,9 +8,9 @@ from cotrail.core.generation import RULES, Until
 from cotrail.core.ports.retriever import Scope
 from cotrail.core.prompt_layouts import Layout
 from cotrail.core.prompts import Drop
+from cotrail.faithfulness.paper import FUNCTIONS, Task
 from cotrail.faithfulness.rules import ChainRules
 from cotrail.faithfulness.scores import Function, Thresholds
-from cotrail.faithfulness.tasks import FUNCTIONS, Task
 
 Positive = Annotated[int, Meta(ge=1)]
 

@@ -3,10 +3,10 @@
 from cotrail.core.actions.reason import Reason
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
-from cotrail.systems.asking import task_prompt
-from cotrail.systems.reading import Part, Shots
-from cotrail.systems.settings import SelfConsistencySettings
-from cotrail.systems.together import texts_of
+from cotrail.systems.parts.reading import Part, Shots
+from cotrail.systems.parts.steps import texts_of
+from cotrail.systems.parts.tasks import task_prompt
+from cotrail.systems.rethinking.settings import SelfConsistencySettings
 
 
 def sample_chains(question: Question, shots: Shots, settings: SelfConsistencySettings) -> Part[tuple[str, ...]]:

@@ -12,9 +12,9 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Embedded, Entailed, Retrieved
 from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
-from cotrail.systems.reading import Part, brought
-from cotrail.systems.settings import RethinkingSettings
-from cotrail.systems.together import all_of
+from cotrail.systems.parts.reading import Part, brought
+from cotrail.systems.parts.steps import all_of
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 TRUE_OR_FALSE = "True or False?"
 """What stands behind a hypothesis that is put as a question (table 8), and is no part of it."""

@@ -15,7 +15,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.core.replay import Next, Recorded, advance
 from cotrail.core.results import Generated
-from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import SYSTEMS
 from models.records.histories import read_histories
 from models.records.paragraphs import Paragraphs
 from models.records.runs import RunPlan, Runs

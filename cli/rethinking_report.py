@@ -21,7 +21,7 @@ from cotrail.evaluation.experiments.rethinking_protocol import trials
 from cotrail.evaluation.experiments.rethinking_published import SOURCE
 from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingRun, method_of
 from cotrail.evaluation.experiments.rethinking_tables import build_tables, chains_plot
-from cotrail.faithfulness.paper import TASK_OF, Task
+from cotrail.faithfulness.tasks import TASK_OF, Task
 from models.queries.experiments import read_experiment
 from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions

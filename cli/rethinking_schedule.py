@@ -30,8 +30,8 @@ from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
-from cotrail.faithfulness.paper import TASK_OF
-from cotrail.systems import find_system
+from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.systems.registry import find_system
 from models.queries.experiments import ExperimentRecord
 
 

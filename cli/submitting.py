@@ -10,7 +10,7 @@ from cli.request import Prepared, make_request, prepare, read_run_file
 from cli.running import follow, summarize
 from cli.store import open_store
 from cotrail.data.datasets import DATASETS
-from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import SYSTEMS
 from models.commands.submission import submit as record
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"

@@ -1,6 +1,7 @@
 """The prompt of a step, as parts, and the template that joins them (IRCoT, section 3.1)."""
 
 import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -87,6 +88,10 @@ class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _texts(self) -> "dict[Layout, tuple[str, hashlib._Hash]]":
         return {}
+
+
+Shots = Mapping[AnswerForm, Demonstrations]
+"""A run's demonstrations in each answer form that its system shows."""
 
 
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):

@@ -12,7 +12,8 @@ from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnreadableError
-from cotrail.systems import SYSTEMS, SystemSpec, find_system
+from cotrail.systems.registry import SYSTEMS
+from cotrail.systems.spec import SystemSpec, find_spec
 from models.schema.tables import DemonstrationSet, Run
 
 
@@ -36,7 +37,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
     def open(self, question: Question, systems: tuple[SystemSpec, ...]) -> Callable[[], System]:
         """What starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
-        spec = find_system(self.system, self.system_version, systems)
+        spec = find_spec(systems, self.system, self.system_version)
         settings: Any = msgspec.convert(self.settings, spec.settings)
         return lambda: spec.open(question, self.shots, settings)
 

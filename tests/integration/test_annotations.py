@@ -27,7 +27,7 @@ from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.cells import ExampleChain, SystemName
 from cotrail.evaluation.metrics.factual import Mark, factual_errors
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.execution.ledger import Claim, Completion, Ledger
 from models.queries.annotations import forget_annotation, read_annotations, read_chains, read_marks, record_annotations

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, event, select, update
 
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.systems import SYSTEMS
 from cotrail.systems.ircot import ircot
+from cotrail.systems.registry import SYSTEMS
 from models.execution import replay_cache as begun
 from models.execution.advancing import Dispatch
 from models.execution.ledger import Ledger

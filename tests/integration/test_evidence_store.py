@@ -23,7 +23,7 @@ from cotrail.core.replay import Recorded, Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
-from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import SYSTEMS
 from models.commands.submission import submit
 from models.execution.advancing import Dispatch, asked
 from models.execution.ledger import Claim, Completion, Ledger

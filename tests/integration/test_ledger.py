@@ -18,7 +18,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Failure, Generated
 from cotrail.core.system import Answer, System
 from cotrail.errors import CorpusChangedError, InputError
-from cotrail.systems import SYSTEMS, SystemSpec
+from cotrail.systems.registry import SYSTEMS
+from cotrail.systems.spec import SystemSpec
 from models.commands.control import cancel, pause, resume
 from models.commands.submission import submit
 from models.execution.advancing import Dispatch, advance_questions, lock_questions

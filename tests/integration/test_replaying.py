@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select, update
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import SYSTEMS
 from models.execution.ledger import Ledger
 from models.queries.replaying import Replayed, replay_run
 from models.records.runs import Runs

@@ -15,7 +15,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
-from cotrail.systems import SYSTEMS
+from cotrail.systems.registry import SYSTEMS
 from models.commands.control import cancel, pause, resume
 from models.commands.forking import fork
 from models.commands.pruning import prune

@@ -24,7 +24,8 @@ from cotrail.core.questions import Question
 from cotrail.core.replay import Failed, Finished, Next, Outcome, Recorded, advance
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import ReplayMismatchError
-from cotrail.systems import SYSTEMS, SystemSpec, find_system
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import SystemSpec
 
 DIVERGING = {
     "another kind": "another kind",

@@ -5,7 +5,7 @@ from typing import Any
 
 from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, Goal, Line, Stage, SystemName
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.rethinking.settings import Reader
+from cotrail.systems.parts.reader import Reader
 
 COST = Cost(
     steps=12,

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.faithfulness.paper import VERDICTS, Task, facts, prediction, same, unified
+from cotrail.faithfulness.paper import facts, prediction
 from cotrail.faithfulness.released import released_facts, released_prediction
+from cotrail.faithfulness.tasks import VERDICTS, Task, same, unified
 
 TASKS: tuple[Task, ...] = ("commonsense", "temporal", "tabular")
 

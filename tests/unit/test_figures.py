@@ -17,7 +17,7 @@ from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.cells import CellResult, SystemName
 from cotrail.evaluation.experiments.plots import Plot, build_plots
-from cotrail.systems.rethinking.settings import Reader
+from cotrail.systems.parts.reader import Reader
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")

@@ -21,9 +21,10 @@ from cotrail.core.system import Answer, System
 from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.faithfulness.scores import NO_EVIDENCE
 from cotrail.faithfulness.weighing import ChosenFact, Weighing
-from cotrail.systems import find_system
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.registry import find_system
 from cotrail.systems.rethinking.fact_questions import entity_question
-from cotrail.systems.rethinking.settings import ReaderSettings, RethinkingSettings
+from cotrail.systems.rethinking.settings import RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed
 
 SPEC = find_system("rethinking")

@@ -28,7 +28,7 @@ from cotrail.evaluation.experiments.rethinking_runs import (
 from cotrail.evaluation.experiments.rethinking_tables import ALONE, MISPRINTED, build_tables, chains_plot
 from cotrail.evaluation.experiments.table import Table
 from cotrail.faithfulness.inference import Vote, infer
-from cotrail.faithfulness.paper import Task
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"

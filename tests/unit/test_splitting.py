@@ -16,7 +16,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.result import Tokens, generated
 from cotrail.engines.language_models.splitting import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.execution.ledger import Claim
 from tasks.generating import generate
 from tasks.station import Station

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from cotrail.core.answers import OPENING, YES_OR_NO
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
@@ -21,7 +22,6 @@ from cotrail.engines.language_models.choices import check_fits, shares
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.scripts import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
-from cotrail.systems.rethinking.fact_questions import OPENING, YES_OR_NO
 
 FailureKind = Literal["transient", "permanent", "empty"]
 """TransientStepError, StepError, or that nothing is written; each at every try."""

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.rethinking.settings import Reader
+from cotrail.systems.parts.reader import Reader
 
 Stage = Literal["search", "test"]
 """`search`: on the development questions, to choose K and M; `test`: with the chosen ones on the test questions."""

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.building import Style
 from cotrail.evaluation.experiments.cells import Goal, SystemName
+from cotrail.systems.parts.reader import Reader
 from cotrail.systems.parts.rules import Rules
-from cotrail.systems.rethinking.settings import Positive, Reader
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]

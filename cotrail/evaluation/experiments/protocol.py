@@ -11,8 +11,8 @@ from statistics import fmean
 from cotrail.evaluation.experiments.cells import Cell, Goal, Line, SystemName
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.parts.reader import Reader
 from cotrail.systems.parts.rules import Rules
-from cotrail.systems.rethinking.settings import Reader
 
 
 def lines(experiment: Experiment) -> tuple[Line, ...]:

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
 from cotrail.evaluation.experiments.experiment import ExperimentName, Whole
-from cotrail.faithfulness.paper import TASK_OF, Task
+from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.systems.parts.rules import Rules
-from cotrail.systems.rethinking.settings import Positive
 
 Table = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""

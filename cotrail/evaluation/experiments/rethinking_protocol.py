@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 
 from cotrail.evaluation.experiments.rethinking_experiment import MethodName, RethinkingExperiment, Table
-from cotrail.faithfulness.paper import Task
+from cotrail.faithfulness.tasks import Task
 
 Variation = Literal[
     "",

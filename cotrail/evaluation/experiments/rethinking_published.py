@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from cotrail.faithfulness.paper import Task
+from cotrail.faithfulness.tasks import Task
 
 SOURCE = (
     "What is marked as published is from He, Zhang and Roth, 2022 (arxiv.org/abs/2301.00303): GPT-3 text-davinci-002 "

@@ -13,11 +13,12 @@ from cotrail.evaluation.metrics.answer import answer_scores
 from cotrail.evaluation.metrics.explanations import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import Contrast, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
-from cotrail.faithfulness.paper import Task
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
-from cotrail.systems import find_system
-from cotrail.systems.rethinking.settings import RethinkingSettings, SelfConsistencySettings, TaskSettings
+from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
+from cotrail.systems.registry import find_system
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -82,7 +83,7 @@ def method_of(system: str, version: int, settings: Mapping[str, Any]) -> Method:
                 layout=told.prompt_layout,
                 rules=told.chain_rules,
             )
-        case SelfConsistencySettings():
+        case SampledSettings():
             return Method(system=system, chains=told.chain_count, temperature=told.temperature, rules=told.chain_rules)
         case TaskSettings():
             return Method(system=system, layout=told.prompt_layout)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from cotrail.common.normalization import normalized
 from cotrail.evaluation.metrics.words import NOTHING, AnswerScores
-from cotrail.faithfulness.paper import VERDICTS
+from cotrail.faithfulness.tasks import VERDICTS
 
 _RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
 

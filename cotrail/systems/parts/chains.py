@@ -1,16 +1,15 @@
-"""Sampling diverse chains of thought (Wang et al., 2022; Rethinking with Retrieval, section 3)."""
+"""Sampling of diverse chains of thought (Wang et al., 2022; Rethinking with Retrieval, section 3)."""
 
 from cotrail.core.actions.reason import Reason
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.prompts import AnswerForm, Shots
 from cotrail.core.questions import Question
-from cotrail.systems.parts.reading import Part, Shots
+from cotrail.core.system import Part
 from cotrail.systems.parts.steps import texts_of
-from cotrail.systems.parts.tasks import task_prompt
-from cotrail.systems.rethinking.settings import SelfConsistencySettings
+from cotrail.systems.parts.tasks import SampledSettings, task_prompt
 
 
-def sample_chains(question: Question, shots: Shots, settings: SelfConsistencySettings) -> Part[tuple[str, ...]]:
-    """As many chains as the settings say, all of one prompt; empty where the model wrote nothing."""
+def sample_chains(question: Question, shots: Shots, settings: SampledSettings) -> Part[tuple[str, ...]]:
+    """As many chains as the settings say, all of one prompt; a chain is empty if the model wrote nothing."""
     prompt = task_prompt(question, shots[AnswerForm.COT], settings)
     return (
         yield from texts_of(

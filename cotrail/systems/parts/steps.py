@@ -1,30 +1,28 @@
-"""Actions that don't need each other, as parts of systems ask for them."""
+"""Several actions at once, and texts that may be empty, as parts of systems ask for them."""
 
 from collections.abc import Iterable
 from typing import TypeVar
 
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
-from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
-from cotrail.core.system import StepFailed, Together
-from cotrail.systems.parts.reading import NOTHING, Part
+from cotrail.core.results import Failure, Generated, Result
+from cotrail.core.system import Part, StepFailed, Together, expect, expect_each
 
-R = TypeVar("R", Retrieved, Generated, Embedded, Entailed)
+ResultT = TypeVar("ResultT", bound=Result)
+
+NOTHING = "EmptyGenerationError"
+"""The failure in records from before an empty generation was a result like any other; they replay as the empty text."""
 
 
-def all_of(actions: Iterable[Action], expected: type[R]) -> Part[tuple[R, ...]]:
-    """The results of all of these, which are of the expected type; nothing is yielded where there are no actions."""
+def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[ResultT, ...]]:
+    """The results of actions that don't need each other, in their order; nothing is yielded if there are none."""
     asked = tuple(actions)
     if not asked:
         return ()
-    results = yield Together(asked)
-    assert isinstance(results, tuple)  # noqa: S101 - what a Together is answered with
-    return tuple(result for result in results if isinstance(result, expected))
+    return expect_each((yield Together(asked)), expected)
 
 
-def texts_of(actions: Iterable[Reason | Read]) -> Part[tuple[str, ...]]:
-    """What each of these wrote, empty where the model wrote nothing; any other failure is the system's."""
+def texts_of(actions: Iterable[Action]) -> Part[tuple[str, ...]]:
+    """The text that each generation wrote, maybe empty; a failed one fails the system."""
     outcomes: tuple[Result | Failure, ...]
     try:
         outcomes = yield from all_of(actions, Generated)
@@ -33,10 +31,19 @@ def texts_of(actions: Iterable[Reason | Read]) -> Part[tuple[str, ...]]:
     return tuple(_text(outcome) for outcome in outcomes)
 
 
-def _text(outcome: Result | Failure) -> str:
-    if isinstance(outcome, Failure):
-        if outcome.type != NOTHING:
-            raise StepFailed(outcome)
+def text_of(action: Action) -> Part[str]:
+    """The text that one generation wrote, maybe empty; a failed one fails the system."""
+    try:
+        return expect((yield action), Generated).text
+    except StepFailed as failed:
+        if failed.failure.type != NOTHING:
+            raise
         return ""
-    assert isinstance(outcome, Generated)  # noqa: S101 - what a Reason or a Read is answered with
-    return outcome.text
+
+
+def _text(outcome: Result | Failure) -> str:
+    if not isinstance(outcome, Failure):
+        return expect(outcome, Generated).text
+    if outcome.type != NOTHING:
+        raise StepFailed(outcome)
+    return ""

@@ -4,21 +4,20 @@ from collections.abc import Iterable, Mapping
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.results import Embedded
-from cotrail.faithfulness.scores import fact_score
+from cotrail.core.system import Part
+from cotrail.faithfulness.scores import Evidence, fact_score
 from cotrail.faithfulness.topics import topics
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.parts.reading import Part
 from cotrail.systems.parts.steps import all_of
-from cotrail.systems.rethinking.evidence import Evidence
 from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
 def select_facts(
     best: Iterable[str], evidence: Mapping[str, Evidence], settings: RethinkingSettings
 ) -> Part[tuple[ChosenFact, ...]]:
-    """For each fact of the best chain the most faithful of its topic; of equals its own, then the earliest.
+    """For each fact of the best chain the most faithful fact of its topic; of equals itself, then the earliest.
 
-    evidence: that of every fact of every chain.
+    evidence: of every fact of every chain.
     """
     topic = yield from _topics(tuple(evidence), settings.topic_similarity)
 
@@ -32,7 +31,7 @@ def select_facts(
 
 
 def _topics(facts: tuple[str, ...], threshold: float) -> Part[dict[str, int]]:
-    """Each fact's topic, by how alike the facts are to one another."""
+    """Each fact's topic, by the facts' similarity to one another."""
     results = yield from all_of((Embed(sentences=facts),) if facts else (), Embedded)
     return {
         fact: topic
@@ -42,12 +41,12 @@ def _topics(facts: tuple[str, ...], threshold: float) -> Part[dict[str, int]]:
 
 
 def _chosen(text: str, replaces: str, evidence: Mapping[str, Evidence]) -> ChosenFact:
-    paragraph, scores = evidence[text].paragraph, evidence[text].scores
+    scores = evidence[text].scores
     return ChosenFact(
         text=text,
         replaces=replaces,
         origin="kept" if text == replaces else "selected",
-        evidence=paragraph.digest if paragraph else None,
+        evidence=evidence[text].digest,
         entailment=scores.entailment,
         contradiction=scores.contradiction,
     )

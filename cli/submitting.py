@@ -14,7 +14,7 @@ from cotrail.systems.registry import SYSTEMS
 from models.commands.submission import submit as record
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
-_SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)
+_SYSTEMS = ", ".join(dict.fromkeys(f"{spec.name} ({spec.title})" for spec in SYSTEMS))
 
 
 def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, Goal, Line, Stage, SystemName
+from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, Goal, Line, Stage
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 
@@ -19,7 +19,7 @@ COST = Cost(
 
 
 def line(
-    system: SystemName = "ircot",
+    system: str = "ircot",
     *,
     goal: Goal = "qa",
     dataset: str = "hotpotqa",

@@ -15,10 +15,6 @@ Goal = Literal["retrieval", "qa"]
 """What K and M are chosen by: the recall of gold paragraphs, or the F1 of answers (IRCoT, section 4.1)."""
 
 
-SystemName = Literal["no-retrieval", "one-step", "ircot"]
-"""The systems that the paper compares: NoR, OneR and IRCoT."""
-
-
 class Line(Struct, frozen=True, kw_only=True):
     """A result that the paper would print: a system with a reader and a model on a dataset.
 
@@ -30,7 +26,7 @@ class Line(Struct, frozen=True, kw_only=True):
     dataset: str
     demonstrations: str
     model: str
-    system: SystemName
+    system: str
     reader: Reader
 
 

@@ -4,11 +4,12 @@ Nothing is chosen on the way, so all runs can begin at once. Those that sample c
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.rethinking_experiment import MethodName, RethinkingExperiment, Table
+from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment, Table
+from cotrail.evaluation.experiments.rethinking_published import METHODS
 from cotrail.faithfulness.tasks import Task
 
 Variation = Literal[
@@ -51,7 +52,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     dataset: str
     model: str
-    method: MethodName
+    method: str
     variation: Variation = ""
 
     @property
@@ -63,16 +64,6 @@ class Trial(Struct, frozen=True, kw_only=True):
     def settings(self) -> Mapping[str, Any]:
         """The settings that make its variation."""
         return SETTINGS[self.variation]
-
-    @property
-    def weighs(self) -> bool:
-        """Whether it looks for evidence and weighs it."""
-        return self.method == "rethinking"
-
-    @property
-    def samples(self) -> bool:
-        """Whether it draws several chains."""
-        return self.method in ("self-consistency", "rethinking")
 
     @property
     def has_facts(self) -> bool:
@@ -107,11 +98,11 @@ def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
     return bool(files.evidence or not trial.has_evidence) and (has_facts or not trial.has_facts)
 
 
-def _compared(table: Table, task: Task) -> Iterator[tuple[MethodName, Variation]]:
+def _compared(table: Table, task: Task) -> Iterator[tuple[str, Variation]]:
     """What a table compares on a task."""
     match table, task:
         case 1, _:
-            yield from ((method, "") for method in get_args(MethodName))
+            yield from ((method, "") for method in METHODS)
         case 3, "commonsense" | "temporal":
             yield from (("rethinking", "by-question"), ("rethinking", ""))
         case 4, "tabular":

@@ -17,8 +17,8 @@ from cotrail.faithfulness.rules import ChainRules, inferred, unified
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
-from cotrail.systems.registry import find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
+from cotrail.systems.spec import SystemSpec
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -64,9 +64,9 @@ class Method(Struct, frozen=True, kw_only=True):
         return self.chains == 1 and self.temperature == 0
 
 
-def method_of(system: str, version: int, settings: Mapping[str, Any]) -> Method:
-    """The method of a run, given its system and settings; of systems of other papers, the name alone."""
-    told: object = msgspec.convert(settings, find_system(system, version).settings)
+def method_of(spec: SystemSpec, settings: Mapping[str, Any]) -> Method:
+    """The method of a run, given its system and settings; for systems of other papers only the name."""
+    system, told = spec.name, msgspec.convert(settings, spec.settings)
     match told:
         case RethinkingSettings():
             return Method(

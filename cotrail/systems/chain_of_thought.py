@@ -15,6 +15,7 @@ from cotrail.systems.spec import Needs, SystemSpec
 def chain_of_thought(question: Question, shots: Shots, settings: BaselineSettings) -> System:
     """Take the answer that the likeliest chain states."""
     prompt = task_prompt(question, shots[AnswerForm.COT], settings)
+    # Greedy at any temperature of the run, unlike the sampled chains of self-consistency.
     reply = yield Reason(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
     chain = expect(reply, Generated).text
     text = prediction(chain, settings.task, settings.chain_rules)
@@ -36,4 +37,5 @@ SPEC = SystemSpec(
     released=released_chains,
 )
 
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
 SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)

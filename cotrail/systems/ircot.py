@@ -28,8 +28,8 @@ from cotrail.systems.parts.retrieval import (
     RetrievalSettings1,
     collect,
     query_of,
-    read_from,
     search,
+    shown_to_reader,
 )
 from cotrail.systems.parts.rules import released_reading, released_retrieval, released_tokens
 from cotrail.systems.parts.steps import text_of
@@ -64,11 +64,13 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     pinned = pinned_paragraph(question)
     found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    # The pinned passage counts as collected: it takes one of the `max_paragraphs` places.
     paragraphs = collect(shown(question, ()), found, retrieval, pinned)
     sentences: tuple[str, ...] = ()
     while True:
         sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
         if not sentence:
+            # The model has nothing to add; the reader answers from what was collected.
             break
         sentences += (sentence,)
         if stated_answer(sentence, empty=empty) is not None or len(sentences) >= settings.max_sentences:
@@ -80,7 +82,7 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
         return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
     answer = yield from read(
         question,
-        read_from(question, paragraphs, retrieval, settings.prompting),
+        shown_to_reader(question, paragraphs, retrieval, settings.prompting),
         shots,
         settings.reading,
         settings.prompting,
@@ -112,6 +114,7 @@ def next_sentence(
 
 def next_query(question: str, sentences: tuple[str, ...], settings: IRCoTSettings) -> str:
     """The retrieve step's query: the last sentence that states something, or the question if none does."""
+    # A conclusion names nothing new to search for, so that the last statement before it is searched for again.
     stating = (s for s in reversed(sentences) if not is_reasoning(s, settings.reasoning_openings))
     return query_of(next(stating, question), settings.retrieval)
 
@@ -158,4 +161,5 @@ SPEC = SystemSpec(
     states_answer=True,
 )
 
+# Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.
 SPECS = (SPEC.former(1, retrieval=RetrievalSettings1(), pages=PageSettings1()), SPEC)

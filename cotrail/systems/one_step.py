@@ -16,8 +16,8 @@ from cotrail.systems.parts.retrieval import (
     RetrievalSettings1,
     collect,
     query_of,
-    read_from,
     search,
+    shown_to_reader,
 )
 from cotrail.systems.parts.rules import released_reading, released_retrieval
 from cotrail.systems.spec import Needs, SystemSpec
@@ -37,12 +37,13 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     retrieval = settings.retrieval
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    # The pinned passage takes no place among those collected: the reader is shown it besides.
     paragraphs = collect((), found, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
     answer = yield from read(
         question,
-        read_from(question, paragraphs, retrieval, settings.prompting),
+        shown_to_reader(question, paragraphs, retrieval, settings.prompting),
         shots,
         settings.reading,
         settings.prompting,
@@ -72,4 +73,5 @@ SPEC = SystemSpec(
     counts="one-step",
 )
 
+# Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.
 SPECS = (SPEC.former(1, retrieval=RetrievalSettings1(retrieval_count=15), pages=PageSettings1()), SPEC)

@@ -49,4 +49,5 @@ SPEC = SystemSpec(
     details=Weighing,
 )
 
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
 SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)

@@ -34,6 +34,7 @@ def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> S
     opening = settings.answer_opening
     prompt = task_prompt(question, Demonstrations(), settings)
     prompt = replace(prompt, sentences=(opening,) if opening else ())
+    # Greedy at any temperature of the run: one answer stands for the method, so it had better be the likeliest.
     reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 
@@ -53,4 +54,5 @@ SPEC = SystemSpec(
     released=released_chains,
 )
 
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
 SPECS = (SPEC.former(1, **DEFAULTS_1, opening=OPENING), SPEC)

@@ -17,6 +17,7 @@ from cotrail.core.replay import Finished, Next, Recorded, advance
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.system import Answer, StepFailed, System, Together, expect
 from cotrail.errors import UnknownNameError, UnknownVersionError
+from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
 from cotrail.systems.one_step import OneStepSettings, one_step
@@ -433,6 +434,13 @@ def test_an_unknown_name_lists_what_there_is() -> None:
 def test_an_unknown_version_says_which_workers_are_needed() -> None:
     with pytest.raises(UnknownVersionError, match="pins ircot version 99, and this worker has version 1 and 2; start"):
         find_system("ircot", 99)
+
+
+def test_only_systems_that_weigh_chains_give_details_of_their_answers() -> None:
+    assert {spec.name: spec.details for spec in SYSTEMS if spec.details} == {
+        "self-consistency": Weighing,
+        "rethinking": Weighing,
+    }
 
 
 def test_no_two_systems_go_by_the_same_name_and_version() -> None:

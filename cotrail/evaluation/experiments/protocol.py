@@ -120,10 +120,10 @@ def choose(searched: Mapping[Cell, Sequence[QuestionScores]], rules: Rules) -> C
 
 
 def search_score(goal: Goal, scores: Sequence[QuestionScores], rules: Rules) -> float:
-    """What a search run is judged by: the mean recall of gold paragraphs, or F1 of answers, from 0 to 1.
+    """The score of a search run: the mean recall of gold paragraphs, or F1 of answers, from 0 to 1.
 
     The released code takes the recall of gold titles, and an F1 by DROP's rules for every dataset, both rounded to a
-    thousandth. A question that has no such score counts 0.
+    thousandth. A question without the score counts 0.
     """
     names = {"paper": ("support_recall", "answer_f1"), "released": ("title_recall", "tuning_f1")}[rules]
     name = names[0] if goal == "retrieval" else names[1]

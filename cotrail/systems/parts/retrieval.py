@@ -56,6 +56,7 @@ RetrievalSettings1 = with_defaults(RetrievalSettings, pinned="again")
 
 def search(query: str, settings: RetrievalSettings, titles: tuple[str, ...], scope: Scope) -> Retrieve:
     """The search for a query, narrowed to these titles if there are any."""
+    # Without titles the scope decides nothing; its default keeps it out of the request and the fingerprint.
     return Retrieve(
         query=query,
         count=settings.retrieval_count,
@@ -85,6 +86,7 @@ def collect(
         paragraph = hit.paragraph
         if len(collected) >= settings.max_paragraphs:
             break
+        # Words are what spaces separate, as where prompts cut paragraphs.
         if paragraph.text.count(" ") >= settings.max_paragraph_words:
             continue
         if _is_duplicate(paragraph, collected, settings) or _is_pinned(paragraph, pinned, settings):
@@ -93,7 +95,7 @@ def collect(
     return collected
 
 
-def read_from(
+def shown_to_reader(
     question: Question, collected: tuple[Paragraph, ...], settings: RetrievalSettings, prompting: PromptSettings
 ) -> tuple[Paragraph, ...]:
     """The paragraphs that a reader is shown: the passage that the question pins, and those collected.

@@ -24,6 +24,7 @@ def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[Res
 def texts_of(actions: Iterable[Action]) -> Part[tuple[str, ...]]:
     """The text that each generation wrote, maybe empty; a failed one fails the system."""
     outcomes: tuple[Result | Failure, ...]
+    # One failure fails a Together, whose other texts are still wanted if it is but an old record of an empty text.
     try:
         outcomes = yield from all_of(actions, Generated)
     except StepFailed as failed:

@@ -93,5 +93,6 @@ def task_answer(text: str, settings: TaskSettings) -> str:
     The released code takes a temporal answer as it is.
     """
     if settings.chain_rules != "released":
+        # The rules read statements ("So the answer is ..."), so that a bare answer is read as the end of one.
         return prediction(f"{OPENING} {text}", settings.task, settings.chain_rules)
     return text if settings.task == "temporal" else prediction(text, settings.task, settings.chain_rules)

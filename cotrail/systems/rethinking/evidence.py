@@ -31,6 +31,7 @@ def find_evidence(question: Question, facts: Iterable[str], settings: Rethinking
 
 def look_up(question: Question, facts: tuple[str, ...], settings: RethinkingSettings) -> Part[Found]:
     """Search for all facts at once; a search that several of them share is made once."""
+    # A dict keeps one of equal searches and the order of the first, which a replay must repeat exactly.
     asked = {fact: tuple(places(question, fact, settings)) for fact in facts}
     actions = tuple(dict.fromkeys(each for told in asked.values() for each in told if not isinstance(each, Paragraph)))
     results = yield from all_of(actions, Retrieved)
@@ -78,6 +79,7 @@ def most_similar(found: Found) -> Part[dict[str, tuple[Paragraph, float]]]:
     nearest = {}
     for (fact, paragraphs), embedded in zip(compared.items(), results, strict=True):
         (similarities,) = embedded.similarities
+        # max takes the first of equals, which are in the order of the sources.
         best = max(range(len(paragraphs)), key=similarities.__getitem__)
         nearest[fact] = paragraphs[best], similarities[best]
     return nearest

@@ -43,6 +43,7 @@ def generate_facts(
     A statement replaces a fact if the evidence supports it (E >= T_e and C < T_c) and entails it more than the fact. Of
     several the most entailed does, of equals the earliest.
     """
+    # Each stage asks for all drafts at once, so that a question takes as many rounds of the model as there are stages.
     drafts = _drafts(facts, evidence, settings.thresholds)
     drafts = yield from _questioned(drafts, shots[AnswerForm.QUESTION], settings.reading)
     drafts = yield from _answerable(drafts, shots[AnswerForm.SPAN], settings.reading)

@@ -24,6 +24,7 @@ def select_facts(
     def score(fact: str) -> float:
         return fact_score(evidence[fact].scores, settings.faithfulness_function, settings.thresholds)
 
+    # max takes the first of equals, and the fact itself comes first.
     def most_faithful(fact: str) -> str:
         return max(fact, *(other for other in evidence if topic[other] == topic[fact]), key=score)
 

@@ -39,6 +39,7 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     evidence = yield from find_evidence(question, concatenated.from_iterable(stated), settings)
     weighing = _weigh(chains, stated, evidence, settings)
     text = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
+    # No chain states a prediction, or by the released code yes and no are tied: there is no best chain to build on.
     if weighing.chosen is None:
         return Answer(text=text, paragraphs=_paragraphs(evidence, evidence), weighing=weighing)
     best = stated[weighing.chosen]
@@ -95,6 +96,7 @@ def _paragraphs(stated: Iterable[str], evidence: Mapping[str, Evidence]) -> tupl
 
 def needs(settings: RethinkingSettings) -> Needs:
     """Chains and evidence; for the variants a reader, and for fact generation the demonstrations of its questions."""
+    # Prompts without demonstrations have an empty set of them, which is recorded like any other.
     is_read = settings.infers and settings.inference == "reader"
     asks = {AnswerForm.QUESTION: ENTITY_QUESTIONS, AnswerForm.SPAN: SPANS} if settings.variant == "generation" else {}
     bare = {AnswerForm.DIRECT: Demonstrations()} if settings.infers and not is_read else {}
@@ -120,4 +122,5 @@ SPEC = SystemSpec(
     details=Weighing,
 )
 
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
 SPECS = (SPEC.former(1, **DEFAULTS_1, evidence="pages"), SPEC)

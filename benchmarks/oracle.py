@@ -40,8 +40,11 @@ from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.evaluation.metrics.coverage import coverage
 from cotrail.evaluation.metrics.support import support_recall
-from cotrail.systems import find_system
-from cotrail.systems.settings import IRCoTSettings, OneStepSettings, ReaderSettings, RetrievalSettings
+from cotrail.systems.ircot import IRCoTSettings
+from cotrail.systems.one_step import OneStepSettings
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.retrieval import RetrievalSettings
+from cotrail.systems.registry import find_system
 
 COUNTS = {"ircot": (2, 4, 6, 8), "one-step": (5, 7, 9, 11, 13, 15)}
 """Each system, and the values of K that the paper tries (IRCoT, section 4.1)."""

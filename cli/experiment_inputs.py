@@ -21,7 +21,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.cells import Cell, Stage
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.metrics.coverage import coverage, located
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 
 
 class Inputs:

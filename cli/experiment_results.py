@@ -12,8 +12,9 @@ from cli.scoring import scores_of
 from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, ExampleChain
 from cotrail.evaluation.experiments.examples import EXAMPLES, Contrast, contrasts
 from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.protocol import position
+from cotrail.evaluation.experiments.protocol import IRCoTProtocol
 from cotrail.evaluation.metrics.factual import AnnotatedChain, factual_errors, untrue
+from cotrail.systems.registry import SYSTEMS
 from models.queries.annotations import chain_of, read_annotations, read_marks
 from models.queries.experiments import read_experiment
 from models.queries.progress import Progress, read_progress, read_run
@@ -26,9 +27,9 @@ MODEL_KINDS = ("reason", "read")
 def read_results(connection: Connection, experiment: str) -> list[CellResult]:
     """Every run of the experiment as it stands, in the order of its plan, whichever was submitted first."""
     record = read_experiment(connection, experiment)
-    planned = msgspec.convert(record.plan["experiment"], Experiment)
+    protocol = IRCoTProtocol(msgspec.convert(record.plan["experiment"], Experiment), SYSTEMS)
     results = [read_result(connection, run, _cell(connection, run)) for run in record.runs.values()]
-    return with_examples(connection, sorted(results, key=lambda result: position(planned, result.cell)))
+    return with_examples(connection, sorted(results, key=lambda result: protocol.position(result.cell)))
 
 
 def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:

@@ -14,8 +14,8 @@ from cotrail.core.fork_points import Point
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
-from cotrail.systems import find_system
-from cotrail.systems.needs import Needs
+from cotrail.systems.registry import find_system
+from cotrail.systems.spec import Needs
 from models.commands.new_runs import Submission
 from models.queries.progress import RunRecord
 

@@ -10,7 +10,8 @@ from cli.experiment_results import read_result
 from cli.output import count
 from cli.request import Prepared
 from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, choose, lines
+from cotrail.evaluation.experiments.protocol import IRCoTProtocol, choose
+from cotrail.systems.registry import SYSTEMS
 from models.queries.experiments import ExperimentRecord
 from models.queries.progress import is_complete, read_standings
 
@@ -21,6 +22,7 @@ class IRCoTSchedule:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
         self._experiment = inputs.experiment
+        self._protocol = IRCoTProtocol(inputs.experiment, SYSTEMS)
         self._chosen: dict[Line, Cell] = {}
 
     @property
@@ -45,7 +47,7 @@ class IRCoTSchedule:
 
     def due(self, connection: Connection, record: ExperimentRecord) -> Sequence[Cell]:
         """See `Schedule`."""
-        ready = (cell for line in lines(self._experiment) for cell in self._ready(connection, record, line))
+        ready = (cell for line in self._protocol.lines() for cell in self._ready(connection, record, line))
         return [cell for cell in ready if cell.name not in record.runs]
 
     def prepare(self, cell: Cell) -> Prepared:
@@ -56,9 +58,9 @@ class IRCoTSchedule:
         """As many runs as there will be: which are on the test questions is known once K and M are chosen."""
         return [
             cell
-            for line in lines(self._experiment)
-            for searched in [cells_to_search(self._experiment, line)]
-            for cell in (*searched, *cells_to_test(self._experiment, line, searched[0] if searched else None))
+            for line in self._protocol.lines()
+            for searched in [self._protocol.cells_to_search(line)]
+            for cell in (*searched, *self._protocol.cells_to_test(line, searched[0] if searched else None))
         ]
 
     def _missing(self, dataset: str) -> Sequence[str]:
@@ -72,12 +74,12 @@ class IRCoTSchedule:
         )
 
     def _ready(self, connection: Connection, record: ExperimentRecord, line: Line) -> Sequence[Cell]:
-        searched = cells_to_search(self._experiment, line)
+        searched = self._protocol.cells_to_search(line)
         if not searched:
-            return cells_to_test(self._experiment, line, None)
+            return self._protocol.cells_to_test(line, None)
         if line not in self._chosen and not self._choose(connection, record, line, searched):
             return searched
-        return (*searched, *cells_to_test(self._experiment, line, self._chosen[line]))
+        return (*searched, *self._protocol.cells_to_test(line, self._chosen[line]))
 
     def _choose(self, connection: Connection, record: ExperimentRecord, line: Line, searched: Sequence[Cell]) -> bool:
         """Chooses K and M, if all search runs of the line are done."""

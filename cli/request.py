@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from cli.provenance import INSTEAD, versions
 from cli.weighers import choose_weighers
 from configuration.settings import settings
+from cotrail.common.numbers import Positive
 from cotrail.common.toml_files import read_toml
 from cotrail.core.binding import Binding
 from cotrail.core.ports.language_model import Profile
@@ -27,10 +28,11 @@ from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.coverage import coverage, located
 from cotrail.faithfulness.tasks import TASK_OF, Task
-from cotrail.systems import SystemSpec, find_system
-from cotrail.systems.needs import Needs
-from cotrail.systems.rules import Rules, rule_settings
-from cotrail.systems.settings import Positive, Reader, Variant
+from cotrail.systems.parts.reader import Reader
+from cotrail.systems.parts.rules import Rules
+from cotrail.systems.registry import find_system
+from cotrail.systems.rethinking.settings import Variant
+from cotrail.systems.spec import Needs, SystemSpec
 from models.commands.new_runs import Submission
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -218,7 +220,7 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     instructed: whether the demonstrations have an instruction before the question.
     """
     defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
-    given = rule_settings(request.rules, defaults, instructed=instructed)
+    given = spec.rule_settings(request.rules, instructed=instructed)
     if request.dataset in TASK_OF and "task" in defaults:
         given |= {"task": TASK_OF[request.dataset]}
     asked = merged(given, request.settings)

@@ -15,7 +15,7 @@ from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recor
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import FUNCTIONS, Task
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.rules import Rules
+from cotrail.systems.parts.rules import Rules
 
 SHOWN = 48
 """Characters of a question that are shown."""

@@ -23,6 +23,7 @@ from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingR
 from cotrail.evaluation.experiments.rethinking_tables import build_tables, chains_plot
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.systems.registry import find_system
 from models.queries.experiments import read_experiment
 from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
@@ -74,7 +75,7 @@ def read_rethinking(connection: Connection, run_id: str) -> RethinkingRun:
         raise InputError(f"run {run_id}: its questions come without answers, so nothing tells what is right")
     return RethinkingRun(
         id=run_id,
-        method=method_of(record.system, record.system_version, record.settings),
+        method=method_of(find_system(record.system, record.system_version), record.settings),
         task=_task(record),
         dataset=record.dataset,
         model=record.model_name,

@@ -31,7 +31,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.queries.experiments import ExperimentRecord
 
 
@@ -118,6 +118,8 @@ class RethinkingSchedule:
     def _request(self, trial: Trial) -> RunRequest:
         experiment, files = self._experiment, self._experiment.datasets[trial.dataset]
         format_ = files.format or trial.dataset
+        spec = find_system(trial.method)
+        needs = spec.needs(spec.settings())
         return RunRequest(
             system=trial.method,
             dataset=f"{format_}-facts" if trial.has_facts else format_,
@@ -125,10 +127,10 @@ class RethinkingSchedule:
             rules=experiment.rules,
             corpus=files.evidence if trial.has_evidence else files.corpus,
             task=None if format_ in TASK_OF else files.task,
-            chains=experiment.chains if trial.samples and "chains" not in trial.settings else None,
+            chains=experiment.chains if needs.samples and "chains" not in trial.settings else None,
             model=trial.model,
-            embedder=experiment.embedder if trial.weighs else None,
-            entailer=experiment.entailer if trial.weighs else None,
+            embedder=experiment.embedder if needs.weighs else None,
+            entailer=experiment.entailer if needs.weighs else None,
             seed=experiment.seed,
             profile=experiment.profile,
             settings=merged(experiment.settings.get(trial.method, {}), trial.settings),

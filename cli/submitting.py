@@ -10,12 +10,11 @@ from cli.request import Prepared, make_request, prepare, read_run_file
 from cli.running import follow, summarize
 from cli.store import open_store
 from cotrail.data.datasets import DATASETS
-from cotrail.systems import SYSTEMS
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import SYSTEMS, find_system
 from models.commands.submission import submit as record
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
-_SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)
+_SYSTEMS = ", ".join(dict.fromkeys(f"{spec.name} ({spec.title})" for spec in SYSTEMS))
 
 
 def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:

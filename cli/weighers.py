@@ -9,7 +9,7 @@ from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
-from cotrail.systems.needs import Needs
+from cotrail.systems.spec import Needs
 
 if TYPE_CHECKING:
     from cli.request import RunRequest

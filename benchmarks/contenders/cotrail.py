@@ -19,7 +19,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.commands.new_runs import Submission
 from models.commands.submission import submit
 from models.schema.database import connect, migrate

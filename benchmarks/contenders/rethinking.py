@@ -16,7 +16,7 @@ from configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.commands.new_runs import Submission
 from models.commands.submission import submit
 from models.schema.database import connect, migrate

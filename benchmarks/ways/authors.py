@@ -31,7 +31,7 @@ from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 
 SEED = 1
 """What the sample of the questions is drawn with."""

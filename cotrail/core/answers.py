@@ -1,10 +1,16 @@
-"""Where a chain of thought states its answer (IRCoT, section 3.1; the rule is that of its released code)."""
+"""How questions ask for an answer and chains of thought state one (IRCoT, section 3.1, and its released code)."""
 
 import json
 import re
 from typing import Any
 
 from cotrail.common.storable import storable
+
+YES_OR_NO = "Yes or no: "
+"""The prefix of a question whose answer is yes or no, as in the prompt of Wei et al. (2022)."""
+
+OPENING = "So the answer is"
+"""The beginning of a sentence that states an answer."""
 
 _STATED = re.compile(r".* answer is:? (.*)")
 

@@ -1,7 +1,7 @@
 """The prompt of a step, as parts, and the template that joins them (IRCoT, section 3.1)."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -108,6 +108,10 @@ class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _texts(self) -> "dict[Layout, tuple[str, hashlib._Hash]]":
         return {}
+
+
+Shots = Mapping[AnswerForm, Demonstrations]
+"""A run's demonstrations in each answer form that its system shows."""
 
 
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):

@@ -1,6 +1,7 @@
 """What a system is: a generator of actions, which are answered with results, and returns an answer."""
 
 from collections.abc import Generator
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -44,4 +45,27 @@ class Answer(Struct, frozen=True, kw_only=True):
     details: Struct | None = None
 
 
-System = Generator[Action | Together, Result | tuple[Result, ...], Answer]
+T = TypeVar("T")
+ResultT = TypeVar("ResultT", bound=Result)
+
+Reply = Result | tuple[Result, ...]
+"""The driver's reply to what a system yields: the action's result, or one for each action of a `Together`."""
+
+Part = Generator[Action | Together, Reply, T]
+"""A part of a system, which other parts run with `yield from`, and which returns a T."""
+
+System = Part[Answer]
+
+
+def expect(reply: Reply, kind: type[ResultT]) -> ResultT:
+    """The reply as a result of the type that its action has; TypeError if it isn't, which only a wrong driver does."""
+    if not isinstance(reply, kind):
+        raise TypeError(f"the reply to an action is {reply!r:.200}, where a {kind.__name__} belongs")
+    return reply
+
+
+def expect_each(reply: Reply, kind: type[ResultT]) -> tuple[ResultT, ...]:
+    """The replies to a `Together` as results of one type; TypeError as `expect`."""
+    if not isinstance(reply, tuple):
+        raise TypeError(f"the reply to a Together is {reply!r:.200}, where a tuple of results belongs")
+    return tuple(expect(each, kind) for each in reply)

@@ -1,1 +1,1 @@
-"""How far evidence bears out chains of thought, and the answer that it bears out best (Rethinking with Retrieval)."""
+"""Faithfulness of chains of thought to evidence, and faithful inference (Rethinking with Retrieval)."""

@@ -1,4 +1,4 @@
-"""Chains of thought whose supporting facts have scores, and the answer that they come to."""
+"""Weighing of chains of thought whose supporting facts have scores (Rethinking with Retrieval, section 3)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from cotrail.faithfulness.weighing import WeighedChain, WeighedSentence, Weighin
 
 
 class ScoredFact(Struct, frozen=True, kw_only=True):
-    """A supporting fact; `evidence` is the digest of the paragraph that it was held against, where there was one."""
+    """A supporting fact; `evidence` is the digest of the paragraph that it was compared with, if there was one."""
 
     text: str
     scores: Scores
@@ -36,9 +36,9 @@ def weigh(
     voting: bool,
     rules: ChainRules = "paper",
 ) -> Weighing:
-    """How the chains decide; the first of the weighed predictions is the final one (see `inferred`).
+    """Weigh the chains; the first of the weighed predictions is the final one (see `inferred`).
 
-    Predictions that count as one stand there as the first chain states them.
+    Predictions that count as one appear in the form of the first chain that states them.
     """
     predictions = unified((chain.prediction for chain in chains), task, rules)
     weighed = tuple(

@@ -1,10 +1,9 @@
-"""Sampled chains with their scores from a file: what faithful inference without a model starts from.
+"""Files of sampled chains with their scores: the input of faithful inference without a model.
 
 The file is JSON Lines, a question a line: `{"id", "question", "answers", "task", "chains"}`. A chain is
-`{"text", "prediction", "sentences"}`, and each of its sentences, the supporting facts whose scores are added up,
-`{"text", "similarity", "entailment", "contradiction"}` or, by the paper's letters, `{"text", "M", "E", "C"}`. What may
-be left out has a default in the classes that begin with an underscore; any other field is refused, since it would be a
-misspelt one.
+`{"text", "prediction", "sentences"}`, and each of its sentences, the supporting facts whose scores are added up, is
+`{"text", "similarity", "entailment", "contradiction"}` or, by the paper's letters, `{"text", "M", "E", "C"}`. Optional
+fields have a default in the classes that begin with an underscore; unknown fields are refused, as misspelt ones.
 """
 
 from pathlib import Path
@@ -20,11 +19,11 @@ from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
 from cotrail.faithfulness.tasks import VERDICTS, Task, same
 
 ROUNDING = 1e-6
-"""How far a score may be out of its range: models reckon in 32 bits."""
+"""How far a score may lie outside its range: models compute with 32 bits."""
 
 
 class RecordedQuestion(Struct, frozen=True, kw_only=True):
-    """A question with its chains; `answers` are all that count as right, none where they aren't known."""
+    """A question with its chains; `answers` are all that count as right, empty if they aren't known."""
 
     id: str
     text: str
@@ -38,7 +37,7 @@ _Probability = Annotated[float, Meta(ge=-ROUNDING, le=1 + ROUNDING)] | None
 
 
 class _Sentence(Struct, frozen=True, forbid_unknown_fields=True):
-    """None of the three scores where no evidence was found."""
+    """A supporting fact; it has none of the three scores where no evidence was found."""
 
     text: str = ""
     similarity: _Similarity = None
@@ -60,14 +59,14 @@ class _Sentence(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Chain(Struct, frozen=True, forbid_unknown_fields=True):
-    """The prediction is what the text states unless it is given."""
+    """A chain; its prediction is read from the text unless it is given."""
 
     text: str | None = None
     prediction: str | None = None
     sentences: tuple[_Sentence, ...] = ()
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+class _QuestionLine(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     chains: tuple[_Chain, ...]
     question: str = ""
@@ -76,13 +75,13 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_recorded(path: Path, task: Task, rules: ChainRules = "paper") -> tuple[RecordedQuestion, ...]:
-    """The questions of a file; DatasetError names the file, the line, and the place in the line that can't be used.
+    """Read the questions of a file; DatasetError names the file, the line, and the unusable place in the line.
 
-    task: that of the questions whose lines name none; rules: by which it is read what chains state.
+    task: of the questions whose lines name none; rules: by which predictions are read from chains.
     """
     questions: dict[str, RecordedQuestion] = {}
     for place, raw in lines(path, DatasetError):
-        question = _question(decode(raw, _Line, place, DatasetError), task, rules, place)
+        question = _question(decode(raw, _QuestionLine, place, DatasetError), task, rules, place)
         if question.id in questions:
             raise DatasetError(f"{place}: a question before has the id {question.id!r} too; give each its own")
         questions[question.id] = question
@@ -92,16 +91,16 @@ def read_recorded(path: Path, task: Task, rules: ChainRules = "paper") -> tuple[
 
 
 def is_right(prediction: str, question: RecordedQuestion) -> bool | None:
-    """Whether the prediction is one of the question's answers, of temporal ones by SQuAD's exact match.
+    """Return whether the prediction is one of the question's answers; temporal ones by SQuAD's exact match.
 
-    None where the answers aren't known.
+    None if the answers aren't known.
     """
     if not question.answers:
         return None
     return same(prediction, question.task) in {same(answer, question.task) for answer in question.answers}
 
 
-def _question(line: _Line, default: Task, rules: ChainRules, place: str) -> RecordedQuestion:
+def _question(line: _QuestionLine, default: Task, rules: ChainRules, place: str) -> RecordedQuestion:
     task = line.task or default
     if not line.id.strip():
         raise DatasetError(f"{place}: the id is empty; give the question one")
@@ -139,6 +138,6 @@ def _fact(sentence: _Sentence, place: str) -> ScoredFact:
 
 
 def _verdict(given: str, task: Task) -> str:
-    """What was given, a task's own verdicts in lower case; other predictions stand as they are."""
+    """The given text, with a task's own verdicts in lower case and other predictions unchanged."""
     plain = given.strip()
     return plain.lower() if plain.lower() in VERDICTS[task] else plain

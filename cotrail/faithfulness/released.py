@@ -1,17 +1,19 @@
-"""How the released code of Rethinking with Retrieval reads chains and infers from them (HornHehhf/RR).
+"""Supporting facts, predictions and inference by the rules of the released code of Rethinking with Retrieval.
 
-The files there are `commonsense_utils.py`, `commonsense_inference.py` and their like for the other tasks.
+The repository is HornHehhf/RR, the files `commonsense_utils.py`, `commonsense_inference.py` and their counterparts for
+the other tasks.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 
 from cotrail.faithfulness.inference import Inference, Vote
-from cotrail.faithfulness.tasks import VERDICTS, Task, all_sentences
+from cotrail.faithfulness.sentences import all_sentences
+from cotrail.faithfulness.tasks import VERDICTS, Task
 from cotrail.faithfulness.weighing import WeighedPrediction
 
 UNCLEAR = "unclear"
-"""What a chain predicts that states neither of a task's verdicts, and what a tie of yes and no comes to."""
+"""The prediction of a chain that states neither of a task's verdicts, and of a tie between yes and no."""
 
 _STATING = ("the answer is ", "the answer is probably ", "the answer is most likely ")
 _CONCLUDING = ("thus", "therefore", "so ")
@@ -19,15 +21,15 @@ _ANSWERING = ("no,", "yes,", "no.", "yes.")
 
 
 def released_facts(chain: str, task: Task) -> tuple[str, ...]:
-    """The sentences of the whole text without those that conclude: the model's further questions are among them."""
+    """The sentences of the whole text without those that conclude; the text includes the model's further questions."""
     return tuple(sentence for sentence in all_sentences(chain) if not _concludes(sentence.lower(), task))
 
 
 def released_prediction(chain: str, task: Task) -> str:
-    """What the chain predicts; empty only where a temporal one holds no sentence.
+    """The chain's prediction; empty only for a temporal chain without a sentence.
 
-    Temporal: all that follows the first "answer is", as it stands, else the last sentence. Otherwise yes before no and
-    true before false, wherever the text says so, even as the beginning of another word ("the answer is nothing").
+    Temporal: everything after the first "answer is", unchanged, else the last sentence. Otherwise yes before no and
+    true before false, wherever the text states it, even as the beginning of another word ("the answer is nothing").
     """
     line = chain.replace("\n", "").strip()
     if task == "temporal":
@@ -45,9 +47,9 @@ def released_prediction(chain: str, task: Task) -> str:
 def released_inference(votes: Sequence[Vote], task: Task, *, voting: bool) -> Inference:
     """The prediction with the greatest weight, the earliest of equals.
 
-    For yes or no the two are compared, each from 0 on, so that one which no chain states beats one below 0; a tie is
-    unclear. Elsewhere whatever chains state is compared, "unclear" too. Without voting, which the released code has in
-    a comment alone, a prediction weighs as much as its most faithful chain.
+    Commonsense compares yes with no, whose sums start at 0, so that a verdict which no chain states beats a negative
+    one; a tie is unclear. Other tasks compare all predictions, "unclear" too. Without voting, which the released code
+    has only in a comment, a prediction weighs as much as its most faithful chain.
     """
     compared = VERDICTS[task] if task == "commonsense" else ()
     chains: dict[str, list[int]] = {verdict: [] for verdict in compared}

@@ -1,35 +1,35 @@
-"""By which rules chains are read and weighed."""
+"""Rule sets for reading and weighing chains: the paper's, the released code's, and those of former versions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from cotrail.faithfulness import tasks
+from cotrail.faithfulness import paper, tasks
 from cotrail.faithfulness.inference import Inference, Vote, infer
 from cotrail.faithfulness.released import released_facts, released_inference, released_prediction
 from cotrail.faithfulness.tasks import Task
 
 ChainRules = Literal["paper", "released", "words"]
-"""The `paper`'s, as far as it has any; those of the authors' `released` code; or `words`, as the first versions of the
-systems read chains: the paper's, but that "the answer is no one" counts as no."""
+"""The rules of the `paper`, as far as it states any; those of the authors' `released` code; or `words`, by which the
+first versions of the systems read chains: as `paper`, except that "the answer is no one" counts as no."""
 
 
 def facts(chain: str, task: Task, rules: ChainRules) -> tuple[str, ...]:
     """The chain's supporting facts."""
-    return released_facts(chain, task) if rules == "released" else tasks.facts(chain, task)
+    return released_facts(chain, task) if rules == "released" else paper.facts(chain, task)
 
 
 def prediction(chain: str, task: Task, rules: ChainRules) -> str:
-    """What the chain predicts; empty where it predicts nothing."""
+    """The chain's prediction; empty where it makes none."""
     if rules == "released":
         return released_prediction(chain, task)
-    return tasks.prediction(chain, task, whole=rules == "paper")
+    return paper.prediction(chain, task, whole=rules == "paper")
 
 
 def unified(predictions: Iterable[str], task: Task, rules: ChainRules) -> tuple[str, ...]:
-    """Each prediction in the form that came first of those that count as one with it; `released`, as it stands."""
+    """Each prediction in the form that came first among those that count as one with it; `released` changes none."""
     return tuple(predictions) if rules == "released" else tasks.unified(predictions, task)
 
 
 def inferred(votes: Sequence[Vote], task: Task, rules: ChainRules, *, voting: bool) -> Inference:
-    """The prediction that the votes come to."""
+    """The final prediction, given a vote for each chain."""
     return released_inference(votes, task, voting=voting) if rules == "released" else infer(votes, voting=voting)

@@ -1,6 +1,7 @@
-"""How faithful a chain of thought is to its evidence (Rethinking with Retrieval, appendix A.2).
+"""Faithfulness functions: scores of facts by their evidence, and f(R) of a chain (Rethinking with Retrieval, A.2).
 
-M(s), E(s) and C(s) are a sentence's similarity to its evidence, and how far that entails and contradicts it.
+M(s) is a sentence's similarity to its evidence; E(s) and C(s) are the probabilities that the evidence entails and
+contradicts it.
 """
 
 import math
@@ -9,9 +10,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from cotrail.core.paragraphs import Paragraph
+
 Function = Literal[1, 2, 3]
-"""The functions of the appendix: (1) goes by the similarity where it is high and by the entailment elsewhere, less the
-contradiction; (2) leaves contradiction out; (3) takes nothing but clear entailments and contradictions."""
+"""The faithfulness functions of the appendix: (1) takes the similarity where it is high and the entailment elsewhere,
+less the contradiction; (2) leaves contradiction out; (3) counts only clear entailments and contradictions."""
 
 
 class Scores(Struct, frozen=True, kw_only=True):
@@ -26,8 +29,23 @@ NO_EVIDENCE = Scores(similarity=-1.0, entailment=0.0, contradiction=0.0)
 """The scores of a sentence for which nothing was found, as in the released code."""
 
 
+class Evidence(Struct, frozen=True, kw_only=True):
+    """The paragraph most similar to a fact among all that were found for it, and the fact's scores by it.
+
+    paragraph: None where nothing was found.
+    """
+
+    paragraph: Paragraph | None = None
+    scores: Scores = NO_EVIDENCE
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the paragraph, by which records refer to it."""
+        return self.paragraph.digest if self.paragraph else None
+
+
 class Thresholds(Struct, frozen=True, kw_only=True):
-    """T_m, T_e and T_c; a score that equals its threshold has reached it."""
+    """The thresholds T_m, T_e and T_c; a score equal to its threshold has reached it."""
 
     similarity: float = 0.5
     entailment: float = 0.6
@@ -35,7 +53,7 @@ class Thresholds(Struct, frozen=True, kw_only=True):
 
 
 def fact_score(scores: Scores, function: Function, thresholds: Thresholds) -> float:
-    """What one sentence adds to its chain's faithfulness: the term of the function's sum."""
+    """The term that one sentence adds to its chain's faithfulness."""
     match function:
         case 1:
             is_similar = scores.similarity >= thresholds.similarity
@@ -49,8 +67,6 @@ def fact_score(scores: Scores, function: Function, thresholds: Thresholds) -> fl
 
 
 def faithfulness(facts: Iterable[Scores], function: Function, thresholds: Thresholds) -> float:
-    """f(R) of a chain from the scores of its supporting facts; 0 where it has none.
-
-    The sum is rounded once (`math.fsum`), so it doesn't depend on the order of the sentences.
-    """
+    """Faithfulness f(R) of a chain, from the scores of its supporting facts; 0 where it has none."""
+    # fsum rounds once, so that the sum doesn't depend on the order of the sentences.
     return math.fsum(fact_score(scores, function, thresholds) for scores in facts)

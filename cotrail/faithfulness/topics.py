@@ -1,4 +1,4 @@
-"""Sentences about the same thing, for fact selection (Rethinking with Retrieval, appendix A.4, variant I)."""
+"""Greedy clustering of sentences by topic, for fact selection (Rethinking with Retrieval, appendix A.4, variant I)."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 def topics(similarities: Sequence[Sequence[float]], threshold: float) -> tuple[int, ...]:
     """Each sentence's topic, numbered from 0 in the order in which they are founded.
 
-    The paper calls its clustering greedy and says no more. Here sentences come in their order: one joins the first
-    topic whose founder, its first sentence, is at least `threshold` similar to it, and founds one where there is none.
+    The paper calls its clustering greedy and says no more. Here a sentence joins the first topic whose first sentence
+    is at least `threshold` similar to it, and founds a new topic if there is none.
 
-    similarities: a row for each sentence, of its cosine similarity to every one.
+    similarities: n rows of n cosine similarities, of each sentence to every sentence.
     """
     founders: list[int] = []
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""How an answer was weighed: every chain, every sentence with its evidence, every prediction with its weight."""
+"""The record of how an answer was weighed: each chain, each sentence with its evidence, each prediction's weight."""
 
 from msgspec import Struct
 
@@ -6,9 +6,9 @@ from msgspec import Struct
 class WeighedSentence(Struct, frozen=True, kw_only=True):
     """A supporting fact of a chain with its scores, as in appendix A.2 of Rethinking with Retrieval.
 
-    evidence: the digest of the most similar paragraph that was found; None where nothing was.
+    evidence: the digest of the most similar paragraph found; None where nothing was found.
     similarity: M(s), from -1 to 1; entailment, contradiction: E(s) and C(s), from 0 to 1.
-    score: what the sentence adds to its chain's faithfulness.
+    score: the term that the sentence adds to its chain's faithfulness.
     """
 
     text: str
@@ -22,7 +22,7 @@ class WeighedSentence(Struct, frozen=True, kw_only=True):
 class WeighedChain(Struct, frozen=True, kw_only=True):
     """A sampled chain of thought.
 
-    number: which sample it is, from 0; prediction: the answer that it states, empty where it states none.
+    number: of the sample, from 0; prediction: the answer that the chain states, empty where it states none.
     faithfulness: f(R), the sum over its sentences.
     """
 
@@ -36,7 +36,7 @@ class WeighedChain(Struct, frozen=True, kw_only=True):
 class WeighedPrediction(Struct, frozen=True, kw_only=True):
     """An answer that chains state, and the numbers of those chains.
 
-    weight: by equation (1) the sum of their f(R); without voting the greatest of them.
+    weight: the sum of their f(R) by equation (1); the greatest f(R) without voting.
     """
 
     prediction: str
@@ -59,11 +59,11 @@ class ChosenFact(Struct, frozen=True, kw_only=True):
 
 
 class Weighing(Struct, frozen=True, kw_only=True):
-    """All that led to an answer.
+    """Details of an answer that was chosen among those of several chains.
 
     function: which of the faithfulness functions (1) to (3); 0 where chains merely vote (self-consistency).
     predictions: the heaviest first; chosen: the number of the chain that stands for the answer.
-    facts: what a variant's final inference was given; empty for the basic approach.
+    facts: the supporting facts of a variant's final inference; empty for the basic approach.
     """
 
     function: int

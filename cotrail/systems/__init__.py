@@ -1,5 +1,1 @@
-"""The published systems, one file each; `find_system` opens one by name and version."""
-
-from cotrail.systems.registry import SYSTEMS, SystemSpec, find_system
-
-__all__ = ["SYSTEMS", "SystemSpec", "find_system"]
+"""The published systems: a file or a folder each, what they share in `parts`, and the `registry` that lists them."""

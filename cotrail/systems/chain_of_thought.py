@@ -1,20 +1,41 @@
 """Chain-of-thought prompting (Wei et al., 2022), a baseline of Rethinking with Retrieval (section 4.1)."""
 
 from cotrail.core.actions.reason import Reason
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.prompts import AnswerForm, Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
 from cotrail.faithfulness.rules import prediction
-from cotrail.faithfulness.tasks import sentences
-from cotrail.systems.asking import task_prompt
-from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import BaselineSettings
+from cotrail.faithfulness.sentences import sentences
+from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.tasks import DEFAULTS_1, BaselineSettings, task_prompt
+from cotrail.systems.spec import Needs, SystemSpec
 
 
 def chain_of_thought(question: Question, shots: Shots, settings: BaselineSettings) -> System:
-    """Takes the answer that the likeliest chain states."""
+    """Take the answer that the likeliest chain states."""
     prompt = task_prompt(question, shots[AnswerForm.COT], settings)
-    asked = Reason(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
-    chain = text_of((yield asked))
+    # Greedy at any temperature of the run, unlike the sampled chains of self-consistency.
+    reply = yield Reason(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
+    chain = expect(reply, Generated).text
     text = prediction(chain, settings.task, settings.chain_rules)
     return Answer(text=text.strip(), sentences=sentences(chain))
+
+
+def needs(_: BaselineSettings) -> Needs:
+    """Demonstrations of chains."""
+    return Needs(forms=frozenset({AnswerForm.COT}))
+
+
+SPEC = SystemSpec(
+    name="chain-of-thought",
+    version=2,
+    title="Chain-of-thought prompting",
+    settings=BaselineSettings,
+    open=chain_of_thought,
+    needs=needs,
+    released=released_chains,
+)
+
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
+SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)

@@ -1,16 +1,37 @@
 """Few-shot prompting, a baseline of Rethinking with Retrieval (section 4.1)."""
 
 from cotrail.core.actions.read import Read
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.prompts import AnswerForm, Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
-from cotrail.systems.asking import task_answer, task_prompt
-from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import BaselineSettings
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
+from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.tasks import DEFAULTS_1, BaselineSettings, task_answer, task_prompt
+from cotrail.systems.spec import Needs, SystemSpec
 
 
 def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> System:
-    """Has the model answer at once, as the demonstrations do without their chains."""
+    """Have the model answer at once, as the demonstrations do without their chains."""
     prompt = task_prompt(question, shots[AnswerForm.DIRECT], settings)
-    asked = Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
-    return Answer(text=task_answer(text_of((yield asked)), settings))
+    # Greedy at any temperature of the run: one answer stands for the method, so it had better be the likeliest.
+    reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
+    return Answer(text=task_answer(expect(reply, Generated).text, settings))
+
+
+def needs(_: BaselineSettings) -> Needs:
+    """Demonstrations of answers."""
+    return Needs(forms=frozenset({AnswerForm.DIRECT}))
+
+
+SPEC = SystemSpec(
+    name="few-shot",
+    version=2,
+    title="Few-shot prompting",
+    settings=BaselineSettings,
+    open=few_shot,
+    needs=needs,
+    released=released_chains,
+)
+
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
+SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)

@@ -1,38 +1,76 @@
 """IRCoT: interleaving retrieval with chain-of-thought reasoning (Trivedi et al., ACL 2023, section 3)."""
 
+import re
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
 from cotrail.core.actions.reason import Reason
 from cotrail.core.answers import stated_answer
-from cotrail.core.prompts import AnswerForm, Prompt
+from cotrail.core.generation import RULES
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Prompt, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.collecting import collect, next_query, query_of, search
-from cotrail.systems.pages import find_pages
-from cotrail.systems.reading import Shots, instructed, pinned_is_last, pinned_paragraph, read, shown, written
-from cotrail.systems.settings import IRCoTSettings
+from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
+from cotrail.systems.parts.prompting import (
+    PromptSettings,
+    instructed,
+    pinned_is_last,
+    pinned_paragraph,
+    shown,
+)
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.retrieval import (
+    RetrievalSettings,
+    RetrievalSettings1,
+    collect,
+    query_of,
+    search,
+    shown_to_reader,
+)
+from cotrail.systems.parts.rules import released_reading, released_retrieval, released_tokens
+from cotrail.systems.parts.steps import text_of
+from cotrail.systems.spec import Needs, SystemSpec
+
+Splitter = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.+!-]+)?$", max_length=200)]
+
+
+class IRCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """IRCoT: at most `max_sentences` sentences (8 in the paper; 10 in the released code).
+
+    splitter: tells where a sentence ends: cotrail's own `rules`, or an installed pipeline of spaCy, as the released
+        code has it with `en_core_web_sm`; a run pins its version, as in `en_core_web_sm@3.8.0`.
+    reasoning_openings: the beginnings of sentences that only conclude, which make no query.
+    """
+
+    retrieval: RetrievalSettings = RetrievalSettings()
+    reading: ReaderSettings = ReaderSettings()
+    pages: PageSettings = PageSettings()
+    prompting: PromptSettings = PromptSettings()
+    max_sentences: Positive = 8
+    max_sentence_tokens: Positive = 200
+    splitter: Splitter = RULES
+    reasoning_openings: tuple[str, ...] = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
 
 
 def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
-    """Retrieves with the question, then reasons and retrieves in turn until a sentence states the answer."""
-    retrieval, demonstrations = settings.retrieval, shots[AnswerForm.COT]
+    """Retrieve with the question, then reason and retrieve in turn until a sentence states the answer."""
+    retrieval = settings.retrieval
+    # By the released code an empty statement ("So the answer is: .") ends the chain too.
     empty = settings.reading.answers == "released"
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     pinned = pinned_paragraph(question)
     found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    # The pinned passage counts as collected: it takes one of the `max_paragraphs` places.
     paragraphs = collect(shown(question, ()), found, retrieval, pinned)
     sentences: tuple[str, ...] = ()
     while True:
-        prompt = Prompt(
-            demonstrations=demonstrations,
-            paragraphs=paragraphs,
-            question=instructed(question.text, demonstrations.instruction),
-            sentences=sentences,
-            max_paragraph_words=retrieval.prompt_paragraph_words,
-            drop=settings.prompting.drop,
-            pinned_last=pinned_is_last(question, settings.prompting),
-        )
-        reason = Reason(prompt=prompt, max_tokens=settings.max_sentence_tokens, splitter=settings.splitter)
-        sentence = yield from written(reason)
+        sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
         if not sentence:
+            # The model has nothing to add; the reader answers from what was collected.
             break
         sentences += (sentence,)
         if stated_answer(sentence, empty=empty) is not None or len(sentences) >= settings.max_sentences:
@@ -41,14 +79,87 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
         found = yield search(query, retrieval, titles, settings.pages.scope)
         paragraphs = collect(paragraphs, found, retrieval, pinned)
     if settings.reading.reader == "none":
-        answer = chain_answer(sentences, empty=empty)
-    else:
-        answer = yield from read(question, paragraphs, shots, settings.reading, settings.prompting, retrieval)
+        return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
+    answer = yield from read(
+        question,
+        shown_to_reader(question, paragraphs, retrieval, settings.prompting),
+        shots,
+        settings.reading,
+        settings.prompting,
+        max_paragraph_words=retrieval.prompt_paragraph_words,
+    )
     return Answer(text=answer, sentences=sentences, paragraphs=paragraphs)
 
 
+def next_sentence(
+    question: Question,
+    paragraphs: tuple[Paragraph, ...],
+    sentences: tuple[str, ...],
+    shots: Shots,
+    settings: IRCoTSettings,
+) -> Reason:
+    """The reason step: the next sentence of the chain, given the paragraphs and the sentences so far."""
+    demonstrations = shots[AnswerForm.COT]
+    prompt = Prompt(
+        demonstrations=demonstrations,
+        paragraphs=paragraphs,
+        question=instructed(question.text, demonstrations.instruction),
+        sentences=sentences,
+        max_paragraph_words=settings.retrieval.prompt_paragraph_words,
+        drop=settings.prompting.drop,
+        pinned_last=pinned_is_last(question, settings.prompting),
+    )
+    return Reason(prompt=prompt, max_tokens=settings.max_sentence_tokens, splitter=settings.splitter)
+
+
+def next_query(question: str, sentences: tuple[str, ...], settings: IRCoTSettings) -> str:
+    """The retrieve step's query: the last sentence that states something, or the question if none does."""
+    # A conclusion names nothing new to search for, so that the last statement before it is searched for again.
+    stating = (s for s in reversed(sentences) if not is_reasoning(s, settings.reasoning_openings))
+    return query_of(next(stating, question), settings.retrieval)
+
+
+_ARITHMETIC = re.compile(r"(\d[\d,]*\.?\d+|\d+) [+-] (\d[\d,]*\.?\d+|\d+) = (\d[\d,]*\.?\d+|\d+)")
+
+
+def is_reasoning(sentence: str, openings: tuple[str, ...]) -> bool:
+    """Return whether a sentence merely concludes: it opens like a conclusion, or holds a sum or a difference."""
+    return sentence.lower().startswith(openings) or _ARITHMETIC.search(sentence) is not None
+
+
 def chain_answer(sentences: tuple[str, ...], *, empty: bool) -> str:
-    """The answer that the chain itself states, or the whole chain where it states none (appendix F)."""
+    """The answer that the chain itself states, or the whole chain if it states none (appendix F)."""
     chain = " ".join(sentences)
     stated = stated_answer(chain, empty=empty)
     return chain if stated is None else stated
+
+
+def needs(settings: IRCoTSettings) -> Needs:
+    """Chains, a reader and a corpus."""
+    return Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True)
+
+
+def released(*, instructed: bool) -> dict[str, Any]:
+    """See `Released`."""
+    return {
+        "max_sentences": 10,
+        "max_sentence_tokens": released_tokens(instructed=instructed),
+        **released_retrieval(instructed=instructed),
+        **released_reading(instructed=instructed),
+    }
+
+
+SPEC = SystemSpec(
+    name="ircot",
+    version=2,
+    title="IRCoT",
+    settings=IRCoTSettings,
+    open=ircot,
+    needs=needs,
+    released=released,
+    counts="interleaved",
+    states_answer=True,
+)
+
+# Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.
+SPECS = (SPEC.former(1, retrieval=RetrievalSettings1(), pages=PageSettings1()), SPEC)

@@ -1,12 +1,41 @@
 """NoR: the reader without any retrieval, by what the model knows (IRCoT, section 4.1)."""
 
+from msgspec import Struct
+
+from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.reading import Shots, read
-from cotrail.systems.settings import NoRetrievalSettings
+from cotrail.systems.parts.prompting import PromptSettings, shown
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.rules import released_reading
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """NoR: the reader alone."""
+
+    reading: ReaderSettings = ReaderSettings()
+    prompting: PromptSettings = PromptSettings()
 
 
 def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
-    """Asks the model at once."""
-    answer = yield from read(question, (), shots, settings.reading, settings.prompting)
+    """Ask the model at once."""
+    answer = yield from read(question, shown(question, ()), shots, settings.reading, settings.prompting)
     return Answer(text=answer)
+
+
+def needs(settings: NoRetrievalSettings) -> Needs:
+    """A reader."""
+    return Needs(forms=settings.reading.forms)
+
+
+SPEC = SystemSpec(
+    name="no-retrieval",
+    version=1,
+    title="NoR",
+    settings=NoRetrievalSettings,
+    open=no_retrieval,
+    needs=needs,
+    released=released_reading,
+)

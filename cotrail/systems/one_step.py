@@ -1,20 +1,77 @@
 """OneR: one-step retrieval, then the reader (IRCoT, section 4.1)."""
 
+from typing import Any
+
+from msgspec import Struct
+
+from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.collecting import collect, query_of, search
-from cotrail.systems.pages import find_pages
-from cotrail.systems.reading import Shots, pinned_paragraph, read
-from cotrail.systems.settings import OneStepSettings
+from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
+from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.retrieval import (
+    RetrievalSettings,
+    RetrievalSettings1,
+    collect,
+    query_of,
+    search,
+    shown_to_reader,
+)
+from cotrail.systems.parts.rules import released_reading, released_retrieval
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+class OneStepSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """OneR: one search with the question."""
+
+    retrieval: RetrievalSettings = RetrievalSettings(retrieval_count=15)
+    reading: ReaderSettings = ReaderSettings()
+    pages: PageSettings = PageSettings()
+    prompting: PromptSettings = PromptSettings()
 
 
 def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> System:
-    """Retrieves with the question alone."""
+    """Retrieve with the question alone, then read."""
     retrieval = settings.retrieval
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    # The pinned passage takes no place among those collected: the reader is shown it besides.
     paragraphs = collect((), found, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
-    answer = yield from read(question, paragraphs, shots, settings.reading, settings.prompting, retrieval)
+    answer = yield from read(
+        question,
+        shown_to_reader(question, paragraphs, retrieval, settings.prompting),
+        shots,
+        settings.reading,
+        settings.prompting,
+        max_paragraph_words=retrieval.prompt_paragraph_words,
+    )
     return Answer(text=answer, paragraphs=paragraphs)
+
+
+def needs(settings: OneStepSettings) -> Needs:
+    """A reader and a corpus."""
+    return Needs(forms=settings.reading.forms, corpus=True)
+
+
+def released(*, instructed: bool) -> dict[str, Any]:
+    """See `Released`."""
+    return released_retrieval(instructed=instructed) | released_reading(instructed=instructed)
+
+
+SPEC = SystemSpec(
+    name="one-step",
+    version=2,
+    title="OneR",
+    settings=OneStepSettings,
+    open=one_step,
+    needs=needs,
+    released=released,
+    counts="one-step",
+)
+
+# Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.
+SPECS = (SPEC.former(1, retrieval=RetrievalSettings1(retrieval_count=15), pages=PageSettings1()), SPEC)

@@ -3,18 +3,56 @@
 from msgspec.structs import replace
 
 from cotrail.core.actions.read import Read
-from cotrail.core.prompts import Demonstrations
+from cotrail.core.answers import OPENING
+from cotrail.core.prompts import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
-from cotrail.systems.asking import task_answer, task_prompt
-from cotrail.systems.reading import Shots, text_of
-from cotrail.systems.settings import ZeroShotSettings
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
+from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.tasks import DEFAULTS_1, OPENINGS, BaselineSettings, task_answer, task_prompt
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+class ZeroShotSettings(BaselineSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question without demonstrations.
+
+    opening: the beginning of the answer, which the model continues; the task's own unless given.
+    """
+
+    opening: str | None = None
+
+    @property
+    def answer_opening(self) -> str:
+        """The beginning of the answer; empty for UnifiedQA, which answers at once."""
+        if self.opening is not None:
+            return self.opening
+        return "" if self.layout == "unifiedqa" else OPENINGS[self.task]
 
 
 def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> System:  # noqa: ARG001
-    """Has the model end the sentence that states the answer."""
-    prompt = task_prompt(question, Demonstrations(), settings)
+    """Have the model end the sentence that states the answer."""
     opening = settings.answer_opening
-    stating = replace(prompt, sentences=(opening,) if opening else ())
-    asked = Read(prompt=stating, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
-    return Answer(text=task_answer(text_of((yield asked)), settings))
+    prompt = task_prompt(question, Demonstrations(), settings)
+    prompt = replace(prompt, sentences=(opening,) if opening else ())
+    # Greedy at any temperature of the run: one answer stands for the method, so it had better be the likeliest.
+    reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
+    return Answer(text=task_answer(expect(reply, Generated).text, settings))
+
+
+def needs(_: ZeroShotSettings) -> Needs:
+    """No demonstrations; that there are none is stored like any others."""
+    return Needs(brought={AnswerForm.DIRECT: Demonstrations()})
+
+
+SPEC = SystemSpec(
+    name="zero-shot",
+    version=2,
+    title="Zero-shot prompting",
+    settings=ZeroShotSettings,
+    open=zero_shot,
+    needs=needs,
+    released=released_chains,
+)
+
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
+SPECS = (SPEC.former(1, **DEFAULTS_1, opening=OPENING), SPEC)

@@ -25,9 +25,9 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.cells import ExampleChain, SystemName
+from cotrail.evaluation.experiments.cells import ExampleChain
 from cotrail.evaluation.metrics.factual import Mark, factual_errors
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.commands.annotating import forget_annotation, record_annotations
 from models.commands.submission import submit
 from models.execution.claims import Claim, Completion
@@ -198,7 +198,7 @@ def test_without_a_chain_of_its_own_a_system_is_judged_by_its_readers(
 def test_the_chains_of_the_first_questions_that_tell_systems_apart_are_read_with_what_people_say_of_them(
     engine: Engine, finished: Begun
 ) -> None:
-    systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+    systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     runs = [finished(system, asked=5, system=system, reader="cot") for system in systems]
     with engine.begin() as connection:
         record_annotations(connection, "one-step", [mark("q2", 0, "true"), mark("q2", 1, "untrue")])
@@ -215,7 +215,7 @@ def test_the_chains_of_the_first_questions_that_tell_systems_apart_are_read_with
 
 
 def test_a_question_that_a_run_has_not_finished_is_no_example(engine: Engine, begun: Begun, finished: Begun) -> None:
-    systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+    systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     runs = [finished(system, system=system, reader="cot") for system in systems[1:]]
     runs = [begun("no-retrieval", system="no-retrieval", reader="cot"), *runs]
     scored = [[0, 0], [0, 0], [1, 1]]

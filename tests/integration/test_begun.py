@@ -10,9 +10,9 @@ from sqlalchemy import Engine, event, select, update
 
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.systems import SYSTEMS
 from cotrail.systems.ircot import ircot
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import SYSTEMS
+from cotrail.systems.spec import find_spec
 from models.execution.ledger import Ledger
 from models.records.dispatch import Dispatch
 from models.schema.seals import amending
@@ -27,7 +27,7 @@ class Counted:
     def __init__(self, engine: Engine) -> None:
         self.started = 0
         changed = tuple(replace(spec, open=self._open) if spec.name == "ircot" else spec for spec in SYSTEMS)
-        self.ledger = Ledger(engine, "w", LEASE, partial(find_system, systems=changed))
+        self.ledger = Ledger(engine, "w", LEASE, partial(find_spec, changed))
 
     def step(self, messages: list[Dispatch]) -> list[Dispatch]:
         """Carries out these steps and returns the messages of those that follow."""

@@ -27,6 +27,7 @@ from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result,
 from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import find_spec
 from models.commands.submission import submit
 from models.execution.claims import Claim, Completion
 from models.execution.ledger import Ledger
@@ -77,7 +78,7 @@ SPEC = replace(find_system("rethinking"), open=evidential)
 SYSTEM = tuple(SPEC if spec.name == SPEC.name and spec.version == SPEC.version else spec for spec in SYSTEMS)
 PLAN = {"system": SPEC.name, "system_version": SPEC.version, "settings": msgspec.to_builtins(SPEC.settings())}
 find_evidential = partial(
-    find_system, systems=tuple(replace(spec, open=evidential) if spec.name == "ircot" else spec for spec in SYSTEMS)
+    find_spec, tuple(replace(spec, open=evidential) if spec.name == "ircot" else spec for spec in SYSTEMS)
 )
 
 

@@ -25,7 +25,7 @@ from cotrail.core.fork_points import Point
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.commands.control import cancel
 from models.commands.forking import Forked, fork
 from models.commands.new_runs import Submission

@@ -19,8 +19,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Failure, Generated
 from cotrail.core.system import Answer, System
 from cotrail.errors import CorpusChangedError, InputError
-from cotrail.systems import SYSTEMS, SystemSpec
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import SystemSpec, find_spec
 from models.commands.control import cancel, pause, resume
 from models.commands.submission import submit
 from models.execution.claims import Claim
@@ -230,10 +230,8 @@ def test_a_line_that_reasons_without_being_a_sentence_is_no_part_of_the_chain(en
     begin(engine)
     with engine.begin() as connection:
         connection.execute(delete(steps))
-        advance_questions(
-            connection, Runs(partial(find_system, systems=changed)), lock_questions(connection, [1]), send=False
-        )
-    assert run_to_end(Ledger(engine, "w", LEASE, partial(find_system, systems=changed)), unsent(engine, "reason")) == 2
+        advance_questions(connection, Runs(partial(find_spec, changed)), lock_questions(connection, [1]), send=False)
+    assert run_to_end(Ledger(engine, "w", LEASE, partial(find_spec, changed)), unsent(engine, "reason")) == 2
     assert query(select(sentences.c.text)) == [{"text": SENTENCES[0]}]
 
 
@@ -260,7 +258,7 @@ def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back
         return Answer(text="")
 
     changed = tuple(replace(spec, open=other) if spec.name == "ircot" else spec for spec in SYSTEMS)
-    [claim] = (edited := Ledger(engine, "edited", LEASE, partial(find_system, systems=changed))).claim(begin(engine))
+    [claim] = (edited := Ledger(engine, "edited", LEASE, partial(find_spec, changed))).claim(begin(engine))
     assert edited.commit([completed(claim)]) == [[]]
     [question] = query(select(questions))
     assert question["status"] == "blocked"
@@ -274,7 +272,7 @@ def test_a_changed_system_blocks_with_both_sides_shown_and_goes_on_when_put_back
 
 def test_a_system_version_that_a_worker_lacks_waits_with_a_visible_reason(engine: Engine, query: Query) -> None:
     newer: tuple[SystemSpec, ...] = tuple(replace(spec, version=99) for spec in SYSTEMS)
-    ledger = Ledger(engine, "newer", LEASE, partial(find_system, systems=newer))
+    ledger = Ledger(engine, "newer", LEASE, partial(find_spec, newer))
     [claim] = ledger.claim(begin(engine))
     ledger.commit([completed(claim)])
     [question] = query(select(questions))

@@ -14,7 +14,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.execution.claims import Claim
 from models.execution.recovery import expire_leases
 from models.records.dispatch import Dispatch

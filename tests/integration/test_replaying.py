@@ -10,8 +10,8 @@ from sqlalchemy import Engine, select, update
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems import SYSTEMS
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import find_spec
 from models.execution.ledger import Ledger
 from models.queries.replaying import Replayed, replay_run
 from models.records.runs import FindSystem
@@ -29,9 +29,7 @@ def replayed(engine: Engine, systems: FindSystem = find_system) -> list[Replayed
 
 
 def changed(system: Any) -> FindSystem:
-    return partial(
-        find_system, systems=tuple(replace(spec, open=system) if spec.name == "ircot" else spec for spec in SYSTEMS)
-    )
+    return partial(find_spec, tuple(replace(spec, open=system) if spec.name == "ircot" else spec for spec in SYSTEMS))
 
 
 @pytest.fixture

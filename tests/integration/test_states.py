@@ -16,8 +16,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
-from cotrail.systems import SYSTEMS
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import find_spec
 from models.commands.control import cancel, pause, resume
 from models.commands.forking import fork
 from models.commands.pruning import prune
@@ -50,7 +50,7 @@ def search(question: Question, shots: Any, settings: Any) -> System:
 
 
 find_searching = partial(
-    find_system, systems=tuple(replace(spec, open=search) if spec.name == "ircot" else spec for spec in SYSTEMS)
+    find_spec, tuple(replace(spec, open=search) if spec.name == "ircot" else spec for spec in SYSTEMS)
 )
 
 LOG = """

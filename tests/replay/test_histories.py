@@ -25,7 +25,8 @@ from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Result
 from cotrail.errors import ReplayMismatchError
-from cotrail.systems import SYSTEMS, SystemSpec, find_system
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import SystemSpec
 
 DIVERGING = {
     "another kind": "another kind",

@@ -26,8 +26,11 @@ from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import ReplayMismatchError
-from cotrail.systems import SYSTEMS, SystemSpec, find_system
-from cotrail.systems.settings import IRCoTSettings, ReaderSettings, RethinkingSettings
+from cotrail.systems.ircot import IRCoTSettings
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.rethinking.settings import RethinkingSettings
+from cotrail.systems.spec import SystemSpec
 from tests.replay.driving import BINDING, FAILURE, MadeUp, World, found, live, record, replayed, search
 
 

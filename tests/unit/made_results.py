@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, Goal, Line, Stage, SystemName
+from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, Goal, Line, Stage
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.settings import Reader
+from cotrail.systems.parts.reader import Reader
 
 COST = Cost(
     steps=12,
@@ -19,7 +19,7 @@ COST = Cost(
 
 
 def line(
-    system: SystemName = "ircot",
+    system: str = "ircot",
     *,
     goal: Goal = "qa",
     dataset: str = "hotpotqa",

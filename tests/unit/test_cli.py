@@ -30,7 +30,7 @@ from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import GoldParagraph
 from cotrail.errors import BlockedError, CorpusError, CotrailError, InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.metrics.scores import means, question_scores
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 from models.queries.progress import Progress, RunRecord, StepCounts, standing
 from models.queries.traces import Collected, TracedQuestion, TracedStep
 from tests.conftest import wait_until

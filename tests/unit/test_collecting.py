@@ -6,8 +6,8 @@ import pytest
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import Retrieved
-from cotrail.systems.collecting import collect, is_reasoning, next_query, query_of
-from cotrail.systems.settings import IRCoTSettings, RetrievalSettings
+from cotrail.systems.ircot import IRCoTSettings, is_reasoning, next_query
+from cotrail.systems.parts.retrieval import RetrievalSettings, collect, query_of
 
 QUESTION = "Where is the bridge that Ada built ?"
 QUERY = "the bridge that Ada built ?"

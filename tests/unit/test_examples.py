@@ -9,13 +9,13 @@ from rich.console import Console
 from cli.experiment_report import page_of, print_report
 from cli.experiment_tables import as_markdown, sheet
 from cli.ircot_report import ircot_report
-from cotrail.evaluation.experiments.cells import CellResult, ExampleChain, SystemName
+from cotrail.evaluation.experiments.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.examples import contrasts, examples
 from cotrail.evaluation.experiments.tables import build_tables
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, untrue
 from tests.unit.made_results import line, made
 
-SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
 CHAIN = ExampleChain(
     question="Where was Ada's bridge built?",
     answers=("Rome", "Roma"),

@@ -15,7 +15,8 @@ from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.cells import Cell, Line
 from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, lines
+from cotrail.evaluation.experiments.protocol import IRCoTProtocol
+from cotrail.systems.registry import SYSTEMS
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."
@@ -63,11 +64,12 @@ def inputs(folder: Path, file: str = FILE) -> Inputs:
 
 
 def cells(opened: Inputs) -> list[Cell]:
+    protocol = IRCoTProtocol(opened.experiment, SYSTEMS)
     return [
         cell
-        for line in lines(opened.experiment)
-        for searched in [cells_to_search(opened.experiment, line)]
-        for cell in (*searched, *cells_to_test(opened.experiment, line, searched[0] if searched else None))
+        for line in protocol.lines()
+        for searched in [protocol.cells_to_search(line)]
+        for cell in (*searched, *protocol.cells_to_test(line, searched[0] if searched else None))
     ]
 
 

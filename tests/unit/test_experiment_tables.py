@@ -12,7 +12,7 @@ from rich.console import Console
 from cli.experiment_report import print_report, report_json
 from cli.experiment_tables import as_markdown, sheet, shown
 from cli.ircot_report import ircot_report
-from cotrail.evaluation.experiments.cells import CellResult, SystemName
+from cotrail.evaluation.experiments.cells import CellResult
 from cotrail.evaluation.experiments.measures import Mean, Share, mean_score, question_means
 from cotrail.evaluation.experiments.naming import in_order, parameters
 from cotrail.evaluation.experiments.published import published
@@ -90,7 +90,7 @@ def test_with_one_demonstration_set_there_is_no_deviation() -> None:
 
 
 def test_ones_own_rows_stand_before_the_published_ones_of_the_same_system_and_reader() -> None:
-    systems: list[SystemName] = ["ircot", "no-retrieval"]
+    systems: list[str] = ["ircot", "no-retrieval"]
     readers = table([made(line(system), [0.5]) for system in systems], "readers")
     assert [(row.values["system"], row.values["model"], row.published) for row in readers.rows] == [
         ("no-retrieval", "tiny-1b", ""),

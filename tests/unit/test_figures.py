@@ -15,12 +15,12 @@ from cli.experiment_report import write_report
 from cli.figures import draw, write_figures
 from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.cells import CellResult, SystemName
+from cotrail.evaluation.experiments.cells import CellResult
 from cotrail.evaluation.experiments.plots import Plot, build_plots
-from cotrail.systems.settings import Reader
+from cotrail.systems.parts.reader import Reader
 from tests.unit.made_results import line, made
 
-SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
 
 
 def plot(results: Sequence[CellResult], number: int) -> Plot:

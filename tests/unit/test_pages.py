@@ -16,18 +16,13 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Answer
-from cotrail.systems.ircot import ircot
-from cotrail.systems.no_retrieval import no_retrieval
-from cotrail.systems.one_step import one_step
-from cotrail.systems.settings import (
-    IRCoTSettings,
-    NoRetrievalSettings,
-    OneStepSettings,
-    PageSettings,
-    PromptSettings,
-    ReaderSettings,
-    RetrievalSettings,
-)
+from cotrail.systems.ircot import IRCoTSettings, ircot
+from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
+from cotrail.systems.one_step import OneStepSettings, one_step
+from cotrail.systems.parts.pages import PageSettings
+from cotrail.systems.parts.prompting import PromptSettings
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.retrieval import RetrievalSettings
 from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, chain, found, wrote
 
 PASSAGE = GoldParagraph(title="Ada", text="Ada went to school in Wend and built the Long Bridge.")

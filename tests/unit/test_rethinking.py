@@ -13,7 +13,6 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.asking import entity_question
 from cotrail.core.history import Failed, Finished
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
@@ -22,8 +21,10 @@ from cotrail.core.system import Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.scores import NO_EVIDENCE
 from cotrail.faithfulness.weighing import ChosenFact, Weighing
-from cotrail.systems import find_system
-from cotrail.systems.settings import ReaderSettings, RethinkingSettings
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.registry import find_system
+from cotrail.systems.rethinking.fact_questions import entity_question
+from cotrail.systems.rethinking.settings import RethinkingSettings
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed
 
 SPEC = find_system("rethinking")

@@ -14,8 +14,9 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Answer
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems import find_system
-from cotrail.systems.settings import BaselineSettings, SelfConsistencySettings, TaskSettings, ZeroShotSettings
+from cotrail.systems.parts.tasks import BaselineSettings, SampledSettings, TaskSettings
+from cotrail.systems.registry import find_system
+from cotrail.systems.zero_shot import ZeroShotSettings
 from tests.replay.driving import MadeUp, Trace, replayed
 
 LAPTOP = Question(id="q", text="Did Aristotle use a laptop?")
@@ -163,8 +164,8 @@ def test_a_model_that_writes_nothing_has_answered_with_the_empty_text(system: st
 # Self-consistency
 
 
-def consistent(*chains: str, settings: SelfConsistencySettings | None = None, empty: str = "") -> Answer:
-    settings = settings or SelfConsistencySettings(chains=len(chains))
+def consistent(*chains: str, settings: SampledSettings | None = None, empty: str = "") -> Answer:
+    settings = settings or SampledSettings(chains=len(chains))
     _, ended = run("self-consistency", list(chains), settings, empty=empty)
     assert isinstance(ended, Finished)
     return ended.answer
@@ -196,7 +197,7 @@ def test_chains_of_several_lines_vote_as_those_of_one_do() -> None:
 def test_by_the_released_code_yes_and_no_tie_and_true_and_false_do_not() -> None:
     def told(task: str, *chains: str) -> str:
         given = {"task": task, "chains": len(chains), "chain_rules": "released"}
-        return consistent(*chains, settings=msgspec.convert(given, SelfConsistencySettings)).text
+        return consistent(*chains, settings=msgspec.convert(given, SampledSettings)).text
 
     assert told("commonsense", "So the answer is yes.", "So the answer is no.", "Perhaps.") == "unclear"
     assert told("tabular", "So the answer is true.", "So the answer is false.") == "true"
@@ -205,7 +206,7 @@ def test_by_the_released_code_yes_and_no_tie_and_true_and_false_do_not() -> None
 
 
 def test_temporal_answers_that_differ_in_their_spelling_alone_count_as_one() -> None:
-    settings = SelfConsistencySettings(task="temporal", chains=3)
+    settings = SampledSettings(task="temporal", chains=3)
     chains = ("So the answer is Roberts.", "So the answer is John Kitzhaber.", "So the answer is the john kitzhaber.")
     assert consistent(*chains, settings=settings).text == "John Kitzhaber"
 
@@ -224,6 +225,6 @@ def test_where_every_sample_is_empty_there_is_no_answer() -> None:
 
 @pytest.mark.parametrize(("task", "count"), [("commonsense", 9), ("temporal", 10), ("tabular", 10)])
 def test_ten_chains_are_sampled_and_nine_for_yes_or_no(task: str, count: int) -> None:
-    settings = SelfConsistencySettings(task=task)  # type: ignore[arg-type]
+    settings = SampledSettings(task=task)  # type: ignore[arg-type]
     trace, _ = run("self-consistency", CHAIN, settings, GOVERNOR)
     assert [action.sample for action, _ in trace if isinstance(action, Reason)] == list(range(count))

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.systems.entities import entities
+from cotrail.systems.rethinking.entities import entities
 
 FOUND = {
     "Aristotle died in 2000.": ["Aristotle", "2000"],

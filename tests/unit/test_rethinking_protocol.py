@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.naming import SYSTEMS as NAMED_BY_IRCOT
 from cotrail.evaluation.experiments.protocols import experiment_of
-from cotrail.evaluation.experiments.rethinking_experiment import MethodName, RethinkingExperiment, Table, TaskFiles
+from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment, Table, TaskFiles
 from cotrail.evaluation.experiments.rethinking_protocol import SETTINGS, trials
 from cotrail.evaluation.experiments.rethinking_published import METHODS
-from cotrail.systems.settings import RethinkingSettings
+from cotrail.systems.registry import SYSTEMS
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 FILES = TaskFiles(questions="dev.json", demonstrations="chains.txt", corpus="wikipedia")
 WHOLE = RethinkingExperiment(
@@ -77,8 +79,14 @@ def test_only_strategyqa_has_facts_of_its_annotators() -> None:
     assert names(own, 7) == ["mine/gpt/zero-shot", "mine/gpt/chain-of-thought"]
 
 
-def test_methods_are_those_that_the_paper_names() -> None:
-    assert list(get_args(MethodName)) == list(METHODS)
+def test_the_tables_name_systems_as_their_specs_do() -> None:
+    titles = {spec.name: spec.title for spec in SYSTEMS}
+    assert list((NAMED_BY_IRCOT | METHODS).items()) == list(titles.items())
+
+
+def test_settings_of_what_is_no_method_are_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="settings of 'rethinkin', which is none of zero-shot, few-shot"):
+        experiment_of(msgspec.to_builtins(WHOLE) | {"settings": {"rethinkin": {}}})
 
 
 def test_a_file_that_names_no_protocol_is_for_ircots() -> None:

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from cotrail.core.prompts import AnswerForm
-from cotrail.systems import SYSTEMS, find_system
-from cotrail.systems.needs import Needs
-from cotrail.systems.settings import RethinkingSettings
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.rethinking.settings import RethinkingSettings
+from cotrail.systems.spec import Needs
 
 COT, DIRECT = AnswerForm.COT, AnswerForm.DIRECT
 

@@ -30,6 +30,7 @@ from cotrail.evaluation.experiments.table import Table
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
+from cotrail.systems.registry import find_system
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"
 
@@ -260,14 +261,16 @@ def test_inference_with_facts_is_told_where_a_run_generates_some_or_is_given_the
 
 
 def test_a_method_has_what_its_settings_leave_to_the_task() -> None:
-    found = method_of("rethinking", 2, {"task": "temporal", "voting": False})
+    found = method_of(find_system("rethinking", 2), {"task": "temporal", "voting": False})
     assert (found.voting, found.knowledge, found.chains, found.function) == (False, ("wikidata",), 10, 2)
     assert (found.evidence, found.inference, found.layout, found.is_greedy) == ("", "", "qa", False)
-    found = method_of("rethinking", 2, {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"})
+    found = method_of(
+        find_system("rethinking", 2), {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"}
+    )
     assert (found.is_on_evidence, found.inference) == (True, "unifiedqa")
-    assert not method_of("rethinking", 1, {"knowledge": ["evidence"]}).is_on_evidence
-    assert method_of("self-consistency", 2, {"task": "commonsense"}).chains == 9
-    assert method_of("ircot", 1, {"max_sentences": 8}) == Method(system="ircot")
+    assert not method_of(find_system("rethinking", 1), {"knowledge": ["evidence"]}).is_on_evidence
+    assert method_of(find_system("self-consistency", 2), {"task": "commonsense"}).chains == 9
+    assert method_of(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
 
 
 def test_two_runs_on_the_same_questions_are_compared() -> None:

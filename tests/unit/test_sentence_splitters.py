@@ -17,7 +17,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
-from cotrail.systems import find_system
+from cotrail.systems.registry import find_system
 
 Install = Callable[..., str]
 

@@ -1,29 +1,31 @@
 """The systems, driven by hand, held against section 3 of the IRCoT paper and its authors' released code."""
 
+import msgspec
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.history import Finished, Next, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Shots
 from cotrail.core.questions import Question
+from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Generated, Result, Retrieved
-from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.core.system import Answer, StepFailed, System, Together, expect
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems import SYSTEMS, SystemSpec, find_system, needs
-from cotrail.systems.ircot import ircot
-from cotrail.systems.no_retrieval import no_retrieval
-from cotrail.systems.one_step import one_step
-from cotrail.systems.settings import (
-    IRCoTSettings,
-    NoRetrievalSettings,
-    OneStepSettings,
-    Reader,
-    ReaderSettings,
-    RetrievalSettings,
-)
+from cotrail.faithfulness.weighing import Weighing
+from cotrail.systems.ircot import IRCoTSettings, ircot
+from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
+from cotrail.systems.one_step import OneStepSettings, one_step
+from cotrail.systems.parts.reader import Reader, ReaderSettings
+from cotrail.systems.parts.retrieval import RetrievalSettings
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import Needs, SystemSpec, find_spec
 
 QUESTION = Question(id="q1", text="Where is the bridge that Ada built ?")
 QUERY = "the bridge that Ada built ?"
@@ -361,7 +363,26 @@ def test_searches_say_whether_equal_texts_count_once(*, distinct: bool) -> None:
     assert [action.distinct for action in searches] == [distinct] * 3
 
 
-# The register
+# The registry
+
+
+class MadeUpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    count: int = 1
+
+
+def made_up(question: Question, shots: Shots, settings: MadeUpSettings) -> System:
+    hits = expect((yield Retrieve(query=question.text, count=settings.count)), Retrieved).hits
+    return Answer(text=hits[0].paragraph.title, paragraphs=tuple(hit.paragraph for hit in hits))
+
+
+MADE_UP = SystemSpec(
+    name="made-up",
+    version=1,
+    title="MadeUp",
+    settings=MadeUpSettings,
+    open=made_up,
+    needs=lambda _: Needs(corpus=True),
+)
 
 
 def test_a_system_is_found_by_name_and_version() -> None:
@@ -370,19 +391,40 @@ def test_a_system_is_found_by_name_and_version() -> None:
 
 
 def test_without_a_version_the_newest_is_found_and_the_old_one_stays_within_reach() -> None:
-    old, new = (
-        SystemSpec(
-            name="toy",
-            version=version,
-            settings=NoRetrievalSettings,
-            open=no_retrieval,
-            needs=needs.of_no_retrieval,
-        )
-        for version in (1, 2)
-    )
-    assert find_system("toy", systems=(new, old)) is new
-    assert find_system("toy", systems=(old, new)) is new
-    assert find_system("toy", 1, (old, new)) is old
+    new = replace(MADE_UP, version=2)
+    old = new.former(1, count=7)
+    assert find_spec((new, old), "made-up") is new
+    assert find_spec((old, new), "made-up") is new
+    assert find_spec((old, new), "made-up", 1) is old
+
+
+def test_a_former_version_differs_by_its_defaults_alone() -> None:
+    former = MADE_UP.former(1, count=7)
+    assert msgspec.to_builtins(former.settings()) == {"count": 7}
+    assert msgspec.convert({"count": 2}, former.settings) == former.settings(count=2)
+    with pytest.raises(msgspec.ValidationError, match="counts"):
+        msgspec.convert({"counts": 2}, former.settings)
+    assert replace(former, version=MADE_UP.version, settings=MADE_UP.settings) == MADE_UP
+
+
+def test_a_made_up_system_is_found_opened_and_replayed_by_its_spec_alone() -> None:
+    spec = find_spec((*SYSTEMS, MADE_UP), "made-up")
+    settings = msgspec.convert({"count": 2}, spec.settings)
+    history: list[Recorded] = []
+    binding = Binding(model="m", profile="deterministic", temperature=0.0, seed=0, corpus="c")
+
+    def opened() -> System:
+        return spec.open(QUESTION, SHOTS, settings)
+
+    following = advance(opened, history, binding)
+    assert isinstance(following, Next)
+    (step,) = following.steps
+    assert step.action == Retrieve(query=QUESTION.text, count=2)
+    history.append(Recorded(kind="retrieve", fingerprint=step.fingerprint, outcome=found(PEOPLE[0])))
+    answer = Answer(text=PEOPLE[0].title, paragraphs=PEOPLE[:1])
+    assert advance(opened, history, binding) == Finished(answer)
+    assert spec.needs(settings) == Needs(corpus=True)
+    assert spec.rule_settings("released", instructed=False) == {}
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:
@@ -393,6 +435,13 @@ def test_an_unknown_name_lists_what_there_is() -> None:
 def test_an_unknown_version_says_which_workers_are_needed() -> None:
     with pytest.raises(UnknownVersionError, match="pins ircot version 99, and this worker has version 1 and 2; start"):
         find_system("ircot", 99)
+
+
+def test_only_systems_that_weigh_chains_give_details_of_their_answers() -> None:
+    assert {spec.name: spec.details for spec in SYSTEMS if spec.details} == {
+        "self-consistency": Weighing,
+        "rethinking": Weighing,
+    }
 
 
 def test_no_two_systems_go_by_the_same_name_and_version() -> None:

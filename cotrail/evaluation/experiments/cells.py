@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.settings import Reader
+from cotrail.systems.parts.reader import Reader
 
 Stage = Literal["search", "test"]
 """`search`: on the development questions, to choose K and M; `test`: with the chosen ones on the test questions."""
@@ -15,12 +15,8 @@ Goal = Literal["retrieval", "qa"]
 """What K and M are chosen by: the recall of gold paragraphs, or the F1 of answers (IRCoT, section 4.1)."""
 
 
-SystemName = Literal["no-retrieval", "one-step", "ircot"]
-"""The systems that the paper compares: NoR, OneR and IRCoT."""
-
-
 class Line(Struct, frozen=True, kw_only=True):
-    """A result that the paper would print: a system with a reader and a model on a dataset.
+    """A result as the paper prints it: a system with a reader and a model on a dataset.
 
     demonstrations: the dataset whose demonstrations are shown; another than `dataset` is out of distribution.
     reader: `none` for retrieval, and for the answer that IRCoT's own chain states (appendix F).
@@ -30,7 +26,7 @@ class Line(Struct, frozen=True, kw_only=True):
     dataset: str
     demonstrations: str
     model: str
-    system: SystemName
+    system: str
     reader: Reader
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.cells import CellResult, ExampleChain, SystemName
+from cotrail.evaluation.experiments.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.measures import Runs, runs_by_line
 from cotrail.evaluation.experiments.naming import SYSTEMS
 from cotrail.evaluation.experiments.table import MODEL, PLACE, Column, Row, Table, Value, listing
@@ -13,7 +13,7 @@ from cotrail.evaluation.experiments.table import MODEL, PLACE, Column, Row, Tabl
 EXAMPLES = 3
 """How many questions are shown of a dataset and a model."""
 
-SIDE_BY_SIDE: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+SIDE_BY_SIDE: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
 
 QUESTION = Column("question", "Question", "passage")
 CHAINS = tuple(Column(system, SYSTEMS[system], "passage") for system in SIDE_BY_SIDE)

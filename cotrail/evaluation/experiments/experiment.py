@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.building import Style
-from cotrail.evaluation.experiments.cells import Goal, SystemName
-from cotrail.systems.rules import Rules
-from cotrail.systems.settings import Positive, Reader
+from cotrail.evaluation.experiments.cells import Goal
+from cotrail.systems.parts.reader import Reader
+from cotrail.systems.parts.rules import Rules
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -91,7 +92,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     name: ExperimentName
     datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
     models: tuple[str | ModelUse, ...] = ()
-    systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+    systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     goals: tuple[Goal, ...] = ("retrieval", "qa")
     readers: tuple[Reader, ...] = ("direct",)
     rules: Rules = "paper"
@@ -105,7 +106,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     seed: Whole = 0
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
     profile: Profile = "deterministic"
-    settings: dict[SystemName, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
         if twice := [name for name, times in Counter(self.model_names).items() if times > 1]:

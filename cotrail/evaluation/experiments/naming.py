@@ -7,7 +7,7 @@ from cotrail.evaluation.experiments.cells import Line
 from cotrail.evaluation.experiments.published import published
 
 SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
-"""In the order of the paper's figures."""
+"""The names that the paper's tables print (`SystemSpec.title`), in the order of its figures."""
 
 GOALS = {"retrieval": "recall", "qa": "answers"}
 """What K and M are chosen by."""

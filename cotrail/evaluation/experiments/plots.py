@@ -17,7 +17,7 @@ from cotrail.evaluation.experiments.naming import (
     reader_title,
 )
 from cotrail.evaluation.experiments.published import AnswerF1, published
-from cotrail.systems.settings import Reader
+from cotrail.systems.parts.reader import Reader
 
 
 class Point(Struct, frozen=True, kw_only=True):

@@ -4,17 +4,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
 from cotrail.evaluation.experiments.experiment import ExperimentName, Whole
+from cotrail.evaluation.experiments.rethinking_published import METHODS
 from cotrail.faithfulness.tasks import TASK_OF, Task
-from cotrail.systems.rules import Rules
-from cotrail.systems.settings import Positive
+from cotrail.systems.parts.rules import Rules
 
 Table = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
-
-MethodName = Literal["zero-shot", "few-shot", "chain-of-thought", "self-consistency", "rethinking"]
-"""The systems that table 1 compares, in its order."""
 
 
 class TaskFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,9 +56,11 @@ class RethinkingExperiment(
     entailer: str | None = None
     seed: Whole = 0
     profile: Profile = "deterministic"
-    settings: dict[MethodName, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
+        if unknown := sorted(self.settings.keys() - METHODS.keys()):
+            raise ValueError(f"there are settings of {unknown[0]!r}, which is none of {', '.join(METHODS)}")
         for name, files in self.datasets.items():
             format_ = files.format or name
             if format_ not in TASK_OF and files.task is None:

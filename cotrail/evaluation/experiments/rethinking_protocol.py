@@ -1,14 +1,15 @@
-"""The protocol of Rethinking with Retrieval: which runs an experiment has (sections 4.5, 5.2, 5.3 and appendix A.5).
+"""The protocol of Rethinking with Retrieval: the runs of an experiment (sections 4.5, 5.2, 5.3 and appendix A.5).
 
-Nothing is chosen on the way, so all runs can begin at once. Those that sample chains sample the same ones.
+No run depends on another's result, so all can begin at once. Those that sample chains sample the same ones.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.rethinking_experiment import MethodName, RethinkingExperiment, Table
+from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment, Table
+from cotrail.evaluation.experiments.rethinking_published import METHODS
 from cotrail.faithfulness.tasks import Task
 
 Variation = Literal[
@@ -25,7 +26,7 @@ Variation = Literal[
     "generation-cot",
     "gold-facts",
 ]
-"""What a run does otherwise than its method in table 1; nothing where it is empty."""
+"""A variation of a method of table 1; empty for the method itself."""
 
 GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
 
@@ -43,7 +44,7 @@ SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
     "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
     "gold-facts": {},
 }
-"""The settings of `RethinkingSettings` that make a variation."""
+"""The values of `RethinkingSettings` that make a variation."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -51,12 +52,12 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     dataset: str
     model: str
-    method: MethodName
+    method: str
     variation: Variation = ""
 
     @property
     def name(self) -> str:
-        """What names the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
+        """The run's name in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
         return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
 
     @property
@@ -65,23 +66,13 @@ class Trial(Struct, frozen=True, kw_only=True):
         return SETTINGS[self.variation]
 
     @property
-    def weighs(self) -> bool:
-        """Whether it looks for evidence and weighs it."""
-        return self.method == "rethinking"
-
-    @property
-    def samples(self) -> bool:
-        """Whether it draws several chains."""
-        return self.method in ("self-consistency", "rethinking")
-
-    @property
     def has_facts(self) -> bool:
-        """Whether it is shown the facts that the dataset's annotators wrote."""
+        """Return whether it is shown the facts that the dataset's annotators wrote."""
         return self.variation == "gold-facts"
 
     @property
     def has_evidence(self) -> bool:
-        """Whether it looks at the paragraphs that the dataset names as evidence."""
+        """Return whether it uses the paragraphs that the dataset names as evidence."""
         return "evidence" in self.settings.get("knowledge", ())
 
 
@@ -101,17 +92,17 @@ def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
 
 
 def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
-    """Whether the dataset has the evidence, or the facts, that the run is to look at; only StrategyQA has facts."""
+    """Return whether the dataset has the evidence, or the facts, that the run needs; only StrategyQA has facts."""
     files = experiment.datasets[trial.dataset]
     has_facts = (files.format or trial.dataset) == "strategyqa"
     return bool(files.evidence or not trial.has_evidence) and (has_facts or not trial.has_facts)
 
 
-def _compared(table: Table, task: Task) -> Iterator[tuple[MethodName, Variation]]:
-    """What a table compares on a task."""
+def _compared(table: Table, task: Task) -> Iterator[tuple[str, Variation]]:
+    """The methods and variations that a table compares on a task."""
     match table, task:
         case 1, _:
-            yield from ((method, "") for method in get_args(MethodName))
+            yield from ((method, "") for method in METHODS)
         case 3, "commonsense" | "temporal":
             yield from (("rethinking", "by-question"), ("rethinking", ""))
         case 4, "tabular":

@@ -303,8 +303,9 @@ def _kind(row: Row) -> tuple[Value, Value]:
 
 
 def _rank(row: Row) -> tuple[int, ...]:
-    """Systems and readers in the paper's order."""
-    return tuple(list(order).index(str(name)) for order, name in zip((SYSTEMS, READERS), _kind(row), strict=True))
+    """Systems and readers in the paper's order, then those that it doesn't have."""
+    orders = zip((tuple(SYSTEMS), tuple(READERS)), map(str, _kind(row)), strict=True)
+    return tuple(order.index(name) if name in order else len(order) for order, name in orders)
 
 
 def _metric_columns(names: Sequence[str]) -> tuple[Column, ...]:

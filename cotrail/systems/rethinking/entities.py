@@ -1,7 +1,7 @@
-"""Names, numbers, dates and quotations in a sentence: what a question may ask for (Rethinking with Retrieval, A.4).
+"""Entities of a sentence, which a question may ask for: names, numbers, dates, quotations (appendix A.4).
 
-The paper takes the entities of a trained model. These are found by their spelling: what looks like a date or a number,
-what stands in double quotation marks, and words that begin with a capital letter, with the small words between them.
+The paper takes the entities of a trained model. These are found by their spelling: dates and numbers, text in double
+quotation marks, and words that begin with a capital letter, with the small words between them.
 """
 
 import re
@@ -10,15 +10,15 @@ from msgspec import Struct
 
 
 class Entity(Struct, frozen=True):
-    """A part of a sentence, from the character `start` on."""
+    """A part of a sentence; `start` is the place of its first character."""
 
     text: str
     start: int
 
     def replaced(self, sentence: str, text: str) -> str:
-        """The sentence with another text in place of the entity, capitalised where that begins the sentence."""
-        put = text[:1].upper() + text[1:] if self.start == 0 else text
-        return sentence[: self.start] + put + sentence[self.start + len(self.text) :]
+        """The sentence with another text in place of the entity, capitalised at the beginning of the sentence."""
+        written = text[:1].upper() + text[1:] if self.start == 0 else text
+        return sentence[: self.start] + written + sentence[self.start + len(self.text) :]
 
 
 _SMALL = (
@@ -27,7 +27,7 @@ _SMALL = (
     "Which|Why|How|After|Before|During|Since|Until|Is|Are|Was|Were|Has|Have|Had|Do|Does|Did|Can|Could|Will|Would|"
     "However|Therefore|Although|Because|Also|According|Only"
 )
-"""Words that begin no name, though they may begin a sentence."""
+"""Words that begin no name, though a sentence may begin with them."""
 
 _UPPER = "".join(letter for letter in map(chr, range(0x530)) if letter.isupper())
 _MONTH = (
@@ -53,11 +53,11 @@ _ENTITY = re.compile(
         )
     )
 )
-"""What is further up goes first where two of these begin at one place."""
+"""Alternatives by precedence: of two that begin at one place the upper one matches."""
 
 
 def entities(sentence: str) -> tuple[Entity, ...]:
-    """The parts of the sentence that may be asked for, in their order, each text once, where it stands first."""
+    """The entities of the sentence in their order, each text once, at its first place."""
     first: dict[str, Entity] = {}
     for match in _ENTITY.finditer(sentence):
         first.setdefault(match[0], Entity(match[0], match.start()))

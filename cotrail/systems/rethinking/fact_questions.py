@@ -1,27 +1,16 @@
-"""What a model is asked beside a dataset's own questions (Rethinking with Retrieval, section 4 and appendix A.4)."""
+"""The questions of fact generation, and the demonstrations of asking and answering them (appendix A.4)."""
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstration, Demonstrations
-
-YES_OR_NO = "Yes or no: "
-"""What stands before a question that is to be answered so, as in the prompt of Wei et al. (2022)."""
-
-OPENING = "So the answer is"
-"""The beginning of a sentence that states an answer."""
+from cotrail.systems.parts.prompting import passage_of
 
 UNKNOWN = "unknown"
-"""What is to be written where a paragraph doesn't hold the answer."""
+"""The answer where a paragraph doesn't hold one."""
 
 
 def entity_question(fact: str, entity: str) -> str:
-    """What asks for a question about a part of a sentence."""
+    """The prompt for a question about a part of a sentence."""
     return f"Which question about this sentence has the answer '{entity}'? {fact}"
-
-
-def untitled(text: str) -> Paragraph:
-    """A text of a system's own as a paragraph."""
-    paragraph = Paragraph(id="", title="", text=text)
-    return Paragraph(id=paragraph.digest, title="", text=text)
 
 
 def _asking(fact: str, entity: str, question: str) -> Demonstration:
@@ -44,7 +33,7 @@ ENTITY_QUESTIONS = Demonstrations(
         _asking("Mária Telkes was born in Budapest in 1900.", "1900", "When was Mária Telkes born?"),
     )
 )
-"""Sentences of which one part or another is asked for."""
+"""Demonstrations of questions about one part or another of a sentence."""
 
 SPANS = Demonstrations(
     items=(
@@ -58,7 +47,7 @@ SPANS = Demonstrations(
             "How many metres deep is Lake Geneva?",
             "310",
         ),
-        _reading(untitled("Mária Telkes was born in Budapest in 1900."), "When was Mária Telkes born?", "1900"),
+        _reading(passage_of("Mária Telkes was born in Budapest in 1900."), "When was Mária Telkes born?", "1900"),
         _reading(
             Paragraph(
                 id="carmen",
@@ -69,7 +58,7 @@ SPANS = Demonstrations(
             "Who composed Carmen?",
             "Georges Bizet",
         ),
-        _reading(untitled("Reykjavik is the capital of Iceland."), "In which year was Reykjavik founded?", UNKNOWN),
+        _reading(passage_of("Reykjavik is the capital of Iceland."), "In which year was Reykjavik founded?", UNKNOWN),
     )
 )
-"""Paragraphs with the words in them that answer a question."""
+"""Demonstrations of answers by the words of a paragraph."""

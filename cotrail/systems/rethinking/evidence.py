@@ -1,8 +1,6 @@
-"""Looking up evidence for facts and holding them against it (Rethinking with Retrieval, sections 4.2 to 4.4)."""
+"""Evidence for facts: looked up, and compared with them (Rethinking with Retrieval, sections 4.2 to 4.4)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-
-from msgspec import Struct
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
@@ -11,35 +9,29 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Embedded, Entailed, Retrieved
-from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
-from cotrail.systems.reading import Part, brought
-from cotrail.systems.settings import RethinkingSettings
-from cotrail.systems.together import all_of
+from cotrail.core.system import Part
+from cotrail.faithfulness.scores import Evidence, Scores
+from cotrail.systems.parts.prompting import brought
+from cotrail.systems.parts.steps import all_of
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 TRUE_OR_FALSE = "True or False?"
-"""What stands behind a hypothesis that is put as a question (table 8), and is no part of it."""
-
-
-class Evidence(Struct, frozen=True, kw_only=True):
-    """Of all that was found for a fact, the paragraph most similar to it; None where nothing was found."""
-
-    paragraph: Paragraph | None = None
-    scores: Scores = NO_EVIDENCE
-
+"""The words after a hypothesis that is put as a question (table 8); they are no part of it."""
 
 Found = dict[str, tuple[Paragraph, ...]]
-"""What was found for each fact, the best first."""
+"""The paragraphs found for each fact, the best first."""
 
 
 def find_evidence(question: Question, facts: Iterable[str], settings: RethinkingSettings) -> Part[dict[str, Evidence]]:
-    """The evidence for each fact, which is looked up once however many chains state it; in the order of the facts."""
+    """The evidence for each fact, in the order of the facts; a fact that several chains state is looked up once."""
     found = yield from look_up(question, tuple(dict.fromkeys(facts)), settings)
     nearest = yield from most_similar(found)
-    return (yield from hold_against(found, nearest))
+    return (yield from judged(found, nearest))
 
 
 def look_up(question: Question, facts: tuple[str, ...], settings: RethinkingSettings) -> Part[Found]:
-    """Looks for all facts at once; a search that several of them share is made once."""
+    """Search for all facts at once; a search that several of them share is made once."""
+    # A dict keeps one of equal searches and the order of the first, which a replay must repeat exactly.
     asked = {fact: tuple(places(question, fact, settings)) for fact in facts}
     actions = tuple(dict.fromkeys(each for told in asked.values() for each in told if not isinstance(each, Paragraph)))
     results = yield from all_of(actions, Retrieved)
@@ -55,9 +47,9 @@ def look_up(question: Question, facts: tuple[str, ...], settings: RethinkingSett
 
 
 def places(question: Question, fact: str, settings: RethinkingSettings) -> Iterator[Retrieve | Lookup | Paragraph]:
-    """Where evidence for a fact may be, of each source in turn: a search, or paragraphs that the question brings.
+    """The places that may hold evidence for a fact, source by source: searches, and paragraphs of the question itself.
 
-    Evidence is only named for some questions. A table, and words that connect it with the hypothesis, need one pinned.
+    Only some questions name evidence. A table, and words that connect it with the hypothesis, need a pinned passage.
     """
     query = fact if settings.query == "sentence" else question.text
     for source in settings.sources:
@@ -79,7 +71,7 @@ def places(question: Question, fact: str, settings: RethinkingSettings) -> Itera
 
 
 def most_similar(found: Found) -> Part[dict[str, tuple[Paragraph, float]]]:
-    """For each fact for which something was found the most similar paragraph, the first of equals, and how similar."""
+    """For each fact with any paragraph the most similar one, the first of equals, and its similarity M(s)."""
     compared = {fact: paragraphs for fact, paragraphs in found.items() if paragraphs}
     results = yield from all_of(
         (Embed(sentences=(fact,), paragraphs=each) for fact, each in compared.items()), Embedded
@@ -87,21 +79,22 @@ def most_similar(found: Found) -> Part[dict[str, tuple[Paragraph, float]]]:
     nearest = {}
     for (fact, paragraphs), embedded in zip(compared.items(), results, strict=True):
         (similarities,) = embedded.similarities
+        # max takes the first of equals, which are in the order of the sources.
         best = max(range(len(paragraphs)), key=similarities.__getitem__)
         nearest[fact] = paragraphs[best], similarities[best]
     return nearest
 
 
-def hold_against(facts: Iterable[str], nearest: Mapping[str, tuple[Paragraph, float]]) -> Part[dict[str, Evidence]]:
-    """The scores of every fact with its nearest paragraph as the premise."""
+def judged(facts: Iterable[str], nearest: Mapping[str, tuple[Paragraph, float]]) -> Part[dict[str, Evidence]]:
+    """The scores of every fact, its nearest paragraph being the premise of E(s) and C(s)."""
     results = yield from all_of(
         (Entail(premise=paragraph, hypothesis=fact) for fact, (paragraph, _) in nearest.items()), Entailed
     )
-    held = {
+    evidence = {
         fact: Evidence(
             paragraph=paragraph,
             scores=Scores(similarity=similarity, entailment=entailed.entailment, contradiction=entailed.contradiction),
         )
         for (fact, (paragraph, similarity)), entailed in zip(nearest.items(), results, strict=True)
     }
-    return {fact: held.get(fact, Evidence()) for fact in facts}
+    return {fact: evidence.get(fact, Evidence()) for fact in facts}

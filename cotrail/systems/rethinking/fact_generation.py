@@ -1,6 +1,6 @@
 """Variant II of Rethinking with Retrieval: fact generation (section 5.3 and appendix A.4).
 
-The paper has a model of its own for each step; here the language model takes all of them.
+The paper has a separate trained model for each step; here the run's language model takes all of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,21 +12,22 @@ from cotrail.common.normalization import normalized
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.asking import UNKNOWN, entity_question, untitled
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
+from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt, Shots
 from cotrail.core.results import Entailed
-from cotrail.faithfulness.scores import Scores, Thresholds
+from cotrail.core.system import Part
+from cotrail.faithfulness.scores import Evidence, Scores, Thresholds
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.entities import Entity, entities
-from cotrail.systems.evidence import Evidence
-from cotrail.systems.reading import Part, Shots
-from cotrail.systems.settings import ReaderSettings, RethinkingSettings
-from cotrail.systems.together import all_of, texts_of
+from cotrail.systems.parts.prompting import passage_of
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.steps import all_of, texts_of
+from cotrail.systems.rethinking.entities import Entity, entities
+from cotrail.systems.rethinking.fact_questions import UNKNOWN, entity_question
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
 class _Draft(Struct, frozen=True, kw_only=True):
-    """A part of a fact that the fact's evidence may have otherwise, and a question about it."""
+    """A part of a fact that the fact's evidence may contradict, and a question about it."""
 
     fact: str
     entity: Entity
@@ -37,11 +38,12 @@ class _Draft(Struct, frozen=True, kw_only=True):
 def generate_facts(
     facts: Sequence[ChosenFact], evidence: Mapping[str, Evidence], shots: Shots, settings: RethinkingSettings
 ) -> Part[tuple[ChosenFact, ...]]:
-    """The facts, those that their evidence doesn't support replaced by statements made with what it says.
+    """The facts; those that their evidence doesn't support are replaced by statements corrected by the evidence.
 
-    A statement takes a fact's place where the evidence supports it (E >= T_e and C < T_c) and entails it more than the
-    fact. Of several the most entailed does, of equals the earliest.
+    A statement replaces a fact if the evidence supports it (E >= T_e and C < T_c) and entails it more than the fact. Of
+    several the most entailed does, of equals the earliest.
     """
+    # Each stage asks for all drafts at once, so that a question takes as many rounds of the model as there are stages.
     drafts = _drafts(facts, evidence, settings.thresholds)
     drafts = yield from _questioned(drafts, shots[AnswerForm.QUESTION], settings.reading)
     drafts = yield from _answerable(drafts, shots[AnswerForm.SPAN], settings.reading)
@@ -73,7 +75,7 @@ def _generated(fact: ChosenFact, statement: str, scores: Scores | Entailed) -> C
 def _drafts(
     facts: Iterable[ChosenFact], evidence: Mapping[str, Evidence], thresholds: Thresholds
 ) -> tuple[_Draft, ...]:
-    """The entities of those facts that there is evidence about, but none for."""
+    """The entities of the facts that have evidence which doesn't support them."""
     return tuple(
         _Draft(fact=fact, entity=entity, paragraph=paragraph)
         for fact in dict.fromkeys(fact.text for fact in facts)
@@ -89,7 +91,7 @@ def _supports(scores: Scores | Entailed, thresholds: Thresholds) -> bool:
 def _questioned(
     drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
 ) -> Part[tuple[_Draft, ...]]:
-    """With a question about each entity."""
+    """The drafts with a question about each entity; those for which the model writes none are left out."""
     asked = (
         Prompt(demonstrations=demonstrations, question=entity_question(draft.fact, draft.entity.text))
         for draft in drafts
@@ -103,9 +105,9 @@ def _questioned(
 def _answerable(
     drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
 ) -> Part[tuple[_Draft, ...]]:
-    """Those whose question, asked of the fact itself, has the entity as its answer (Honovich et al., 2021)."""
+    """The drafts whose question, asked of the fact itself, has the entity as its answer (Honovich et al., 2021)."""
     answers = yield from texts_of(
-        _ask(draft.question, untitled(draft.fact), demonstrations, reading) for draft in drafts
+        _ask(draft.question, passage_of(draft.fact), demonstrations, reading) for draft in drafts
     )
     return tuple(
         draft
@@ -117,7 +119,7 @@ def _answerable(
 def _statements(
     drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
 ) -> Part[tuple[tuple[_Draft, str], ...]]:
-    """The facts with what the evidence answers in place of the entity, where that is something else."""
+    """The facts with the evidence's answer in place of the entity, where that differs."""
     answers = yield from texts_of(_ask(draft.question, draft.paragraph, demonstrations, reading) for draft in drafts)
     stated = (
         (draft, draft.entity.replaced(draft.fact, answer.removesuffix(".")))

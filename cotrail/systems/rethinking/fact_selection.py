@@ -4,27 +4,27 @@ from collections.abc import Iterable, Mapping
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.results import Embedded
-from cotrail.faithfulness.scores import fact_score
+from cotrail.core.system import Part
+from cotrail.faithfulness.scores import Evidence, fact_score
 from cotrail.faithfulness.topics import topics
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.evidence import Evidence
-from cotrail.systems.reading import Part
-from cotrail.systems.settings import RethinkingSettings
-from cotrail.systems.together import all_of
+from cotrail.systems.parts.steps import all_of
+from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
 def select_facts(
     best: Iterable[str], evidence: Mapping[str, Evidence], settings: RethinkingSettings
 ) -> Part[tuple[ChosenFact, ...]]:
-    """For each fact of the best chain the most faithful of its topic; of equals its own, then the earliest.
+    """For each fact of the best chain the most faithful fact of its topic; of equals itself, then the earliest.
 
-    evidence: that of every fact of every chain.
+    evidence: of every fact of every chain.
     """
     topic = yield from _topics(tuple(evidence), settings.topic_similarity)
 
     def score(fact: str) -> float:
         return fact_score(evidence[fact].scores, settings.faithfulness_function, settings.thresholds)
 
+    # max takes the first of equals, and the fact itself comes first.
     def most_faithful(fact: str) -> str:
         return max(fact, *(other for other in evidence if topic[other] == topic[fact]), key=score)
 
@@ -32,7 +32,7 @@ def select_facts(
 
 
 def _topics(facts: tuple[str, ...], threshold: float) -> Part[dict[str, int]]:
-    """Each fact's topic, by how alike the facts are to one another."""
+    """Each fact's topic, by the facts' similarity to one another."""
     results = yield from all_of((Embed(sentences=facts),) if facts else (), Embedded)
     return {
         fact: topic
@@ -42,12 +42,12 @@ def _topics(facts: tuple[str, ...], threshold: float) -> Part[dict[str, int]]:
 
 
 def _chosen(text: str, replaces: str, evidence: Mapping[str, Evidence]) -> ChosenFact:
-    paragraph, scores = evidence[text].paragraph, evidence[text].scores
+    scores = evidence[text].scores
     return ChosenFact(
         text=text,
         replaces=replaces,
         origin="kept" if text == replaces else "selected",
-        evidence=paragraph.digest if paragraph else None,
+        evidence=evidence[text].digest,
         entailment=scores.entailment,
         contradiction=scores.contradiction,
     )

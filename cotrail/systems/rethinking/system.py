@@ -2,36 +2,44 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import chain as concatenated
+from typing import get_args
 
 from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.knowledge import Source
+from cotrail.core.prompts import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
 from cotrail.faithfulness.rules import facts, prediction
-from cotrail.faithfulness.tasks import sentences
+from cotrail.faithfulness.scores import Evidence
+from cotrail.faithfulness.sentences import sentences
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.chains import sample_chains
-from cotrail.systems.evidence import Evidence, find_evidence
-from cotrail.systems.fact_generation import generate_facts
-from cotrail.systems.fact_selection import select_facts
-from cotrail.systems.inferring import infer_answer
-from cotrail.systems.reading import Shots
-from cotrail.systems.settings import RethinkingSettings
+from cotrail.systems.parts.chains import sample_chains
+from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.tasks import DEFAULTS_1
+from cotrail.systems.rethinking.evidence import find_evidence
+from cotrail.systems.rethinking.fact_generation import generate_facts
+from cotrail.systems.rethinking.fact_questions import ENTITY_QUESTIONS, SPANS
+from cotrail.systems.rethinking.fact_selection import select_facts
+from cotrail.systems.rethinking.inferring import infer_answer
+from cotrail.systems.rethinking.settings import RethinkingSettings
+from cotrail.systems.spec import Needs, SystemSpec
 
 
 def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -> System:
-    """Samples chains, looks up evidence for each of their facts, and returns the answer that it bears out best.
+    """Sample chains, look up evidence for each of their facts, and return the answer that it supports best.
 
     A variant then selects or generates supporting facts in place of the best chain's, and infers the answer from them.
-    The paragraphs of the answer are the evidence of the best chain and then that of the others.
+    The paragraphs of the answer are the evidence of the best chain, then that of the others.
     """
     chains = yield from sample_chains(question, shots, settings)
     stated = tuple(facts(chain, settings.task, settings.chain_rules) for chain in chains)
     evidence = yield from find_evidence(question, concatenated.from_iterable(stated), settings)
     weighing = _weigh(chains, stated, evidence, settings)
     text = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
+    # No chain states a prediction, or by the released code yes and no are tied: there is no best chain to build on.
     if weighing.chosen is None:
         return Answer(text=text, paragraphs=_paragraphs(evidence, evidence), details=weighing)
     best = stated[weighing.chosen]
@@ -58,7 +66,7 @@ def _weigh(
     evidence: Mapping[str, Evidence],
     settings: RethinkingSettings,
 ) -> Weighing:
-    """How the evidence for their facts decides between the chains (equation 1)."""
+    """The weights of the chains and their predictions by the evidence for their facts (equation 1)."""
     scored = (
         ScoredChain(
             text=chain,
@@ -78,11 +86,41 @@ def _weigh(
 
 
 def _scored(fact: str, evidence: Evidence) -> ScoredFact:
-    return ScoredFact(
-        text=fact, scores=evidence.scores, evidence=evidence.paragraph.digest if evidence.paragraph else None
-    )
+    return ScoredFact(text=fact, scores=evidence.scores, evidence=evidence.digest)
 
 
 def _paragraphs(stated: Iterable[str], evidence: Mapping[str, Evidence]) -> tuple[Paragraph, ...]:
     """The evidence of these facts in their order, each paragraph once."""
     return tuple(dict.fromkeys(p for fact in stated if (p := evidence[fact].paragraph) is not None))
+
+
+def needs(settings: RethinkingSettings) -> Needs:
+    """Chains and evidence; for the variants a reader, and for fact generation the demonstrations of its questions."""
+    # Prompts without demonstrations have an empty set of them, which is recorded like any other.
+    is_read = settings.infers and settings.inference == "reader"
+    asks = {AnswerForm.QUESTION: ENTITY_QUESTIONS, AnswerForm.SPAN: SPANS} if settings.variant == "generation" else {}
+    bare = {AnswerForm.DIRECT: Demonstrations()} if settings.infers and not is_read else {}
+    return Needs(
+        forms=frozenset({AnswerForm.COT}) | (settings.reading.forms if is_read else frozenset()),
+        brought={**asks, **bare},
+        evidence="evidence" in settings.sources and settings.evidence == "paragraphs",
+        corpus=not {"corpus", "evidence"}.isdisjoint(settings.sources),
+        knowledge=tuple(source for source in get_args(Source) if source in settings.sources),
+        weighs=True,
+        samples=True,
+    )
+
+
+SPEC = SystemSpec(
+    name="rethinking",
+    version=2,
+    title="Rethinking with retrieval",
+    settings=RethinkingSettings,
+    open=rethinking,
+    needs=needs,
+    released=released_chains,
+    details=Weighing,
+)
+
+# Version 1 had every prompt in IRCoT's layout and read texts of one line.
+SPECS = (SPEC.former(1, **DEFAULTS_1, evidence="pages"), SPEC)

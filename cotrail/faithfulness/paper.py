@@ -1,0 +1,61 @@
+"""Supporting facts and predictions of chains of thought by the rules of the paper (Rethinking with Retrieval, 4.1)."""
+
+import re
+from collections.abc import Iterable
+
+from cotrail.core.answers import stated_answer
+from cotrail.faithfulness.sentences import sentences
+from cotrail.faithfulness.tasks import VERDICTS, Task
+
+_CONCLUDING = ("thus", "therefore", "so ", "so,")
+_ANSWERING = ("no,", "yes,", "no.", "yes.")
+
+_ALONE = (
+    r"(?=(?!['\u2019-]\w)[^\w\s]|\s*$|\s+[^\w\s]"
+    r"|\s+(?:although|and|as|because|but|due|even|for|given|if|since|so|though|unless|when|while)\b)"
+)
+"""What may follow a verdict; in "no one knows" and "no longer", the no isn't one."""
+
+
+def facts(chain: str, task: Task) -> tuple[str, ...]:
+    """The chain's supporting facts: its sentences without those that conclude.
+
+    Ignoring case, a concluding sentence begins with "thus", "therefore" or "so", or holds "answer is"; in a commonsense
+    chain it may also begin with yes or no before a comma or a full stop, or be that word alone. The released code has
+    these rules too, but neither "answer is" for commonsense chains nor "so" before a comma.
+    """
+    return tuple(sentence for sentence in sentences(chain) if not _concludes(sentence.lower(), task))
+
+
+def prediction(chain: str, task: Task, *, whole: bool = True) -> str:
+    """The last answer that the chain states; empty if it states none.
+
+    Temporal: the text of `stated_answer`. Otherwise the task's verdict in lower case: what follows "answer is",
+    optionally behind "probably" or "most likely"; where no sentence says that, the verdict that a sentence begins with.
+    whole: the verdict must be the whole statement, reasons aside; else any word may follow it.
+    """
+    told = sentences(chain)
+    if task == "temporal":
+        return _last(stated_answer(sentence) for sentence in told)
+    words = "|".join(VERDICTS[task])
+    stated = re.compile(
+        rf".*\banswer is\W+(?:(?:probably|most likely)\W+)?({words})\b{_ALONE if whole else ''}", re.IGNORECASE
+    )
+    # A number behind the mark makes it no verdict: "No. 10 is a house."
+    opening = re.compile(rf"({words})([,.!]|$)(?!\s*\d)", re.IGNORECASE)
+    return _verdict(stated, told) or _verdict(opening, told)
+
+
+def _concludes(sentence: str, task: Task) -> bool:
+    if sentence.startswith(_CONCLUDING) or "answer is" in sentence:
+        return True
+    return task == "commonsense" and (sentence.startswith(_ANSWERING) or sentence in VERDICTS[task])
+
+
+def _verdict(pattern: re.Pattern[str], sentences: Iterable[str]) -> str:
+    matches = (pattern.match(sentence) for sentence in sentences)
+    return _last(match and match[1].lower() for match in matches)
+
+
+def _last(stated: Iterable[str | None]) -> str:
+    return next((each for each in reversed(tuple(stated)) if each), "")

@@ -1,0 +1,50 @@
+"""Several actions at once, and texts that may be empty, as parts of systems ask for them."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from cotrail.core.actions.kind import Action
+from cotrail.core.results import Failure, Generated, Result
+from cotrail.core.system import Part, StepFailed, Together, expect, expect_each
+
+ResultT = TypeVar("ResultT", bound=Result)
+
+NOTHING = "EmptyGenerationError"
+"""The failure in records from before an empty generation was a result like any other; they replay as the empty text."""
+
+
+def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[ResultT, ...]]:
+    """The results of actions that don't need each other, in their order; nothing is yielded if there are none."""
+    asked = tuple(actions)
+    if not asked:
+        return ()
+    return expect_each((yield Together(asked)), expected)
+
+
+def texts_of(actions: Iterable[Action]) -> Part[tuple[str, ...]]:
+    """The text that each generation wrote, maybe empty; a failed one fails the system."""
+    outcomes: tuple[Result | Failure, ...]
+    # One failure fails a Together, whose other texts are still wanted if it is but an old record of an empty text.
+    try:
+        outcomes = yield from all_of(actions, Generated)
+    except StepFailed as failed:
+        outcomes = failed.outcomes
+    return tuple(_text(outcome) for outcome in outcomes)
+
+
+def text_of(action: Action) -> Part[str]:
+    """The text that one generation wrote, maybe empty; a failed one fails the system."""
+    try:
+        return expect((yield action), Generated).text
+    except StepFailed as failed:
+        if failed.failure.type != NOTHING:
+            raise
+        return ""
+
+
+def _text(outcome: Result | Failure) -> str:
+    if not isinstance(outcome, Failure):
+        return expect(outcome, Generated).text
+    if outcome.type != NOTHING:
+        raise StepFailed(outcome)
+    return ""

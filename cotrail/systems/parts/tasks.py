@@ -1,0 +1,97 @@
+"""Questions of the tasks of Rethinking with Retrieval, as a model is asked them (sections 4.1 and A.1)."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.answers import OPENING, YES_OR_NO
+from cotrail.core.generation import Until
+from cotrail.core.prompts import Demonstrations, Layout, Prompt
+from cotrail.core.questions import Question
+from cotrail.faithfulness.rules import ChainRules, prediction
+from cotrail.faithfulness.tasks import Task
+from cotrail.systems.parts.prompting import PromptSettings, instructed, shown
+
+LAYOUTS: dict[Task, Layout] = {"commonsense": "qa", "temporal": "qa", "tabular": "entailment"}
+"""The layout of each task's prompts (Rethinking with Retrieval, appendix A.1)."""
+
+OPENINGS: dict[Task, str] = {"commonsense": "So the answer is", "temporal": "The answer is", "tabular": ""}
+"""The beginning of the answer that zero-shot prompts have the model continue (the released code)."""
+
+
+class TaskSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prompts for the questions of a task, and the reading of what the model writes.
+
+    task: the form of questions and predictions.
+    layout: of the prompts; the task's own unless given.
+    until: where a text ends. The paper's chains end where the model ends them or begins a further demonstration.
+    chain_rules: the rules by which chains are read and weighed.
+    """
+
+    task: Task = "commonsense"
+    prompting: PromptSettings = PromptSettings()
+    layout: Layout | None = None
+    until: Until = "chain"
+    chain_rules: ChainRules = "paper"
+
+    @property
+    def prompt_layout(self) -> Layout:
+        """The layout of prompts."""
+        return self.layout or LAYOUTS[self.task]
+
+
+class BaselineSettings(TaskSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A prompt without any knowledge source, answered once (Rethinking with Retrieval, sections 4.1 and 4.5)."""
+
+    max_tokens: Positive = 256
+
+
+class SampledSettings(TaskSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Several chains of thought (Wang et al., 2022), sampled as in Rethinking with Retrieval, section 4.5.
+
+    chains: their number; 10 unless given, and 9 for yes or no.
+    """
+
+    chains: Positive | None = None
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    max_chain_tokens: Positive = 256
+
+    @property
+    def chain_count(self) -> int:
+        """The number of chains that are sampled."""
+        return self.chains or (9 if self.task == "commonsense" else 10)
+
+
+DEFAULTS_1: dict[str, Any] = {"layout": "ircot", "until": "line", "chain_rules": "words"}
+"""Defaults of version 1 of the systems with these settings: every prompt in IRCoT's layout, and texts of one line."""
+
+
+def task_question(question: Question, task: Task) -> str:
+    """The question as the task asks it."""
+    return f"{YES_OR_NO}{question.text}" if task == "commonsense" else question.text
+
+
+def task_prompt(question: Question, demonstrations: Demonstrations, settings: TaskSettings) -> Prompt:
+    """The demonstrations and the question, with no paragraph but the passage that it pins."""
+    layout = settings.prompt_layout
+    # UnifiedQA recognises a yes-or-no question by itself.
+    asked = question.text if layout == "unifiedqa" else task_question(question, settings.task)
+    return Prompt(
+        demonstrations=demonstrations,
+        paragraphs=shown(question, ()),
+        question=instructed(asked, demonstrations.instruction),
+        drop=settings.prompting.drop,
+        layout=layout,
+    )
+
+
+def task_answer(text: str, settings: TaskSettings) -> str:
+    """The prediction in an answer that stands alone, without the sentence that states it; empty if it has none.
+
+    The released code takes a temporal answer as it is.
+    """
+    if settings.chain_rules != "released":
+        # The rules read statements ("So the answer is ..."), so that a bare answer is read as the end of one.
+        return prediction(f"{OPENING} {text}", settings.task, settings.chain_rules)
+    return text if settings.task == "temporal" else prediction(text, settings.task, settings.chain_rules)

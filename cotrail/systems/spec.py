@@ -1,0 +1,93 @@
+"""The record by which a run, its workers and the experiment tables know a system."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.core.ports.knowledge import Source
+from cotrail.core.prompts import AnswerForm, Shots
+from cotrail.core.questions import Question
+from cotrail.core.system import System
+from cotrail.errors import UnknownNameError, UnknownVersionError
+from cotrail.systems.parts.defaults import with_defaults
+from cotrail.systems.parts.rules import Released, Rules, as_the_paper
+
+
+class Needs(Struct, frozen=True, kw_only=True):
+    """Requirements of a run beside its language model, which its settings decide.
+
+    forms: the forms in which the run's demonstrations are shown, other than titles.
+    brought: demonstrations of the system's own, which also belong to the run's.
+    corpus: whether paragraphs are searched for; knowledge: the other sources that are asked.
+    evidence: whether the paragraphs that a dataset names as evidence are used; the corpus holds them then.
+    weighs: whether sentences are embedded and entailment is judged.
+    samples: whether several chains are drawn, which only the profile `deterministic` draws alike again.
+    """
+
+    forms: frozenset[AnswerForm] = frozenset()
+    brought: Shots = {}
+    corpus: bool = False
+    evidence: bool = False
+    knowledge: tuple[Source, ...] = ()
+    weighs: bool = False
+    samples: bool = False
+
+
+class SystemSpec(Struct, frozen=True, kw_only=True):
+    """A system: its algorithm, its settings, and what the code around it asks of it.
+
+    version: counts up whenever the same record would lead to other actions; a run pins it.
+    title: the name in the tables of the paper that compares it.
+    settings: the type that a run's settings are read into; all of its fields have defaults.
+    open: begins the algorithm on a question; needs: the requirements of a run with these settings.
+    released: the settings of the authors' released code, where it departs from the paper.
+    details: the type of `Answer.weighing`; None if an answer is but text, sentences and paragraphs.
+    counts: the experiment's grid that the retrieval count K is chosen from (IRCoT, section 4.1); None if K is not
+        chosen. `one-step` is for all paragraphs at once, `interleaved` for those of each step.
+    states_answer: whether its chain of thought states an answer, so that it does without a reader (IRCoT, appendix F).
+    """
+
+    name: str
+    version: int
+    title: str
+    settings: type[Struct]
+    open: Callable[[Question, Shots, Any], System]
+    needs: Callable[[Any], Needs]
+    released: Released = as_the_paper
+    details: type[Struct] | None = None
+    counts: Literal["one-step", "interleaved"] | None = None
+    states_answer: bool = False
+
+    def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
+        """The settings by which this system follows the rules, where they differ from its defaults."""
+        return {} if rules == "paper" else self.released(instructed=instructed)
+
+    def former(self, version: int, **defaults: Any) -> "SystemSpec":
+        """A former version, which differs only by these defaults of its settings.
+
+        A recorded run has nothing of the settings that came later: the defaults make it do what it did then.
+        """
+        return replace(self, version=version, settings=with_defaults(self.settings, **defaults))
+
+
+def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = None) -> SystemSpec:
+    """The system of that name among these, in that version or else its newest.
+
+    Raises UnknownNameError, or UnknownVersionError where only the version is missing.
+    """
+    known = tuple(systems)
+    versions = {system.version: system for system in known if system.name == name}
+    if not versions:
+        names = ", ".join(sorted({system.name for system in known}))
+        raise UnknownNameError(f"there is no system {name!r}; there are: {names}")
+    if version is None:
+        return versions[max(versions)]
+    if version in versions:
+        return versions[version]
+    had = " and ".join(map(str, sorted(versions)))
+    raise UnknownVersionError(
+        f"the run pins {name} version {version}, and this worker has version {had}; "
+        "start workers of the release that the run was submitted with, then `cotrail resume RUN`"
+    )

@@ -13,7 +13,7 @@ from typing import Literal
 from sentencex import segment
 
 from cotrail.common.normalization import normalized
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.faithfulness.scores import Function
 
 Task = Literal["commonsense", "temporal", "tabular"]

@@ -1,6 +1,6 @@
 """How the tasks of Rethinking with Retrieval put a question to a model (sections 4.1 and A.1)."""
 
-from cotrail.core.asking import OPENING, YES_OR_NO
+from cotrail.core.auxiliary_questions import OPENING, YES_OR_NO
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.questions import Question
 from cotrail.faithfulness.rules import prediction

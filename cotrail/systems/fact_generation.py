@@ -12,7 +12,7 @@ from cotrail.common.normalization import normalized
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.asking import UNKNOWN, entity_question, untitled
+from cotrail.core.auxiliary_questions import UNKNOWN, entity_question, untitled
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
 from cotrail.core.results import Entailed

@@ -6,7 +6,7 @@ they did.
 
 from typing import Literal
 
-from cotrail.core.asking import OPENING
+from cotrail.core.auxiliary_questions import OPENING
 from cotrail.core.generation import Until
 from cotrail.core.prompts import Layout
 from cotrail.faithfulness.rules import ChainRules

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from cotrail.core.actions.read import Read
-from cotrail.core.asking import untitled
+from cotrail.core.auxiliary_questions import untitled
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstrations
 from cotrail.core.questions import Question

@@ -1,7 +1,7 @@
 """IRCoT: interleaving retrieval with chain-of-thought reasoning (Trivedi et al., ACL 2023, section 3)."""
 
 from cotrail.core.actions.reason import Reason
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.prompts import AnswerForm, Prompt
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System

@@ -4,7 +4,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from cotrail.core.asking import ENTITY_QUESTIONS, SPANS
+from cotrail.core.auxiliary_questions import ENTITY_QUESTIONS, SPANS
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.systems.reading import Shots

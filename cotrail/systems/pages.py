@@ -2,11 +2,11 @@
 
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Together
-from cotrail.core.titles import parse_titles, title_question
 from cotrail.systems.reading import Part, Shots, instructed, pinned_paragraph, written
 from cotrail.systems.settings import PageSettings, PromptSettings
 

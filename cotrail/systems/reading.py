@@ -6,7 +6,7 @@ from typing import TypeVar
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
-from cotrail.core.answers import released_answer, stated_answer
+from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.generation import Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations, Layout, Prompt

@@ -13,7 +13,7 @@ from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.asking import entity_question
+from cotrail.core.auxiliary_questions import entity_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question

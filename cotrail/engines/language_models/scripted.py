@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from cotrail.core.asking import OPENING, YES_OR_NO
+from cotrail.core.auxiliary_questions import OPENING, YES_OR_NO
 from cotrail.core.generation import Sampling, Until
+from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from cotrail.core.titles import title_question
 from cotrail.engines.identity import model_identity
 from cotrail.engines.language_models.choices import check_fits, shares
 from cotrail.engines.language_models.packing import pack

@@ -1,20 +1,20 @@
-"""What a model is asked beside a dataset's own questions (Rethinking with Retrieval, section 4 and appendix A.4)."""
+"""Questions that a model is asked beside a dataset's own (Rethinking with Retrieval, section 4 and appendix A.4)."""
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstration, Demonstrations
 
 YES_OR_NO = "Yes or no: "
-"""What stands before a question that is to be answered so, as in the prompt of Wei et al. (2022)."""
+"""The prefix of questions whose answer is yes or no, as in the prompt of Wei et al. (2022)."""
 
 OPENING = "So the answer is"
 """The beginning of a sentence that states an answer."""
 
 UNKNOWN = "unknown"
-"""What is to be written where a paragraph doesn't hold the answer."""
+"""The answer where a paragraph doesn't hold one."""
 
 
 def entity_question(fact: str, entity: str) -> str:
-    """What asks for a question about a part of a sentence."""
+    """The request for a question about a part of a sentence."""
     return f"Which question about this sentence has the answer '{entity}'? {fact}"
 
 
@@ -44,7 +44,7 @@ ENTITY_QUESTIONS = Demonstrations(
         _asking("Mária Telkes was born in Budapest in 1900.", "1900", "When was Mária Telkes born?"),
     )
 )
-"""Sentences of which one part or another is asked for."""
+"""Demonstrations of questions about a part of a sentence."""
 
 SPANS = Demonstrations(
     items=(
@@ -72,4 +72,4 @@ SPANS = Demonstrations(
         _reading(untitled("Reykjavik is the capital of Iceland."), "In which year was Reykjavik founded?", UNKNOWN),
     )
 )
-"""Paragraphs with the words in them that answer a question."""
+"""Demonstrations of answers in the words of a paragraph."""

@@ -1,10 +1,10 @@
-"""What a run pins, and which therefore decides the results of its steps."""
+"""The binding of a run: models, corpus and parameters that it pins, so that they decide its steps' results."""
 
 from msgspec import Struct
 
 
 class Binding(Struct, frozen=True, kw_only=True):
-    """What a run pins beside its system, and which therefore decides a step's result.
+    """Everything that a run pins beside its system, and that decides the results of its steps.
 
     model: the name and digest of the model; profile: the serving profile; corpus: the index's revision.
     embedder, entailer: name and digest of the models that compare sentences; knowledge: each source's revision.

@@ -1,4 +1,4 @@
-"""Cutting off one generation while others go on."""
+"""Cancellation of one generation while others continue."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from threading import Lock
 
 
 class Cancellation:
-    """Whether a generation is still wanted: one thread says that it isn't, another one heeds it."""
+    """A cancellation token: one thread cancels a generation, which another one carries out and then stops."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -15,20 +15,21 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it isn't wanted any more."""
+        """Whether `cancel` was called."""
         return self._cancelled
 
     def cancel(self) -> None:
-        """Says so, once and for all."""
+        """Cancels the generation for good, and calls the callbacks."""
         with self._lock:
             self._cancelled = True
+            # Called without the lock, since a callback may end the block that removes it.
             callbacks = self._callbacks.copy()
         for callback in callbacks:
             callback()
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Has it called once `cancel` is, or has been, while the block runs; from the thread that cancels."""
+        """Registers a callback for the block: `cancel` calls it, in its thread; if that came before, it is called at once."""
         with self._lock:
             self._callbacks.append(callback)
         try:

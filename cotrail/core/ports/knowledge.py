@@ -1,4 +1,4 @@
-"""The port that every knowledge source is reached through."""
+"""Port of knowledge sources other than a corpus of paragraphs."""
 
 from collections.abc import Iterable
 from typing import Literal, Protocol
@@ -8,10 +8,10 @@ from msgspec import Struct
 from cotrail.core.paragraphs import Hit, Paragraph
 
 Source = Literal["wikidata", "wordnet", "conceptnet", "table"]
-"""Where knowledge comes from that isn't a corpus of paragraphs; see `cotrail.engines.knowledge`."""
+"""The knowledge sources; see `cotrail.engines.knowledge`."""
 
 LIMIT = 100
-"""How many sentences a look-up returns at most.
+"""The most sentences that a look-up returns.
 
 All of them are compared with every sentence of every chain, and one is kept: seldom what shares the fewest words or has
 the weakest relation. A country alone has thousands of dated statements.
@@ -26,7 +26,7 @@ class Knowledge(Protocol):
         """The source's name and the digest of everything that decides what is found."""
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
-        """What is known of the text, as sentences: the best first, equal scores by id. They have no titles.
+        """Sentences that are known of the text, the best first, equal scores by id. They have no titles.
 
         other: a second text, for sources that connect the words of two: those of a premise with a hypothesis's.
         """

@@ -1,4 +1,4 @@
-"""The port that every search engine is reached through."""
+"""Port of retrievers: the interface of every search engine."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Protocol
@@ -8,14 +8,14 @@ from msgspec import structs
 from cotrail.core.paragraphs import Hit, Paragraph
 
 Field = Literal["all", "title"]
-"""What a search looks at: title and text, or the title alone."""
+"""The text that a search compares with the query: title and text, or the title alone."""
 
 Scope = Literal["only", "after"]
-"""How titles narrow a search: `only` their paragraphs are looked for, or they are picked `after` the search, from its
-best `count` (the released code of IRCoT)."""
+"""The effect of titles on a search: `only` their paragraphs are searched, or they are picked `after` the search, from
+its best `count` (the released code of IRCoT)."""
 
 BUFFER = 100
-"""Among how many of the best paragraphs those of the same text are looked for, as in IRCoT's released code."""
+"""The number of best paragraphs among which duplicates are looked for, as in IRCoT's released code."""
 
 
 class Retriever(Protocol):
@@ -48,7 +48,7 @@ class Corpus(Retriever, Protocol):
     """A corpus whose paragraphs can also be looked up."""
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """Those of the paragraphs that are there, by id."""
+        """The paragraphs of these ids, by id; ids that the corpus lacks are left out."""
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
         """The paragraphs of exactly this title, by id."""
@@ -67,7 +67,7 @@ def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool
 
 
 def picked(hits: Iterable[Hit], titles: Iterable[str]) -> tuple[Hit, ...]:
-    """Those hits whose paragraphs have one of these titles, whatever their case, ranked anew."""
+    """Those hits whose paragraphs have one of these titles, whatever their case, ranked from 1 again."""
     wanted = {title.strip().lower() for title in titles}
     return _numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
 

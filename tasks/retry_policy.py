@@ -62,7 +62,7 @@ def verdict(error: BaseException, retries: int, max_attempts: int) -> Verdict:
 
 
 def seconds(wait: wait_base, number: int) -> float:
-    """How long to wait after the failure of that number, from 1."""
+    """Seconds to wait after the failure of that number, from 1."""
     # tenacity computes waits from the state of a call of its own; here the store counts the attempts instead.
     state = RetryCallState(Retrying(), None, (), {})
     state.attempt_number = number

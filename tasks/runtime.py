@@ -104,9 +104,9 @@ class Runtime:
         """Gives back steps that were claimed ahead and won't be executed here."""
         for message in messages:
             ahead = self._ahead.pop(message, None)
-            held = ahead.result() if ahead and not ahead.exception() else None
-            if held is not None:
-                self.insist(self.ledger.defer, held.claim, 0.0)
+            lease = ahead.result() if ahead and not ahead.exception() else None
+            if lease is not None:
+                self.insist(self.ledger.defer, lease.claim, 0.0)
 
     @contextmanager
     def claimed(self, message: Dispatch) -> Iterator[Lease | None]:
@@ -115,28 +115,28 @@ class Runtime:
         A step that was handed to `commit` is held until that is done.
         """
         ahead = self._ahead.pop(message, None)
-        held = ahead.result() if ahead else self._claims.do(message)
-        if held is None or not self._leased(held):
+        lease = ahead.result() if ahead else self._claims.do(message)
+        if lease is None or not self._leased(lease):
             yield None
             return
-        step_id = held.claim.step_id
-        if lost := self._held.get(step_id):  # and claimed again, by this very process
+        step_id = lease.claim.step_id
+        if lost := self._held.get(step_id):  # its lease ran out, and this same process claimed it again
             lost.cancellation.cancel()
-        self._held[step_id] = held
-        self._executing.add(held)
+        self._held[step_id] = lease
+        self._executing.add(lease)
         try:
-            yield held
+            yield lease
         finally:
-            self._executing.discard(held)
-            self._overdue.discard(held)
-            if self._held.get(step_id) is held:
+            self._executing.discard(lease)
+            self._overdue.discard(lease)
+            if self._held.get(step_id) is lease:
                 del self._held[step_id]
 
     def cancellation(self, claim: Claim) -> Cancellation:
         """The cancellation of a claim's generation, for when its step is lost or cancelled."""
-        held = self._held.get(claim.step_id)
-        if held is not None and held.claim is claim:
-            return held.cancellation
+        lease = self._held.get(claim.step_id)
+        if lease is not None and lease.claim is claim:
+            return lease.cancellation
         lost = Cancellation()
         lost.cancel()
         return lost
@@ -155,9 +155,9 @@ class Runtime:
 
     def problem(self) -> str | None:
         """The problem that keeps the process from its work and that only a restart ends; None where there is none."""
-        stuck = [held for held in self._overdue.copy() if held.took() > self._limit(held) + STUCK_SECONDS]
+        stuck = [lease for lease in self._overdue.copy() if lease.took() > self._limit(lease) + STUCK_SECONDS]
         if stuck:
-            ids = ", ".join(str(held.claim.step_id) for held in stuck)
+            ids = ", ".join(str(lease.claim.step_id) for lease in stuck)
             return f"{len(stuck)} of its threads don't come back from their steps: {ids}"
         busy = max(self._claims.busy_seconds, self._commits.busy_seconds)
         if busy > BUSY_SECONDS and not self._away:
@@ -202,22 +202,24 @@ class Runtime:
 
     def _known(self) -> set[int]:
         """The steps that this process has claimed for certain: to be executed, being executed or being recorded."""
-        claims = [held.claim for held in [*self._waiting(), *list(self._held.values())]]
+        claims = [lease.claim for lease in [*self._waiting(), *list(self._held.values())]]
         return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
     def _waiting(self) -> list[Lease]:
         """The steps that were claimed ahead and whose execution hasn't begun."""
         ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
-        return [held for held in ahead if held is not None]
+        return [lease for lease in ahead if lease is not None]
 
-    def _leased(self, held: Lease) -> bool:
+    def _leased(self, lease: Lease) -> bool:
         """Return whether a step that is about to begin is still this worker's; asks the store where that isn't sure."""
-        if time.monotonic() - held.renewed < self.settings.lease_seconds:
+        if time.monotonic() - lease.renewed < self.settings.lease_seconds:
             return True
-        logger.warning("the lease of step %d may have run out before it began", held.claim.step_id)
-        return bool(self.insist(self.ledger.beat, [held.claim]).renewed)
+        logger.warning("the lease of step %d may have run out before it began", lease.claim.step_id)
+        return bool(self.insist(self.ledger.beat, [lease.claim]).renewed)
 
     def _commit(self, completions: Sequence[Completion]) -> list[None]:
+        # A single completion is recorded whatever it is, if need be as a failure. Of several, one that the database
+        # refuses would take the others down with it: the batcher then has each recorded alone.
         if len(completions) == 1:
             following = [self.insist(self.ledger.record, completions[0])]
         else:
@@ -235,6 +237,7 @@ class Runtime:
         return len(self._held) + len(self._recording) >= CROWD
 
     def _given_up(self, state: RetryCallState) -> bool:
+        # Once more even while stopping: the database may take what has just ended.
         return self.stopping.is_set() and state.attempt_number > 1
 
     def _met_outage(self, state: RetryCallState) -> None:
@@ -254,9 +257,9 @@ class Runtime:
 
     def _renew_leases(self) -> None:
         """Heartbeat: renews the leases of all steps held here, and cuts off the generations of those that are lost."""
-        executing = [held for held in list(self._held.values()) if held not in self._overdue]
+        executing = [lease for lease in list(self._held.values()) if lease not in self._overdue]
         holding = [*executing, *self._waiting()]
-        claims = [*(held.claim for held in holding), *list(self._recording.values())]
+        claims = [*(lease.claim for lease in holding), *list(self._recording.values())]
         if not claims:
             return
 
@@ -266,39 +269,39 @@ class Runtime:
 
         asked, beaten = self.insist(beat)
         renewed, lost = ({id(claim) for claim in each} for each in (beaten.renewed, beaten.lost))
-        for held in holding:
-            if id(held.claim) in renewed:
-                held.renewed = asked
-            elif id(held.claim) in lost:
-                logger.info("step %d isn't this worker's any more", held.claim.step_id)
-                held.cancellation.cancel()
+        for lease in holding:
+            if id(lease.claim) in renewed:
+                lease.renewed = asked
+            elif id(lease.claim) in lost:
+                logger.info("step %d isn't this worker's any more", lease.claim.step_id)
+                lease.cancellation.cancel()
 
     def _end_overdue(self) -> None:
         """Cuts off executions that take longer than their kind may: an engine that hangs would keep its steps."""
-        for held in self._executing.copy():
-            if held in self._overdue or held.took() <= self._limit(held):
+        for lease in self._executing.copy():
+            if lease in self._overdue or lease.took() <= self._limit(lease):
                 continue
-            self._overdue.add(held)  # first: once it is settled, its thread may come back and take it out
-            if not held.settle():
-                self._overdue.discard(held)
+            self._overdue.add(lease)  # before `settle`: after it, the step's thread may return and take it out
+            if not lease.settle():
+                self._overdue.discard(lease)
                 continue
-            held.cancellation.cancel()
+            lease.cancellation.cancel()
             # In a thread of its own, as recording it may wait for the database, and the other leases mustn't.
-            threading.Thread(target=self._give_up, args=(held,), daemon=True).start()
+            threading.Thread(target=self._give_up, args=(lease,), daemon=True).start()
 
-    def _give_up(self, held: Lease) -> None:
-        claim, limit = held.claim, self._limit(held)
+    def _give_up(self, lease: Lease) -> None:
+        claim, limit = lease.claim, self._limit(lease)
         error = OverdueError(
             f"no result within {limit:g} s, as COTRAIL_DEADLINES has it for {kind_of(claim.action).name} steps; "
             f"it was tried in {self.ledger.worker}, whose engine may hang"
         )
         failure = self.failures.decide(claim, error)
         if failure is not None:
-            self.commit(Completion(claim=claim, outcome=failure, milliseconds=held.took() * 1000))
+            self.commit(Completion(claim=claim, outcome=failure, milliseconds=lease.took() * 1000))
 
-    def _limit(self, held: Lease) -> float:
+    def _limit(self, lease: Lease) -> float:
         """How many seconds the execution of a step may take: the deadline of its kind."""
-        return self.settings.deadline(kind_of(held.claim.action).name)
+        return self.settings.deadline(kind_of(lease.claim.action).name)
 
 
 _runtimes: dict[int, Runtime] = {}

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Binding(Struct, frozen=True, kw_only=True):
-    """The pinned values of a run.
+    """Everything that a run pins beside its system, and that decides the results of its steps.
 
     model: the name and digest of the model; profile: the serving profile; corpus: the index's revision.
     embedder, entailer: name and digest of the models that compare sentences; knowledge: each source's revision.

@@ -1,4 +1,4 @@
-"""From which step on a fork goes its own way."""
+"""Fork points: the step from which on a fork computes its own steps."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def read_point(text: str) -> Point:
 
 
 def steps_before(point: Point, kinds: Sequence[str]) -> int:
-    """How many of a question's steps, which are of these kinds, lie before the point; all where there is none such."""
+    """Number of a question's steps before the point, by their kinds; all of them where there is no such step."""
     if isinstance(point, str):
         return kinds.index(point) if point in kinds else len(kinds)
     return max(0, len(kinds) + point) if point < 0 else min(point, len(kinds))

@@ -1,4 +1,4 @@
-"""How a language model is asked to continue a prompt."""
+"""Parameters of a generation: where it ends, and how its tokens are sampled."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ RULES = "rules"
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """How a continuation is drawn; at temperature 0 the likeliest token is taken and the seed plays no part.
+    """Sampling parameters; at temperature 0 the likeliest token is taken and the seed plays no part.
 
     sample: which of several this is; it decides nothing that the seed doesn't.
     """

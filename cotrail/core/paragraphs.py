@@ -15,7 +15,7 @@ class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """What names this content in the store: the SHA-256 of title and text, which hold no NUL."""
+        """The name of this content in the store: the SHA-256 of title and text, which hold no NUL."""
         return hashlib.sha256(f"{self.title}\0{self.text}".encode()).hexdigest()
 
     @property

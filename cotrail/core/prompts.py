@@ -23,11 +23,11 @@ between demonstrations, as in Rethinking with Retrieval (table 6). `entailment`:
 and what is known, in the one line of small letters that UnifiedQA was trained on (Khashabi et al., 2022)."""
 
 GAPS: dict[Layout, str] = {"ircot": "\n\n\n", "qa": "\n\n", "entailment": "\n\n", "unifiedqa": "\n\n"}
-"""What stands between demonstrations."""
+"""The text between demonstrations."""
 
 
 class AnswerForm(StrEnum):
-    """What follows "A:" in a prompt."""
+    """The form of the text that follows "A:" in a prompt."""
 
     COT = "cot"
     """A chain of thought that ends in "answer is: ..."."""
@@ -46,7 +46,7 @@ class AnswerForm(StrEnum):
 
 
 def block(layout: Layout, paragraphs: Iterable[Paragraph], question: str, answer: str) -> str:
-    """A solved question, or with the beginning of an answer one that is to be solved."""
+    """A question with its paragraphs and its answer, or the beginning of one for the model to continue."""
     match layout:
         case "entailment":
             return "\n".join([*(each.text for each in paragraphs), f"Question: {question}", f"Answer: {answer}"])
@@ -77,7 +77,7 @@ class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def instruction(self) -> str:
-        """What stands on lines before the question in every demonstration alike, as for Flan-T5; else empty."""
+        """The lines before the question that all demonstrations share, as for Flan-T5; empty where there are none."""
         instructions = {demonstration.question.rpartition("\n")[0] for demonstration in self.items}
         return instructions.pop() if len(instructions) == 1 else ""
 
@@ -92,7 +92,7 @@ class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
         return self.hash().hexdigest()
 
     def laid_out(self, layout: Layout) -> str:
-        """What stands before the test question's own part: each demonstration and the gap behind it."""
+        """The text before the test question's own part: each demonstration and the gap behind it."""
         return self._laid_out(layout)[0]
 
     def hash(self, layout: Layout = "ircot") -> "hashlib._Hash":
@@ -119,7 +119,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     paragraphs: in the order collected, so that the prompts of a question share a long prefix.
     sentences: the chain of thought so far, which the model continues.
-    max_paragraph_words: each paragraph is cut to so many space-separated words.
+    max_paragraph_words: each paragraph is cut to this many space-separated words.
     drop: which demonstrations are left out where not all fit.
     pinned_last: whether the first of the paragraphs, a pinned passage, stands behind the others in the text. Where not
         all fit it stays the longest all the same.
@@ -144,7 +144,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def shared(self) -> str:
-        """What stands before the test question's own part."""
+        """The text before the test question's own part, which the prompts of a run share (prefix cache)."""
         return self.demonstrations.laid_out(self.layout)
 
     def _test_block(self) -> str:
@@ -161,7 +161,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return hashed.hexdigest()
 
     def keep(self, demonstrations: int, paragraphs: int, first: int = 0) -> "Prompt":
-        """The same prompt with so many demonstrations only, from number `first` on, and its first paragraphs."""
+        """The same prompt with that many demonstrations, from number `first` on, and that many paragraphs."""
         kept = self.demonstrations.items[first : first + demonstrations]
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""What a system is: a generator of actions, which are answered with results, and returns an answer."""
+"""Systems: generators that yield actions, are sent their results, and return an answer."""
 
 from collections.abc import Generator
 from typing import TypeVar
@@ -13,7 +13,7 @@ from cotrail.core.results import Failure, Result
 class Together(Struct, frozen=True):
     """Actions that don't need each other; their results come back in this order, once all of them have ended.
 
-    Where some fail, the first failure is thrown into the system, and `StepFailed.outcomes` has what became of each.
+    Where some fail, the first failure is thrown into the system, and `StepFailed.outcomes` says how each ended.
     """
 
     actions: tuple[Action, ...]
@@ -32,7 +32,7 @@ class StepFailed(Exception):  # noqa: N818 - named as systems read it: except St
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a system returns.
+    """The answer that a system returns.
 
     text: the answer, empty where none was found.
     sentences: the chain of thought behind it; paragraphs: all that were collected, in that order.

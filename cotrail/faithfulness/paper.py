@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.faithfulness.sentences import sentences
 from cotrail.faithfulness.tasks import VERDICTS, Task
 

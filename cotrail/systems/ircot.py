@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.reason import Reason
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Prompt, Shots

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from cotrail.core.actions.read import Read
-from cotrail.core.answers import OPENING
+from cotrail.core.answer_extraction import OPENING
 from cotrail.core.prompts import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated

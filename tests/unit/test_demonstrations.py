@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations

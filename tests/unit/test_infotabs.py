@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cotrail.core.questions import GoldParagraph
-from cotrail.core.tables import table_sentences
+from cotrail.core.table_sentences import table_sentences
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import load_questions
 from cotrail.data.datasets.infotabs import as_question

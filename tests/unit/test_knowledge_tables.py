@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.tables import Table, premise_sentences, table_sentences
+from cotrail.core.table_sentences import Table, premise_sentences, table_sentences
 
 # Premises of table 8, as the paper prints them.
 PREMISES = {

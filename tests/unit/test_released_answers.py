@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotrail.common.storable import storable
-from cotrail.core.answers import released_answer
+from cotrail.core.answer_extraction import released_answer
 
 
 @pytest.mark.parametrize(

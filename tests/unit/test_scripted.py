@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from cotrail.core.generation import Sampling, Until
+from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
-from cotrail.core.titles import parse_titles, title_question
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, StepError, TransientStepError
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common.storable import storable
-from cotrail.core.titles import parse_titles, title_question
+from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.data.demonstrations.files import read_demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts" / "iirc"

@@ -1,1 +1,1 @@
-"""Actions: what a system may ask for. One file a kind, and `registry` with a line a kind."""
+"""Actions, which a system may ask for: a file for each kind, and `registry` with a line for each."""

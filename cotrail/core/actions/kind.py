@@ -47,7 +47,7 @@ class Engines(Protocol):
 
     @property
     def binding(self) -> Binding:
-        """What the run pins."""
+        """Everything that the run pins."""
 
     @property
     def cancellation(self) -> Cancellation:
@@ -144,7 +144,7 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
 
     @property
     def finds_paragraphs(self) -> bool:
-        """Whether its results are paragraphs that were found."""
+        """Return whether its results are paragraphs that were found."""
         return issubclass(self.result, Retrieved)
 
     def read(self, request: Json, stored: Stored) -> A:

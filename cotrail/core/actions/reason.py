@@ -20,7 +20,7 @@ from cotrail.core.results import Generated, Json
 
 
 class Reason(Prompted, frozen=True, kw_only=True):
-    """Write the next sentence of a chain of thought, or, with another `until`, all that is to come of it.
+    """Write the next sentence of a chain of thought, or, with another `until`, all of the rest.
 
     splitter: what decides where a sentence ends: cotrail's own `RULES`, or a pipeline of spaCy, as `NAME@VERSION`.
     sample: which of several chains this is, from 0, drawn by a seed of its own; None where there is but one.
@@ -37,7 +37,7 @@ class Reason(Prompted, frozen=True, kw_only=True):
 
     @property
     def continues_chain(self) -> bool:
-        """Whether its text is the next sentence of the question's chain; a line of titles, for one, isn't."""
+        """Return whether its text is the next sentence of the question's chain; a line of titles, for one, isn't."""
         return self.until == "sentence"
 
 
@@ -68,7 +68,7 @@ def _carry_out(action: Reason, engines: Engines) -> Generated:
 
 
 def _is_split(action: Reason) -> bool:
-    """Whether a pipeline decides where the sentence ends; otherwise the language model's engine does, by `RULES`."""
+    """Return whether a pipeline, and not `RULES`, decides where the sentence ends."""
     return action.until == "sentence" and action.splitter != RULES
 
 

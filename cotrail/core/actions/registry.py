@@ -51,12 +51,12 @@ def carried_out_by(role: Role) -> tuple[str, ...]:
 
 
 def finds_paragraphs(name: str | None) -> bool:
-    """Whether steps of this kind find paragraphs; False for a kind that this version doesn't know."""
+    """Return whether steps of this kind find paragraphs; False for a kind that this version doesn't know."""
     kind = KINDS.get(name or "")
     return kind is not None and kind.finds_paragraphs
 
 
 def has_prompt(name: str | None) -> bool:
-    """Whether steps of this kind have a prompt; False for a kind that this version doesn't know."""
+    """Return whether steps of this kind have a prompt; False for a kind that this version doesn't know."""
     kind = KINDS.get(name or "")
     return kind is not None and issubclass(kind.action, Prompted)

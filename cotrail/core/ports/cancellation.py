@@ -22,6 +22,7 @@ class Cancellation:
         """Cancels the generation; it can't be undone."""
         with self._lock:
             self._cancelled = True
+            # Called without the lock, since a callback may end the block that removes it.
             callbacks = self._callbacks.copy()
         # Outside the lock: a callback may wait for threads that are entering or leaving `calling`.
         for callback in callbacks:

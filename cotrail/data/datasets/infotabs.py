@@ -12,7 +12,7 @@ from pathlib import Path
 from cotrail.common.json_files import decode, lines, opened
 from cotrail.common.limits import MAX_RECORD_BYTES, whole
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.tables import table_sentences
+from cotrail.core.table_sentences import table_sentences
 from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
 from cotrail.errors import DatasetError
 

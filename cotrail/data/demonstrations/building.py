@@ -8,10 +8,10 @@ from typing import Literal, get_args
 from msgspec import Struct
 from sentencex import segment
 
+from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.titles import title_question
 from cotrail.data.datasets.contexts import AnnotatedQuestion
 from cotrail.data.demonstrations.chains import answer_of
 from cotrail.errors import DemonstrationError

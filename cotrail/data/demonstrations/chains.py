@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.data.datasets.contexts import AnnotatedQuestion
 from cotrail.errors import DemonstrationError
 

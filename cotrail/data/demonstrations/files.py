@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.limits import MAX_SMALL_FILE_BYTES, whole
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import GAPS, AnswerForm, Demonstration, Demonstrations
 from cotrail.errors import DemonstrationError

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from cotrail.core.ports.knowledge import Knowledge, Source
-from cotrail.core.tables import Table
+from cotrail.core.table_sentences import Table
 from cotrail.engines.knowledge.database import About, Database, is_built
 from cotrail.engines.knowledge.source_files import ProgressCallback, ignore_progress
 from cotrail.errors import InputError, UnknownNameError

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from cotrail.core.answers import OPENING, YES_OR_NO
+from cotrail.core.answer_extraction import OPENING, YES_OR_NO
+from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted
 from cotrail.core.results import Generated
-from cotrail.core.titles import title_question
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, shares
 from cotrail.engines.model_identity import model_identity

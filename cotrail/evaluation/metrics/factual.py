@@ -11,7 +11,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from cotrail.common.sentences import first_sentence
-from cotrail.core.answers import stated_answer
+from cotrail.core.answer_extraction import stated_answer
 
 
 class Mark(Struct, frozen=True, kw_only=True):

@@ -7,12 +7,12 @@ from msgspec import Struct
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.ports.retriever import Scope
 from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part
-from cotrail.core.titles import parse_titles, title_question
 from cotrail.systems.parts.defaults import with_defaults
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_paragraph
 from cotrail.systems.parts.steps import all_of, text_of

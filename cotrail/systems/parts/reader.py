@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.answers import released_answer, stated_answer
+from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.prompts import AnswerForm
 
 Reader = Literal["direct", "cot", "none"]
@@ -23,7 +23,7 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         "Answer the following question." (`released`, which the code does also for chains).
     answers: what counts as the answer in what was written: what a chain states unless it is empty, and a direct
         reader's text without a full stop at its end (`stated`), or what the `released` code makes of either, see
-        `cotrail.core.answers.released_answer`. It also says whether an empty statement ends IRCoT's chain.
+        `cotrail.core.answer_extraction.released_answer`. It also says whether an empty statement ends IRCoT's chain.
     """
 
     reader: Reader = "direct"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.answers import OPENING, YES_OR_NO
+from cotrail.core.answer_extraction import OPENING, YES_OR_NO
 from cotrail.core.generation import Until
 from cotrail.core.prompts import Demonstrations, Layout, Prompt
 from cotrail.core.questions import Question

@@ -32,7 +32,7 @@ def stated_answer(sentence: str, *, empty: bool = False) -> str | None:
 
 
 def released_answer(text: str, *, chain: bool) -> str:
-    r"""What the released code of IRCoT makes of what a reader wrote.
+    r"""The answer in a reader's text, as the released code of IRCoT extracts it.
 
     A text that is JSON is decoded: of what stands in quotation marks that is the inside, of a list of one span that
     span; a list of several stays a list, and numbers are written as JSON has them. chain: whether the answer is what
@@ -69,7 +69,7 @@ def _extracted(written: str) -> str:
 
 
 def _decoded(text: str) -> Any:
-    """What the text is as JSON; None where it is none, or null."""
+    """The text as JSON; None where it isn't any, or null."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Asking a model for the titles of pages, and reading what it writes (IRCoT, appendix B)."""
+"""Titles of pages: the question that asks a model for them, and its answer, parsed (IRCoT, appendix B)."""
 
 import json
 

@@ -9,7 +9,7 @@ from sentencex import segment
 from cotrail.core.paragraphs import Hit, Paragraph
 
 VERSION = 1
-"""Of how premises are cut; another one finds other sentences."""
+"""Version of how premises are cut; a change that finds other sentences raises it."""
 
 _DATE = re.compile(r"\(\d{4}-\d{2}-\d{2}\)")
 _HEADS = re.compile(r"(?:^|\.\s+)The (\S.*?) are ")
@@ -17,11 +17,11 @@ _DATED = re.compile(r"(\S.*?) was \S.*? on ")
 
 
 class Table:
-    """What a table says, given as a premise of `table_sentences`: the knowledge that a question brings along."""
+    """A knowledge source: the sentences of a question's own table, given as a premise of `table_sentences`."""
 
     @property
     def revision(self) -> str:
-        """The version of what is done here."""
+        """The version of this code."""
         return f"table-{VERSION}"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:  # noqa: ARG002 - a source of one text
@@ -71,7 +71,7 @@ def _cut(line: str) -> Iterator[str]:
 
 
 def _title(line: str) -> str | None:
-    """What the table is about: what most of its sentences name behind an "of", the longest of equals."""
+    """The table's subject: the text that most of its sentences name behind an "of", the longest of equals."""
     heads: list[str] = _HEADS.findall(line)
     found = Counter(head[match.end() :] for head in heads for match in re.finditer(" of ", head))
     if found:

@@ -1,0 +1,211 @@
+"""A kind of action, its results and a system that the code doesn't know: each is a file's worth, and nothing else."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import SecretStr
+from sqlalchemy import Engine, select
+
+from benchmarks.contenders.cotrail import submission
+from configuration.settings import Settings
+from cotrail.audit.provenance import provenance
+from cotrail.core.actions.kind import Action, ActionKind, Engines
+from cotrail.core.actions.registry import KINDS
+from cotrail.core.binding import Binding
+from cotrail.core.fork_points import read_point
+from cotrail.core.questions import Question
+from cotrail.core.results import Json, Result
+from cotrail.core.system import Answer, System, Together
+from cotrail.errors import UnavailableError
+from cotrail.systems.spec import Needs, SystemSpec, find_spec
+from models.commands.submission import submit
+from models.queries.outages import read_outages
+from models.queries.replaying import replay_run
+from models.queries.traces import find_question, read_question
+from models.records.dispatch import Dispatch
+from models.records.runs import Runs
+from models.records.trail import read_trail
+from models.schema.tables import attempts, questions, steps
+from tasks.runtime import Runtime
+from tasks.step import carry_out, perform
+from tests.conftest import Eventually
+from tests.integration.conftest import Cotrail, Query
+from tests.integration.stepping import unsent
+from workers.stack.python import retrieval
+
+pytestmark = pytest.mark.usefixtures("registered", "verified")
+
+# The kind: what its file and its line in the registry would hold.
+
+
+class Count(Action, frozen=True, kw_only=True):
+    """Count the words of a text."""
+
+    text: str
+
+
+class Counted(Result, frozen=True, kw_only=True):
+    """A number of words, and their length on average."""
+
+    words: int
+    length: float
+
+
+def _carry_out(action: Count, _: Engines) -> Counted:
+    words = action.text.split()
+    return Counted(words=len(words), length=sum(map(len, words)) / len(words))
+
+
+def _decides(action: Count, _: Binding) -> Json:
+    return {"text": action.text}
+
+
+COUNT = ActionKind(name="count", action=Count, result=Counted, role="retrieval", carry_out=_carry_out, decides=_decides)
+
+# The system: what its file would hold.
+
+
+class Tally(Struct, frozen=True):
+    """What the answer says beside its text."""
+
+    counts: tuple[int, ...]
+
+
+class CountingSettings(Struct, frozen=True):
+    """How often the words are counted."""
+
+    times: int = 2
+
+
+def counting(question: Question, _: Any, settings: CountingSettings) -> System:
+    counted = yield Together(tuple(Count(text=f"{question.text} {n}") for n in range(settings.times)))
+    assert isinstance(counted, tuple)
+    counts = tuple(each.words for each in counted if isinstance(each, Counted))
+    last = yield Count(text="that is all")
+    assert isinstance(last, Counted)
+    return Answer(text=str(sum(counts) + last.words), details=Tally(counts=counts))
+
+
+SPEC = SystemSpec(
+    name="counting",
+    version=1,
+    title="Counting",
+    settings=CountingSettings,
+    open=counting,
+    needs=lambda _: Needs(),
+    details=Tally,
+)
+find_counting = partial(find_spec, (SPEC,))
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, COUNT.name, COUNT)
+
+
+@pytest.fixture
+def sent() -> list[Dispatch]:
+    """The messages that the worker sends."""
+    return []
+
+
+@pytest.fixture
+def here(
+    registered: None, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Runtime]:
+    """A worker that knows the system."""
+    monkeypatch.setattr("tasks.runtime.send", sent.extend)
+    made = Runtime(servers.model_copy(update={"database_url": SecretStr(database)}))
+    made.ledger.runs = Runs(find_counting)
+    monkeypatch.setattr("tasks.step.runtime", lambda: made)
+    yield made
+    made.stop()
+    made.close()
+    made.ledger.engine.dispose()
+
+
+FINISHED = select(steps.c.id).where(steps.c.state == "finished")
+
+
+def begin(engine: Engine) -> None:
+    named = {"system": SPEC.name, "system_version": SPEC.version, "settings": {"times": 2}, "shots": {}}
+    submit(engine, replace(submission(), **named), [Question(id="q", text="how many words")], find_counting)
+
+
+@pytest.fixture
+def answered(
+    registered: None, engine: Engine, here: Runtime, sent: list[Dispatch], query: Query, eventually: Eventually
+) -> None:
+    """The question, all of whose steps the worker has carried out."""
+    begin(engine)
+    for message in unsent(engine, "count"):
+        perform(message, carry_out)
+    eventually(lambda: sent, "what follows is sent")
+    perform(sent[0], carry_out)
+    eventually(lambda: len(query(FINISHED)) == 3, "the last step is recorded")
+
+
+@pytest.mark.usefixtures("answered")
+def test_its_steps_are_claimed_carried_out_and_committed(query: Query) -> None:
+    columns = (questions.c.status, questions.c.answer, questions.c.weighing)
+    assert query(select(*columns)) == [{"status": "finished", "answer": "11", "weighing": {"counts": [4, 4]}}]
+    assert query(select(steps.c.kind, steps.c.request, steps.c.result).where(steps.c.sequence == 2)) == [
+        {"kind": "count", "request": {"text": "that is all"}, "result": {"words": 3, "length": 3.0}}
+    ]
+
+
+@pytest.mark.usefixtures("answered")
+def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotrail: Cotrail) -> None:
+    with engine.connect() as connection:
+        assert [each.divergence for each in replay_run(connection, "costless", find_counting)] == [""]
+        traced = read_question(connection, "costless", "q")
+        document = provenance(read_trail(connection, "costless", [find_question(connection, "costless", "q")]))
+    assert traced.details == {"counts": [4, 4]}
+    assert [(step.request, step.result) for step in traced.steps][-1] == (
+        {"text": "that is all"},
+        {"words": 3, "length": 3.0},
+    )
+    assert len(document["activity"]) == 3
+    shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
+    assert shown["steps"][-1]["result"] == {"words": 3, "length": 3.0}
+    assert '{"words":3,"length":3.0}' in cotrail("trace", "costless", "q").output
+
+
+@pytest.mark.usefixtures("answered")
+def test_code_that_asks_for_something_else_departs_from_the_record(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = replace(COUNT, decides=lambda action, _: {"text": action.text.upper()})
+    with monkeypatch.context() as patch, engine.connect() as connection:
+        patch.setitem(KINDS, COUNT.name, changed)
+        [replayed] = replay_run(connection, "costless", find_counting)
+    assert "the same kind with another input" in replayed.divergence
+
+
+def test_an_outage_of_its_engine_is_told_by_its_name(
+    engine: Engine, here: Runtime, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> Counted:
+        raise UnavailableError("it can't count now")
+
+    begin(engine)
+    monkeypatch.setitem(KINDS, COUNT.name, replace(COUNT, carry_out=away))
+    for message in unsent(engine, "count"):
+        perform(message, carry_out)
+    assert query(select(attempts.c.outcome)) == [{"outcome": "unavailable"}]
+    with engine.connect() as connection:
+        [outage] = read_outages(connection, "costless")
+    assert outage.what == "the engine of count steps"
+
+
+def test_its_workers_deadlines_and_fork_points_are_known(servers: Settings) -> None:
+    command = retrieval(servers, events=False).command
+    assert command[command.index("-Q") + 1] == "retrieve,lookup,count"
+    assert Settings(deadlines={"count": 5}).deadline("count") == 5
+    assert servers.deadline("count") == COUNT.deadline
+    assert read_point("count") == "count"

@@ -16,7 +16,8 @@ from cotrail.evaluation.experiments.protocol import position
 from cotrail.evaluation.metrics.factual import AnnotatedChain, factual_errors, untrue
 from models.queries.annotations import chain_of, read_annotations, read_marks
 from models.queries.experiments import read_experiment
-from models.queries.progress import Progress, read_progress, read_run
+from models.queries.progress import Progress, read_progress
+from models.queries.runs import read_run
 from models.queries.traces import read_question, read_questions
 from models.schema.states import QuestionStatus
 

@@ -23,7 +23,8 @@ from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingR
 from cotrail.evaluation.experiments.rethinking_tables import build_tables, chains_plot
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from models.queries.experiments import read_experiment
-from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
+from models.queries.progress import read_progress
+from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
 
 TITLE = "Rethinking with retrieval"

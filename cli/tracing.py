@@ -16,7 +16,7 @@ from cli.store import RunName, reading
 from cli.weighing import compared, name_of, weighed
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Hit
-from models.queries.progress import RunRecord, read_run, resolve_run
+from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.states import QuestionStatus
 

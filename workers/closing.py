@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from models.execution.closing import close_run, runs_to_close
-from workers.pace import Pace
+from workers.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class Closing:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._failed: dict[str, Pace] = {}
+        self._failed: dict[str, Backoff] = {}
         self._thread = threading.Thread()
 
     def go_on(self) -> None:
@@ -42,6 +42,6 @@ class Closing:
                 if close_run(self._engine, run_id):
                     logger.info("all questions of %s have ended", run_id)
             except SQLAlchemyError as error:
-                pace = self._failed.setdefault(run_id, Pace(SHORTEST, LONGEST))
+                pace = self._failed.setdefault(run_id, Backoff(SHORTEST, LONGEST))
                 pace.looked(found=False)
                 logger.warning("%s can't be closed, trying again in %.0f s: %s", run_id, pace.pause, error)

@@ -37,11 +37,11 @@ from models.records.dispatch import Dispatch
 from models.schema.database import connect, reason_of, unanswered
 from tasks.routing import BROKER_ERRORS, send
 from workers import cancelling
+from workers.backoff import Backoff
 from workers.celery_app import app
 from workers.closing import Closing
 from workers.leading import Session, session
 from workers.logs import keep_bounded
-from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
 
@@ -72,7 +72,7 @@ class Maintenance:
         self.app = app
         self.stopping = threading.Event()
         self._changed: set[str] = set()
-        self._admitting = Pace(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
+        self._admitting = Backoff(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.closing = Closing(self.engine)
@@ -82,7 +82,7 @@ class Maintenance:
 
     def run(self) -> None:
         """Sweeps until told to stop. What fails is tried again; only what a person has to mend first ends it."""
-        again = Pace(self.settings.sweep_seconds, LONGEST_PAUSE)
+        again = Backoff(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:
                 self.engine.connect().close()
@@ -132,7 +132,7 @@ class Maintenance:
             logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
         return [message for messages in self._give_up(poisoned) for message in messages]
 
-    def _pause_after(self, error: Exception, again: Pace) -> float:
+    def _pause_after(self, error: Exception, again: Backoff) -> float:
         """Says what was met; returns for how many seconds it is left alone."""
         if not unanswered(error):
             again.looked(found=False)
@@ -152,7 +152,7 @@ class Maintenance:
         if self._working:
             announce("maintenance", problem)
 
-    def _attend(self, own: Session, again: Pace) -> None:
+    def _attend(self, own: Session, again: Backoff) -> None:
         """Works while it leads, and stands by while another one does; says after each look that it lives."""
         while not self.stopping.is_set():
             try:

@@ -3,7 +3,7 @@
 import time
 
 
-class Pace:
+class Backoff:
     """Ever more seldom while it is looked for in vain, between `shortest` and `longest` seconds apart.
 
     pause: how far apart it is looked for now, in seconds.

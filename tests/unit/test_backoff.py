@@ -2,11 +2,11 @@
 
 from unittest.mock import patch
 
-from workers.pace import Pace
+from workers.backoff import Backoff
 
 
 def test_what_is_looked_for_in_vain_is_looked_for_ever_more_seldom() -> None:
-    pace = Pace(0.1, 1.0)
+    pace = Backoff(0.1, 1.0)
     pauses = []
     for _ in range(5):
         pace.looked(found=False)
@@ -17,9 +17,9 @@ def test_what_is_looked_for_in_vain_is_looked_for_ever_more_seldom() -> None:
 
 
 def test_it_is_due_at_once_and_then_after_its_pause() -> None:
-    with patch("workers.pace.time.monotonic") as now:
+    with patch("workers.backoff.time.monotonic") as now:
         now.return_value = 100.0
-        pace = Pace(1.0, 8.0)
+        pace = Backoff(1.0, 8.0)
         assert pace.due
         pace.looked(found=False)
         assert not pace.due

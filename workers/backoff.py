@@ -1,12 +1,12 @@
-"""How often something is looked for that may not be there."""
+"""Exponential backoff between attempts."""
 
 import time
 
 
 class Backoff:
-    """Ever more seldom while it is looked for in vain, between `shortest` and `longest` seconds apart.
+    """Exponential backoff: the pause between attempts doubles with each failure, and a success resets it.
 
-    pause: how far apart it is looked for now, in seconds.
+    shortest, longest: the bounds of the pause; pause: the current one. All are seconds.
     """
 
     def __init__(self, shortest: float, longest: float) -> None:
@@ -16,10 +16,10 @@ class Backoff:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to look."""
+        """Return whether the next attempt is due."""
         return time.monotonic() >= self._next
 
-    def looked(self, *, found: bool) -> None:
-        """Notes that it was looked for just now."""
-        self.pause = self._shortest if found else min(2 * self.pause, self._longest)
+    def attempted(self, *, succeeded: bool) -> None:
+        """Note that an attempt was made just now."""
+        self.pause = self._shortest if succeeded else min(2 * self.pause, self._longest)
         self._next = time.monotonic() + self.pause

@@ -12,7 +12,7 @@ No transaction waits for such a lock: a step whose lock is taken is deferred, as
 locks are part of no deadlock, and a process that is frozen while it holds one keeps no other from claiming.
 
 A deferred step is ready, and due in `WAIT_SECONDS`. It needs no notice of its twin's end, however that comes, and can't
-miss it. The commit that ends the twin is only faster: it sends the deferred steps itself, except those locked just then.
+miss it. The commit that ends the twin is only faster: it sends the deferred steps itself, except those locked then.
 """
 
 from collections import defaultdict

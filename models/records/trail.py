@@ -140,7 +140,7 @@ class _Reader:
     def _within(
         self, found: Sequence[Row], ids: Sequence[int]
     ) -> tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]]:
-        """Return what belongs to these steps, by the step's id; and what belongs to none of them, by its question's id."""
+        """Return what belongs to these steps, by the step's id; and what belongs to none of them, by the question's."""
         of_step: dict[str | None, list[Record]] = {step["id"]: [] for step in found}
         strays: dict[str | None, list[Record]] = defaultdict(list)
         for table, query in _WITHIN.items():

@@ -21,7 +21,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual import Mark, facts, factual_errors, sample
 from models.commands.annotating import forget_annotation, record_annotations
 from models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
-from models.queries.progress import RunRecord, read_run, resolve_run
+from models.queries.runs import RunRecord, read_run, resolve_run
 
 KEYS = "y true · n not true · s skip · u undo · q quit; behind y or n a note, if you like"
 

@@ -19,7 +19,7 @@ from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.audit.verifying import verify as verify_records
 from cotrail.errors import InputError
-from models.queries.progress import resolve_run
+from models.queries.runs import resolve_run
 from models.queries.traces import find_question, find_step, rebuild_prompt
 from models.records.trail import read_trail
 

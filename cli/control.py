@@ -16,7 +16,7 @@ from cotrail.systems.registry import find_system
 from models.commands import control, retrying
 from models.commands.chunks import Report
 from models.commands.retrying import Retried
-from models.queries.progress import resolve_run
+from models.queries.runs import resolve_run
 
 
 def pause(run: RunName, *, json: Json = False) -> None:

@@ -26,7 +26,7 @@ from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.scores import CAVEAT
 from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.queries.progress import read_reasons
+from models.queries.progress import read_causes
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus
 
@@ -112,7 +112,7 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
         with engine.connect() as connection:
             screen.print(table_of(read_scores(connection, run)))
             screen.print(CAVEAT, style="dim")
-            print_reasons(screen, read_reasons(connection, run))
+            print_reasons(screen, read_causes(connection, run))
         screen.print("The bundled model is tiny (135 million parameters) and often wrong; the chains show where.")
     _part(screen, "Report", "as `cotrail report` writes it")
     write_report(run, REPORT)

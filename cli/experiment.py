@@ -19,7 +19,7 @@ from cli.store import open_store, reading
 from cotrail.evaluation.experiments.protocols import complete_plan
 from models.commands.experiment_plans import open_experiment
 from models.queries.experiments import read_experiment, resolve_experiment
-from models.queries.progress import read_reasons, read_standings
+from models.queries.progress import read_causes, read_standings
 
 experiment = typer.Typer(
     name="experiment",
@@ -70,7 +70,7 @@ def run(
 def _close(engine: Engine, name: str, standing: Standing, *, json: bool) -> int:
     """Prints how the experiment ended and what came out, and returns the exit code."""
     with engine.connect() as connection:
-        reasons = {run: read_reasons(connection, run) for run in standing.stuck}
+        reasons = {run: read_causes(connection, run) for run in standing.stuck}
         found = read_report(connection, name)
     if json:
         print_json({"experiment": name, **msgspec.structs.asdict(standing), **report_json(found)})

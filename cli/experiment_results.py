@@ -17,7 +17,8 @@ from cotrail.evaluation.metrics.factual import AnnotatedChain, factual_errors, u
 from cotrail.systems.registry import SYSTEMS
 from models.queries.annotations import chain_of, read_annotations, read_marks
 from models.queries.experiments import read_experiment
-from models.queries.progress import Progress, read_progress, read_run
+from models.queries.progress import Progress, read_progress
+from models.queries.runs import read_run
 from models.queries.traces import read_question, read_questions
 from models.schema.states import QuestionStatus
 

@@ -17,7 +17,7 @@ from cotrail.errors import InputError
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 from models.commands.new_runs import Submission
-from models.queries.progress import RunRecord
+from models.queries.runs import RunRecord
 
 NAMES = ("model", "profile", "embedder", "entailer")
 NUMBERS = ("seed", "temperature")

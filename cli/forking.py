@@ -11,7 +11,7 @@ from cli.store import RunName, open_store
 from cotrail.core.fork_points import read_point
 from cotrail.systems.registry import find_system
 from models.commands.forking import fork as record
-from models.queries.progress import read_run, resolve_run
+from models.queries.runs import read_run, resolve_run
 from models.records.runs import Runs
 
 

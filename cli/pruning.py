@@ -13,7 +13,7 @@ from cli.output import Json, console, count, print_json
 from cli.store import open_store
 from cotrail.errors import InputError
 from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
-from models.queries.progress import resolve_run
+from models.queries.runs import resolve_run
 
 
 def prune_runs(

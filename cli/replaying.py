@@ -7,8 +7,8 @@ from rich.text import Text
 from cli.output import Json, console, count, print_json
 from cli.store import RunName, reading
 from cotrail.systems.registry import find_system
-from models.queries.progress import resolve_run
 from models.queries.replaying import Replayed, replay_run
+from models.queries.runs import resolve_run
 
 DIVERGED = 1
 

@@ -25,7 +25,8 @@ from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.registry import find_system
 from models.queries.experiments import read_experiment
-from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
+from models.queries.progress import read_progress
+from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
 
 TITLE = "Rethinking with retrieval"

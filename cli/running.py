@@ -22,7 +22,8 @@ from cli.store import RunName, open_store
 from configuration.settings import settings
 from cotrail.common.printable import one_line
 from models.queries.outages import Outage
-from models.queries.progress import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run
+from models.queries.progress import Cause, Progress, StepCounts, read_causes, read_progress
+from models.queries.runs import resolve_run
 from models.records.blockage import Blockage
 from models.schema.database import reason_of, unanswered
 from models.schema.states import QuestionStatus, RunState
@@ -114,7 +115,7 @@ def _read_on(engine: Engine, run: str, pace: "Pace", show: "Show") -> Iterator[P
 def summarize(engine: Engine, progress: Progress, *, json: bool) -> int:
     """Prints how a run ended and returns the exit code."""
     with engine.connect() as connection:
-        reasons = read_reasons(connection, progress.run)
+        reasons = read_causes(connection, progress.run)
     complete = progress.questions[QuestionStatus.FINISHED] == progress.total
     if json:
         print_json(summary(progress))
@@ -156,7 +157,7 @@ def closing_line(progress: Progress) -> str:
     return f"{progress.run}: {', '.join([finished, *others])}; {work}."
 
 
-def print_reasons(screen: Console, reasons: list[Reason]) -> None:
+def print_reasons(screen: Console, reasons: list[Cause]) -> None:
     """Prints why questions have no answer, a paragraph a reason."""
     for reason in reasons:
         screen.print()

@@ -20,7 +20,8 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment import PROCESSED_FORMAT
 from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
 from cotrail.evaluation.metrics.support import content_key
-from models.queries.progress import Progress, RunRecord, read_progress, read_run, resolve_run
+from models.queries.progress import Progress, read_progress
+from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus
 

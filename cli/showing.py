@@ -13,17 +13,8 @@ from cli.provenance import INSTEAD
 from cli.running import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
 from cotrail.common.short_digest import shortened
-from models.queries.progress import (
-    Progress,
-    RunRecord,
-    RunSummary,
-    count_repeated,
-    list_runs,
-    read_progress,
-    read_reasons,
-    read_run,
-    resolve_run,
-)
+from models.queries.progress import Progress, count_repeated, read_causes, read_progress
+from models.queries.runs import RunRecord, RunSummary, list_runs, read_run, resolve_run
 from models.schema.states import QuestionStatus
 
 
@@ -44,7 +35,7 @@ def show(run: RunName, *, json: Json = False) -> None:
     with reading() as connection:
         record = read_run(connection, resolve_run(connection, run))
         progress = read_progress(connection, record.id)
-        reasons = read_reasons(connection, record.id)
+        reasons = read_causes(connection, record.id)
         repeated = count_repeated(connection, record.id)
     if json:
         print_json(

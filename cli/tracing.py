@@ -18,7 +18,7 @@ from cotrail.common.printable import one_line
 from cotrail.core.actions.registry import has_prompt
 from cotrail.core.paragraphs import Hit
 from cotrail.faithfulness.weighing import Weighing
-from models.queries.progress import RunRecord, read_run, resolve_run
+from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.states import QuestionStatus
 

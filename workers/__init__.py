@@ -1,1 +1,1 @@
-"""The Celery app and the processes that run it."""
+"""The Celery app, its worker processes, the maintenance process, and the local stack that runs them."""

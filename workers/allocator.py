@@ -1,5 +1,5 @@
-"""How the C library is to hand out a worker's memory."""
+"""Tuning of the C library's memory allocator for workers."""
 
 TUNED = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
-"""The environment that a worker is started with. Otherwise each thread keeps what it frees, up to seven pieces of every
-size: a hundred threads take a long while to fill that, and the process looks as if it leaked."""
+"""The environment that a worker is started with: it turns glibc's per-thread caches off. Each thread would keep up to
+seven freed pieces of every size; a hundred threads fill that slowly, and the process looks as if it leaked."""

@@ -1,4 +1,4 @@
-"""Cancelling: what a `cotrail cancel` that was broken off has left is finished, a little between each two sweeps."""
+"""Completing cancellations that an interrupted `cotrail cancel` left unfinished, a little after each sweep."""
 
 import time
 
@@ -9,11 +9,14 @@ from sqlalchemy.exc import OperationalError
 from models.commands.control import being_cancelled, cancelling
 
 SECONDS = 0.2
-"""How long that may take each time, but for the last chunk."""
+"""How long it may take each time, not counting the last chunk."""
 
 
-def go_on(engine: Engine) -> None:
-    """Cancels the next questions of runs that are cancelled; the command may still be at them itself."""
+def continue_cancelling(engine: Engine) -> None:
+    """Cancel the next questions of cancelled runs.
+
+    The command itself may still be doing so: a chunk that it has locked is left to it.
+    """
     until = time.monotonic() + SECONDS
     with engine.begin() as connection:
         runs = being_cancelled(connection)

@@ -1,4 +1,4 @@
-"""How a step comes to be claimed before a thread takes it up."""
+"""Claiming ahead: steps are claimed before a thread executes them."""
 
 from celery.bootsteps import Step
 from celery.concurrency.thread import TaskPool
@@ -10,17 +10,18 @@ from tasks.runtime import runtime
 
 
 class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
-    """Has the step of each message claimed as it comes, and hands the message to a thread once that is done.
+    """Boot step of the consumer: claims the step of each message, and hands the message to a thread once that is done.
 
-    Steps are claimed many at once. Threads that waited for that would all wake together and get in each other's way.
+    Steps are claimed in micro-batches. Threads that waited for a batch would all wake at once and contend for Python's
+    interpreter lock.
     """
 
     def include_if(self, consumer: Consumer) -> bool:
-        """Only where threads of this process execute the tasks: a claim is its process's own."""
+        """Include this step where threads of this process execute the tasks: a claim belongs to its process."""
         return isinstance(consumer.pool, TaskPool)
 
     def create(self, consumer: Consumer) -> None:
-        """Puts itself before what hands messages to threads."""
+        """Intercept each message before it is handed to a thread."""
         execute, here = consumer.on_task_request, runtime()
 
         def receive(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""Keeps secrets out of the logs of whatever runs in this process: Celery and Redis quote what servers say to them."""
+"""Keeping secrets out of this process's logs: Celery and the Redis client quote what servers answer."""
 
 import logging
 from typing import Any
@@ -7,7 +7,7 @@ from cotrail.common.redaction import Secrets
 
 
 def hide_in_logs(secrets: Secrets) -> None:
-    """From now on no log of this process, nor any traceback in it, has these."""
+    """Redact these from every log record of this process, tracebacks included."""
     if not secrets:
         return
     make = logging.getLogRecordFactory()
@@ -23,7 +23,7 @@ def hide_in_logs(secrets: Secrets) -> None:
 def _hide(record: logging.LogRecord, secrets: Secrets) -> None:
     try:
         said = record.getMessage()
-    except Exception:  # noqa: BLE001 - logging says so itself where it writes the record
+    except Exception:  # noqa: BLE001 - logging reports it when it writes the record
         return
     hidden = secrets.hidden(said)
     if hidden != said:

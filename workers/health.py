@@ -1,7 +1,7 @@
-"""Whether a process works: `python -m workers.health` reads what it says of itself in the file COTRAIL_READY_FILE.
+"""Health check: `python -m workers.health` reads what a process reports of itself in the file COTRAIL_READY_FILE.
 
-A process that is there may be frozen, and one that answers may have no thread left that works. So workers say every few
-seconds what keeps them from their work, if anything does, and the maintenance process speaks after each look around.
+A process that exists may be frozen, and one that answers may have no working thread left. So workers report every few
+seconds what keeps them from their work, if anything does, and the maintenance process reports after each sweep.
 """
 
 import os
@@ -14,23 +14,23 @@ from pathlib import Path
 from workers.ready import VARIABLE, announce
 
 SILENT_SECONDS = 30.0
-"""How long a process that works may say nothing."""
+"""How old the report of a working process may be."""
 
 TOLD_SECONDS = 3.0
-"""How often it says something."""
+"""The interval between reports."""
 
 
 def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = TOLD_SECONDS) -> None:
-    """Has a thread say every so many seconds how the process of that name is, for as long as it lives.
+    """Start a thread that reports every so many seconds how the process of that name is.
 
-    problem: what keeps the process from its work; None where nothing does.
+    problem: returns what keeps the process from its work; None where nothing does.
     """
 
     def tell() -> None:
         while True:
             try:
                 announce(name, problem() or "")
-            except Exception as error:  # noqa: BLE001 - that it can't be said is a problem too
+            except Exception as error:  # noqa: BLE001 - a problem that can't be told is one too
                 announce(name, repr(error))
             time.sleep(seconds)
 
@@ -38,18 +38,18 @@ def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = 
 
 
 def problem_of(path: Path) -> str | None:
-    """What is wrong with the process that writes this file; None where it works."""
+    """Return what is wrong with the process that writes this file; None where it works."""
     try:
         silent, said = time.time() - path.stat().st_mtime, path.read_text()
     except FileNotFoundError:
         return f"{path} isn't there: the process hasn't begun to work"
     if silent > SILENT_SECONDS:
-        return f"it has said nothing for {silent:.0f} s"
+        return f"it has reported nothing for {silent:.0f} s"
     return " ".join(said.splitlines()[1:]).strip() or None
 
 
 def main() -> None:
-    """Ends with 1, and says why, unless the process works."""
+    """Exit with 1 and the reason, unless the process works."""
     path = os.environ.get(VARIABLE)
     if not path:
         sys.exit(f"{VARIABLE} isn't set; set it for the process and for this check to the same file")

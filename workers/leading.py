@@ -1,4 +1,4 @@
-"""Which of several maintenance processes works: the one whose session holds the advisory lock."""
+"""Leader election among maintenance processes: the leader is the one whose session holds the advisory lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ LEADER = 0x636F7472
 """The advisory lock."""
 
 IDLE_SECONDS = 15.0
-"""How long a session may ask for nothing: the server ends that of a process that is frozen, and with it the lock.
+"""How long a session may be idle: the server ends the session of a frozen process, which releases the lock.
 
-Longer than a process waits for Redis, which is no reason to lose the lock so.
+Longer than a process waits for Redis: a leader that waits there isn't frozen.
 """
 
 
 class Session:
-    """A session that listens, and may hold the lock.
+    """A database session that listens for `WAKE`, and may hold the lock.
 
     leads: whether it held the lock when it last asked.
     """
@@ -31,7 +31,7 @@ class Session:
         self.leads = False
 
     def lead(self) -> bool:
-        """Whether it holds the lock, which it takes where it is free. Tells the server that the process lives."""
+        """Take the lock if it is free, and return whether this session holds it; shows that the process lives."""
         if self.leads:
             self.stay()
         else:
@@ -39,33 +39,32 @@ class Session:
         return self.leads
 
     def stay(self) -> None:
-        """Tells the server that the process lives."""
+        """Show the server that the process lives."""
         self._connection.execute("SELECT")
 
     def resign(self) -> None:
-        """Leaves the lock to whoever asks for it next."""
+        """Release the lock to the next process that asks for it."""
         self._connection.execute("SELECT pg_advisory_unlock(%s)", [LEADER])
         self.leads = False
 
     def woken(self, seconds: float) -> set[str]:
-        """The runs that somebody said something has changed of; waits so long for the first of them."""
+        """Return the runs that notifications named; waits up to so many seconds for the first of them."""
         return {each.payload for each in self._connection.notifies(timeout=seconds, stop_after=1)}
 
     def seconds_up(self) -> float:
-        """How long the server has been running."""
+        """Return how long the server has been running."""
         up = "SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float"
-        row = self._connection.execute(up).fetchone()
-        assert row is not None  # noqa: S101 - a SELECT of a value
-        return float(row[0])
+        (seconds,) = self._connection.execute(up).fetchone() or (0.0,)
+        return float(seconds)
 
 
 @contextmanager
 def session(engine: Engine, pause: float) -> Iterator[Session]:
-    """A new one beside an engine's own.
+    """Open a session beside the engine's pool.
 
-    pause: how many seconds pass between two of its calls at most, while all is well.
+    pause: the longest time in seconds between two of its calls in normal operation.
     """
-    # Not as a URL: libpq reads one otherwise than SQLAlchemy writes it, and quotes what it doesn't understand.
+    # Not as a URL: libpq reads URLs differently from how SQLAlchemy writes them, and its errors quote them.
     _, named = engine.dialect.create_connect_args(engine.url)
     with psycopg.connect(**{**NOTICED, **named}, autocommit=True) as connection:
         idle = max(IDLE_SECONDS, 5 * pause)

@@ -1,11 +1,11 @@
-"""The local stack's logs: a file a service, for its owner only, and of bounded size.
+"""Logs of the local stack: one file for each service, for its owner only, and of bounded size.
 
-A service writes to the end of its file by itself and outlives the command that started it. So nothing stands between
-the two that could end, and what a killed process wrote is there. A file that has grown too long is begun anew:
+A service outlives the command that started it, and so appends to its file itself: no process between the two could end,
+and the last lines of a killed process are in the file. A file that has grown too long is rotated:
 
-- its own by each Python process (`turn`), which loses nothing;
-- those of programs that hold on to their file by maintenance (`cut`), which may lose a line of that very moment;
-- each when its service starts.
+- by each Python process its own (`turn`), without loss;
+- by maintenance those of programs that keep their file open (`cut`), which may lose a line written at that moment;
+- by each start of its service.
 """
 
 import os
@@ -18,27 +18,27 @@ from threading import Thread
 from typing import BinaryIO
 
 OWN, OTHERS = "COTRAIL_LOG", "COTRAIL_OTHER_LOGS"
-"""The environment variables that name a process's own log, and those that it cuts; unset outside the local stack."""
+"""Environment variables that name a process's own log, and those that it cuts; unset outside the local stack."""
 
 LIMIT = 10_000_000
-"""How many bytes a log may have before it is begun anew."""
+"""The size in bytes at which a log is rotated."""
 
 KEPT = 2
-"""How many former files are kept: the newest ends in `.1`."""
+"""The number of former files kept; the newest ends in `.1`."""
 
 LOOK_SECONDS = 1.0
 
 _OUTPUTS = (1, 2)
-"""Standard output and error: what libraries in C write goes there too."""
+"""Standard output and error, by descriptor: libraries in C write there too, past Python's streams."""
 
 
 def log_path(home: Path, name: str) -> Path:
-    """Where the output of a service is."""
+    """Return the path of a service's log."""
     return home / "logs" / f"{name}.log"
 
 
 def open_log(path: Path) -> BinaryIO:
-    """The file for writing at its end, for its owner only; begun anew if it is too long. Nobody may have it open."""
+    """Open a log for appending, for its owner only; rotated if it is too long. No process may have it open."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.parent.chmod(0o700)
     if _is_long(path):
@@ -47,14 +47,14 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def keep_bounded() -> None:
-    """Has a thread look after the logs that the environment names, if it names any."""
+    """Start a thread that rotates the logs that the environment names, if it names any."""
     if own := os.environ.get(OWN):
         others = [Path(path) for path in os.environ.get(OTHERS, "").split(os.pathsep) if path]
         Thread(target=_keep, args=(Path(own), others), name="logs", daemon=True).start()
 
 
 def turn(path: Path) -> None:
-    """Has this process, which writes to that file, go on in a new one."""
+    """Rotate the file that this process writes to."""
     _move(path)
     with _opened(path) as file:
         for output in _OUTPUTS:
@@ -62,9 +62,9 @@ def turn(path: Path) -> None:
 
 
 def cut(path: Path) -> None:
-    """Copies a file that another process writes to, and empties it."""
+    """Rotate a file that another process writes to: copy it, then empty it."""
     copy = path.with_name(f"{path.name}.copy")
-    copy.unlink(missing_ok=True)  # of one that was interrupted
+    copy.unlink(missing_ok=True)  # left by an interruption
     with path.open("rb+") as file, _opened(copy) as written:
         shutil.copyfileobj(file, written)
         written.flush()
@@ -76,7 +76,7 @@ def cut(path: Path) -> None:
 def _keep(own: Path, others: Sequence[Path]) -> None:
     while True:
         time.sleep(LOOK_SECONDS)
-        with suppress(OSError):  # as on a full disk; it is tried again
+        with suppress(OSError):  # as on a full disk; the next round tries again
             if _is_long(own) and own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
                 turn(own)
         for path in others:

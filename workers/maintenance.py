@@ -1,6 +1,7 @@
-"""The maintenance process: admits questions, sends the steps that are due, and finds those that got lost.
+"""The maintenance process: admits questions, sends the steps that are due, and recovers those that got lost.
 
-`python -m workers.maintenance`. Any number may run; one works, the others wait (`workers.leading`).
+`python -m workers.maintenance`. Any number may run; one is the leader and works, the others stand by
+(`workers.leading`).
 """
 
 import logging
@@ -36,28 +37,28 @@ from models.execution.recovery import (
 from models.records.dispatch import Dispatch
 from models.schema.database import connect, reason_of, unanswered
 from tasks.routing import BROKER_ERRORS, send
-from workers import cancelling
+from workers.backoff import Backoff
+from workers.cancelling import continue_cancelling
 from workers.celery_app import app
 from workers.closing import Closing
 from workers.leading import Session, session
 from workers.logs import keep_bounded
-from workers.pace import Pace
 from workers.ready import announce
 from workers.retention import Retention
 
 logger = logging.getLogger(__name__)
 
 BUNCH = 1000
-"""How many steps of a kind that weren't sent are sent at once."""
+"""The largest number of unsent steps of a kind sent in one sweep."""
 
 ADMISSIONS = 10
-"""How often questions are admitted between two sweeps at most; ever more seldom while none may begin."""
+"""How many times questions are admitted between two sweeps at most; fewer, by backoff, while none may begin."""
 
 LONGEST_PAUSE = 30.0
-"""How many seconds pass at most until it is tried again what failed for a reason that nobody foresaw."""
+"""The longest pause, in seconds, after an unforeseen error."""
 
 LEFT_ALONE = 2
-"""For how many sweeps a process that can't send leaves the lock to others."""
+"""The number of sweeps for which a process that can't send leaves the lead to others."""
 
 
 class BrokerAwayError(OSError):
@@ -65,14 +66,14 @@ class BrokerAwayError(OSError):
 
 
 class Maintenance:
-    """One sweep after another, each when it is time or when somebody says that there is work."""
+    """Sweeps, each when it is time or when a notification says that there is work."""
 
     def __init__(self, settings: Settings, app: Celery) -> None:
         self.settings = settings
         self.app = app
         self.stopping = threading.Event()
         self._changed: set[str] = set()
-        self._admitting = Pace(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
+        self._admitting = Backoff(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.closing = Closing(self.engine)
@@ -81,23 +82,23 @@ class Maintenance:
         self._working = False
 
     def run(self) -> None:
-        """Sweeps until told to stop. What fails is tried again; only what a person has to mend first ends it."""
-        again = Pace(self.settings.sweep_seconds, LONGEST_PAUSE)
+        """Sweep until told to stop. Errors are retried; only an InputError, which a person has to mend, ends it."""
+        again = Backoff(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:
-                self.engine.connect().close()
+                self.engine.connect().close()  # raises InputError where a pooler keeps no sessions
                 with session(self.engine, self.settings.sweep_seconds) as own:
                     self._judge_after(self.settings.lease_seconds - own.seconds_up())
                     self._attend(own, again)
             except InputError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look may succeed
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next sweep may succeed
                 self.stopping.wait(self._pause_after(error, again))
 
     def sweep(self, stay: Callable[[], None] = lambda: None) -> int:
-        """Repairs whatever is amiss right now; returns how many messages it sent.
+        """Recover and send steps, and begin to close runs; returns how many messages it sent.
 
-        stay: called between its parts, each of which may take long. Raises BrokerAwayError.
+        stay: called between its parts, each of which may take long, to keep the lead. Raises BrokerAwayError.
         """
         due = self._take_back() if time.monotonic() >= self._judging_from else []
         stay()
@@ -105,23 +106,23 @@ class Maintenance:
         stay()
         with self.engine.begin() as connection:
             due += take_suspect(connection)
-        self.closing.go_on()
+        self.closing.start_due()
         stay()
         return _sent(due) + self.admit()
 
     def admit(self) -> int:
-        """Begins as many questions as may begin now; returns how many messages it sent. Raises BrokerAwayError."""
+        """Admit as many questions as may begin now; returns how many messages it sent. Raises BrokerAwayError."""
         with self.engine.begin() as connection:
             admitted = admit(connection)
-        self._admitting.looked(found=bool(admitted))
+        self._admitting.attempted(succeeded=bool(admitted))
         return _sent(admitted)
 
     def stop(self, *_: int | FrameType | None) -> None:
-        """Ends `run` soon."""
+        """Have `run` return soon."""
         self.stopping.set()
 
     def _judge_after(self, seconds: float) -> None:
-        """Gives workers time to renew their leases: while the database was away, none of them could."""
+        """Expire no leases for so many seconds: while the database was away, no worker could renew its own."""
         self._judging_from = max(self._judging_from, time.monotonic() + seconds)
 
     def _take_back(self) -> list[Dispatch]:
@@ -129,18 +130,18 @@ class Maintenance:
             expired = expire_leases(connection)
             poisoned = exhausted(connection, expired, self.settings.max_attempts) if expired else []
         if expired:
-            logger.warning("%d steps were given back: their workers gave no sign of life", len(expired))
+            logger.warning("%d steps were given back: their leases expired without a heartbeat", len(expired))
         return [message for messages in self._give_up(poisoned) for message in messages]
 
-    def _pause_after(self, error: Exception, again: Pace) -> float:
-        """Says what was met; returns for how many seconds it is left alone."""
+    def _pause_after(self, error: Exception, again: Backoff) -> float:
+        """Log an error; returns how many seconds to wait before the next try."""
         if not unanswered(error):
-            again.looked(found=False)
-            logger.error("this wasn't foreseen and is tried again: %s", reason_of(error), exc_info=error)
+            again.attempted(succeeded=False)
+            logger.error("an unforeseen error, trying again: %s", reason_of(error), exc_info=error)
             self._announce(reason_of(error))
             return again.pause
-        if isinstance(error, IdleSessionTimeout):  # this process alone has met it: others renewed their leases
-            logger.warning("a look around took so long that the lead is lost: %s", reason_of(error))
+        if isinstance(error, IdleSessionTimeout):  # only this process was cut off: workers could renew their leases
+            logger.warning("a sweep took so long that the lead is lost: %s", reason_of(error))
         else:
             logger.warning("the database doesn't answer, trying again: %s", reason_of(error))
             self._judge_after(self.settings.lease_seconds)
@@ -148,21 +149,21 @@ class Maintenance:
         return self.settings.sweep_seconds
 
     def _announce(self, problem: str = "") -> None:
-        """Says how this process is, once it has begun to work."""
+        """Report how this process is, once it has begun to work."""
         if self._working:
             announce("maintenance", problem)
 
-    def _attend(self, own: Session, again: Pace) -> None:
-        """Works while it leads, and stands by while another one does; says after each look that it lives."""
+    def _attend(self, own: Session, again: Backoff) -> None:
+        """Work while this process leads, and stand by while another does; reports after each round that it lives."""
         while not self.stopping.is_set():
             try:
                 if own.lead():
                     self._sweep_out(own)
-                    cancelling.go_on(self.engine)
-                    self.retention.go_on()
+                    continue_cancelling(self.engine)
+                    self.retention.remove_next()
                 self._working = True
                 self._announce()
-                again.looked(found=True)
+                again.attempted(succeeded=True)
                 self._changed = self._wait(own)
             except BROKER_ERRORS as error:
                 logger.warning("the broker doesn't answer, another process may try: %s", error)
@@ -171,7 +172,7 @@ class Maintenance:
                 self.stopping.wait(LEFT_ALONE * self.settings.sweep_seconds)
 
     def _wait(self, own: Session) -> set[str]:
-        """Waits for the next sweep, or until somebody says that there is work; admits questions meanwhile."""
+        """Wait for the next sweep or a notification, and admit questions meanwhile; returns the runs notified of."""
         for _ in range(ADMISSIONS):
             woken = own.woken(self.settings.sweep_seconds / ADMISSIONS)
             self._announce()
@@ -190,13 +191,13 @@ class Maintenance:
             logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)
 
     def _withdraw(self, run_id: str) -> None:
-        """Takes the messages of a run that was cancelled out of their queues."""
+        """Remove the messages of a cancelled run from their queues, so that workers needn't read them."""
         with self.engine.begin() as connection:
             step_ids = cancelled_steps(connection, run_id)
         if step_ids:
             with self.app.connection_for_write() as broker:
                 withdrawn = broker.default_channel.withdraw(step_ids)
-            logger.info("%s is cancelled: %d of its messages are taken back", run_id, withdrawn)
+            logger.info("%s is cancelled: %d of its messages are removed from their queues", run_id, withdrawn)
 
     def _give_up(self, step_ids: list[int]) -> list[list[Dispatch]]:
         if not step_ids:
@@ -222,13 +223,13 @@ class Maintenance:
         return due
 
     def _queued(self, kinds: Sequence[str]) -> dict[str, int]:
-        """How many messages their queues hold, asked over a connection that is kept: opening one takes long."""
+        """Return how many messages the queues hold, over a pooled connection: opening one takes long."""
         with self.app.producer_or_acquire() as producer:
             return {kind: producer.channel.queue_declare(kind).message_count for kind in kinds}
 
 
 def _sent(messages: Sequence[Dispatch]) -> int:
-    """Sends messages; returns how many. Raises BrokerAwayError where the broker takes none."""
+    """Send messages; returns how many. Raises BrokerAwayError where the broker takes none."""
     sent = send(messages)
     if messages and not sent:
         raise BrokerAwayError(f"it took none of {len(messages)} messages")
@@ -236,7 +237,7 @@ def _sent(messages: Sequence[Dispatch]) -> int:
 
 
 def main() -> None:
-    """Runs until SIGTERM or SIGINT."""
+    """Run until SIGTERM or SIGINT."""
     keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)

@@ -1,4 +1,4 @@
-"""Retention: runs that ended long ago are removed, a little at a time between the sweeps."""
+"""Retention: removing runs that ended long ago, a few rows after each sweep."""
 
 import logging
 import time
@@ -12,11 +12,14 @@ from models.commands.pruning import Pruned, begun, ended_before, prune
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 3600
-"""How long it takes until runs are looked for again."""
+"""The interval between two searches for runs to remove."""
 
 
 class Retention:
-    """What `cotrail prune --older-than DAYS` does, now and then; pruning that was broken off is always gone on with."""
+    """Does now and then what `cotrail prune --older-than DAYS` does, and completes interrupted prunings.
+
+    days: how long runs are kept after their end; None for always.
+    """
 
     def __init__(self, engine: Engine, days: float | None) -> None:
         self._engine = engine
@@ -24,14 +27,14 @@ class Retention:
         self._pruning: Iterator[Pruned] = iter(())
         self._looks_at = time.monotonic()
 
-    def go_on(self) -> None:
-        """Removes the next few rows, if any are to go."""
+    def remove_next(self) -> None:
+        """Remove the next few rows of runs to be removed, if there are any."""
         try:
             if next(self._pruning, None) is None and time.monotonic() >= self._looks_at:
                 self._looks_at = time.monotonic() + PAUSE_SECONDS
                 self._look()
         except InputError as error:
-            logger.warning("a run goes on that was about to be removed: %s", error)
+            logger.warning("a run that was about to be removed is under way again: %s", error)
 
     def _look(self) -> None:
         with self._engine.begin() as connection:

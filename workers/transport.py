@@ -1,7 +1,7 @@
-"""Celery's transport over Redis as this app has it: messages are taken several at once, and strange ones skipped.
+"""Celery's transport over Redis for this app: it takes several messages at once, and skips unreadable ones.
 
-Only connections of this app use it (`Amqp`). What it takes of kombu that isn't documented is held against the installed
-kombu by `tests/unit/test_kombu.py`.
+Only connections of this app use it (`Amqp`). `tests/unit/test_kombu.py` checks the undocumented parts of kombu that it
+uses against the installed version.
 """
 
 import logging
@@ -25,19 +25,19 @@ Done = TypeVar("Done")
 logger = logging.getLogger(__name__)
 
 LOUD = 10
-"""How many skipped messages are each worth a line in the log; then only the 16th, the 32nd, the 64th and so on."""
+"""The number of skipped messages logged one by one; after them only the 16th, the 32nd, the 64th and so on."""
 
 ASIDE = ".unreadable"
-"""What a key is renamed by that holds something else than a queue, or than a table of queues."""
+"""Suffix of the new name of a key that holds something else than a queue, or than a table of queues."""
 
 
 class Skipped:
-    """How many messages this process couldn't read."""
+    """Counter of the messages that this process couldn't read."""
 
     count = 0
 
     def add(self, what: str, error: Exception) -> None:
-        """Counts one and says so, unless there are too many."""
+        """Count a message and log it, unless there are too many."""
         self.count += 1
         if self.count <= LOUD or self.count.bit_count() == 1:
             logger.warning("%s is skipped (%d so far): %s", what, self.count, error)
@@ -46,21 +46,22 @@ class Skipped:
 skipped = Skipped()
 
 WRONG_TYPE = "WRONGTYPE"
-"""What Redis's errors have in common where a key is of another type than a command needs."""
+"""Part of Redis's error where a key is of another type than a command needs."""
 
 
 class Channel(redis.Channel):
-    """Celery's channel asks for one message, waits for it, hands it on and asks for the next.
+    """Channel that takes several messages at once.
 
-    This one then takes further messages of the same queue and priority: half as many as the process already has, or
-    half of what it may still have, whichever is less. Where there is little to do, workers so share it one by one.
-    What lies in a step's queue and isn't such a step's message is dropped.
+    Kombu's channel waits for one message, hands it on and asks for the next. This one then takes further messages of
+    the same queue and priority: half as many as the process has already, or half of what it may still have, whichever
+    is less. So workers share a short queue message by message, and empty a long one fast. A message in a step's queue
+    that isn't that of such a step is dropped.
     """
 
     def withdraw(self, step_ids: Collection[int]) -> int:
-        """Takes the messages of these steps out of their queues; returns how many there were.
+        """Remove the messages of these steps from their queues; returns how many there were.
 
-        One that a worker takes first does no harm: its claim finds that the step isn't to be had.
+        A message that a worker takes first does no harm: its claim finds that the step was cancelled.
         """
         return sum(self._withdraw(kind, key, step_ids) for kind in KINDS for key in self._lists(kind))
 
@@ -71,7 +72,7 @@ class Channel(redis.Channel):
         return sum(self.client.lrem(name, 1, raw) for raw in found)
 
     def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
-        """As kombu does it for queues that don't expire, but for the JSON."""
+        """Put a message as kombu does for queues that don't expire, but encode it with msgspec."""
         if queue not in KINDS:
             super()._put(queue, message, **options)
             return
@@ -84,7 +85,7 @@ class Channel(redis.Channel):
             client.lpush(key, encoded)
 
     def _brpop_read(self, **options: Any) -> bool:
-        """As kombu does it, but for what is done with the message."""
+        """Receive as kombu does, except for what is done with the message."""
         try:
             try:
                 taken = self.client.parse_response(self.client.connection, "BRPOP", **options)
@@ -107,7 +108,7 @@ class Channel(redis.Channel):
         queue = key.rsplit(self.sep, 1)[0]
         self._queue_cycle.rotate(queue)
         self._hand_on(queue, raw)
-        if queue in self.active_queues:  # nobody has told the worker meanwhile to leave the queue
+        if queue in self.active_queues:  # unless the worker was told meanwhile to stop consuming it
             room = self.qos.can_consume_max_estimate() or 0
             if count := min(room, self.qos.prefetch_count - room) // 2:
                 for further in self.client.rpop(key, count) or ():
@@ -146,11 +147,11 @@ class Channel(redis.Channel):
         self._mended(dict.fromkeys(tables, "set"), super()._queue_bind, exchange, *arguments)
 
     def _lists(self, queue: str) -> dict[str, str]:
-        """The keys of a queue's messages, by priority, and of what type they are."""
+        """Return the keys of a queue's messages, one for each priority, and their type."""
         return {self._q_for_pri(queue, step): "list" for step in self.priority_steps}
 
     def _mended(self, types: Mapping[str, str], work: Callable[..., Done], *arguments: Any) -> Done:
-        """Does work on these keys, again where something else than is expected lay there."""
+        """Do work on these keys, a second time where one had to be moved out of the way."""
         try:
             return work(*arguments)
         except self.ResponseError as error:
@@ -158,7 +159,7 @@ class Channel(redis.Channel):
             return work(*arguments)
 
     def _mend(self, types: Mapping[str, str], error: Exception) -> None:
-        """Renames those of the keys that are of another type and so make their queue useless."""
+        """Rename those of the keys that are of another type, which would make their queue useless."""
         if WRONG_TYPE not in str(error):
             raise error
         with self.conn_or_acquire() as client:
@@ -170,13 +171,13 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Celery's transport over Redis with that channel."""
+    """Kombu's transport over Redis with that channel."""
 
     Channel = Channel
 
 
 class Connection(connection.Connection):
-    """A connection that uses it, whatever URL of Redis leads to the server."""
+    """Connection that uses this transport whatever the URL's scheme: kombu would pick one by the scheme."""
 
     def get_transport_cls(self) -> type[Transport]:
         """The transport of every connection of the app."""
@@ -190,7 +191,7 @@ class Amqp(AMQP):
 
 
 def _step_id(raw: bytes, kind: str) -> int | None:
-    """The step that a message is about; None where it can't be read, which a worker will find too."""
+    """Return the step that a message is about; None where it is unreadable, which a worker will find too."""
     try:
         return read(raw, kind)[1].step_id
     except InputError:

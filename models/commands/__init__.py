@@ -1,1 +1,1 @@
-"""What a person does to runs: submit, fork, pause, resume, retry, cancel, prune."""
+"""Commands of people on runs: submit, fork, pause, resume, retry, cancel, prune, annotate."""

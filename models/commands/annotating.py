@@ -11,9 +11,9 @@ from models.schema.tables import annotations, questions
 
 
 def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark]) -> None:
-    """Stores marks, each in place of what its annotator said of the sentence before; one that says the same stays.
+    """Store marks, each in place of its annotator's former one; an equal one keeps its time.
 
-    UnknownNameError where a question isn't the run's.
+    Raises UnknownNameError where a question isn't the run's.
     """
     ids = _ids(connection, run_id, {mark.question_id for mark in marks})
     for mark in marks:
@@ -36,7 +36,7 @@ def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark
 
 
 def forget_annotation(connection: Connection, run_id: str, mark: Mark) -> None:
-    """Takes back what an annotator said of a sentence."""
+    """Remove an annotator's mark of a sentence."""
     [question_id] = _ids(connection, run_id, {mark.question_id}).values()
     connection.execute(
         delete(annotations).where(

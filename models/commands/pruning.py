@@ -1,11 +1,11 @@
-"""Removing runs for good: all their rows, and the paragraphs and demonstrations that nothing refers to any more.
+"""Pruning runs: removing all their rows, and the paragraphs and demonstrations that nothing refers to any more.
 
-A run is marked first, and its own row goes last, so that one whose pruning was broken off is known and gone on with.
-Each chunk is a transaction of its own and holds up nobody for longer. What is in use stays:
+A run is marked first and its own row goes last, so that an interrupted pruning is known and can be completed. Each
+chunk is a transaction of its own, so that no lock is held for long. Contents in use stay:
 
-    One is removed while its row is locked, after a look that begins under that lock. Whoever refers to it locks it
-    too, and so either comes before that look or finds it gone: `models.records.contents` and a worker that
-    remembers it from before (`models.execution.ledger`) then store it again.
+    A paragraph is removed under its row's lock, if a statement that began under that lock finds no reference to it. A
+    transaction that refers to a paragraph locks it too, and so either is seen by that statement or finds the paragraph
+    gone: `models.records.contents`, and a worker that has it cached (`models.execution.ledger`), then store it again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
 from models.schema.seals import amending
-from models.schema.states import QuestionStatus, RunState
+from models.schema.states import UNENDED_QUESTIONS, RunState
 from models.schema.tables import (
     attempts,
     demonstrations,
@@ -46,19 +46,18 @@ from models.schema.tables import (
 )
 
 QUESTIONS = 200
-"""How many questions are removed at once, with all their steps."""
+"""The number of questions removed at once, with all their steps."""
 
 PARAGRAPHS = 2000
-"""How many paragraphs are looked at at once."""
+"""The number of paragraphs checked for references at once."""
 
-_UNENDED = (QuestionStatus.OPEN, QuestionStatus.BLOCKED)
 _of_run = questions.c.run_id == runs.c.id
 _ended_at = func.coalesce(select(func.max(questions.c.finished_at)).where(_of_run).scalar_subquery(), runs.c.created_at)
-_has_ended = ~exists().where(_of_run, questions.c.status.in_(_UNENDED))
+_has_ended = ~exists().where(_of_run, questions.c.status.in_(UNENDED_QUESTIONS))
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
-    """What a chunk removed."""
+    """The numbers of rows that a chunk removed."""
 
     questions: int = 0
     runs: int = 0
@@ -67,7 +66,7 @@ class Pruned(Struct, frozen=True, kw_only=True):
 
 
 class Weight(Struct, frozen=True, kw_only=True):
-    """What runs hold; bytes: of their rows, without what the indexes take and what they share with other runs."""
+    """The size of runs; bytes: of their rows, without indexes and without contents shared with other runs."""
 
     runs: int
     questions: int
@@ -76,19 +75,19 @@ class Weight(Struct, frozen=True, kw_only=True):
 
 
 def begun(connection: Connection) -> list[str]:
-    """The runs whose pruning was broken off, the oldest first."""
+    """Return the runs whose pruning was begun and not completed, the oldest first."""
     query = select(runs.c.id).where(runs.c.state == RunState.PRUNED)
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 
 def ended_before(connection: Connection, days: float) -> list[str]:
-    """The runs, finished or cancelled, of which nothing happened in so many days, the oldest first."""
+    """Return the finished and cancelled runs that ended more than so many days ago, the oldest first."""
     query = select(runs.c.id).where(_has_ended, _ended_at < func.now() - timedelta(days=days))
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 
 def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
-    """What would go with these runs."""
+    """Return the size of what removing these runs would remove."""
     of_runs = steps.c.run_id.in_(run_ids)
     asked = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
     taken = select(func.count(), _bytes("steps")).where(of_runs)
@@ -102,9 +101,9 @@ def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
 
 
 def prune(engine: Engine, run_ids: Sequence[str]) -> Iterator[Pruned]:
-    """Removes runs, a chunk each time it is asked for the next; raises InputError where one hasn't ended.
+    """Remove runs, a chunk at each `next`; raises InputError where one hasn't ended.
 
-    Broken off anywhere it can be begun again. Any number may be at it at once.
+    An interrupted pruning can be started again, and any number of processes may prune at once.
     """
     with engine.begin() as connection:
         _mark(connection, run_ids)
@@ -120,7 +119,7 @@ def _bytes(table: str) -> Any:
 
 
 def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
-    """From now on these runs are only there to be removed."""
+    """Mark runs as being removed, which is final."""
     amending(connection)
     chosen = select(runs.c.id, _has_ended.label("ended"), runs.c.state).where(runs.c.id.in_(run_ids))
     rows = connection.execute(chosen.order_by(runs.c.id).with_for_update()).all()
@@ -131,7 +130,7 @@ def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
 
 
 def _remove_questions(engine: Engine, run_id: str) -> int:
-    """Removes some of a run's questions, and by their foreign keys their steps and all that belongs to these."""
+    """Remove some of a run's questions; their steps and all that belongs to these go by cascading foreign keys."""
     some = select(questions.c.id).where(questions.c.run_id == run_id).limit(QUESTIONS).with_for_update(skip_locked=True)
     with engine.begin() as connection:
         amending(connection)
@@ -139,13 +138,13 @@ def _remove_questions(engine: Engine, run_id: str) -> int:
 
 
 def _remove_run(engine: Engine, run_id: str) -> Pruned:
-    """Removes a run's own row, and its experiment and demonstrations where no other run has them."""
+    """Remove a run's own row, and its experiment and demonstrations where no other run has them."""
     with engine.begin() as connection:
         amending(connection)
         row = connection.execute(select(runs.c.experiment_id, runs.c.demonstrations).where(runs.c.id == run_id)).first()
         if row is None:
             return Pruned()
-        # What is removed is locked first, and looked at by later statements, which see who came before the lock.
+        # Locked first, and checked by later statements: these see all references committed before the lock was granted.
         connection.execute(select(experiments.c.id).where(experiments.c.id == row.experiment_id).with_for_update())
         shots = list(connection.execute(_SHOTS, {"digests": list(row.demonstrations.values())}).scalars())
         connection.execute(delete(runs).where(runs.c.id == run_id))
@@ -157,7 +156,7 @@ def _remove_run(engine: Engine, run_id: str) -> Pruned:
 _digests = bindparam("digests", type_=ARRAY(TEXT))
 _has_runs = exists().where(runs.c.experiment_id == experiments.c.id)
 _SHOTS = (
-    # The empty ones stay: systems bring them too.
+    # The empty ones stay: systems refer to them without a run that brought them.
     select(demonstrations.c.digest)
     .where(demonstrations.c.digest == func.any(_digests), demonstrations.c.body["items"] != cast([], JSONB))
     .with_for_update(skip_locked=True)
@@ -187,7 +186,7 @@ _REMOVE = delete(paragraphs).where(paragraphs.c.digest == func.any(_digests), ~_
 
 
 def _remove_paragraphs(engine: Engine) -> Iterator[Pruned]:
-    """Looks at all paragraphs, and removes those that nothing refers to."""
+    """Go through all paragraphs, and remove those that nothing refers to."""
     after = ""
     while True:
         with engine.begin() as connection:

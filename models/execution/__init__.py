@@ -1,1 +1,1 @@
-"""Executing runs: admission, claims and commits of steps, and the recovery of what got lost."""
+"""Execution of runs: admission, claims and commits of steps, and recovery."""

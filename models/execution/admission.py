@@ -1,8 +1,8 @@
-"""Admission: which waiting questions may begin, so that queues stay short and runs share the workers fairly.
+"""Admission control: which waiting questions may begin, so that queues stay short and runs share the workers fairly.
 
-Each run may have a window of steps under way, all runs the same, whatever their size. Runs of a lower priority wait for
-as long as a higher one has questions waiting, unless nobody works on anything. Of a run that one cause blocks no
-further questions begin (`models.records.blockage`).
+Each run may have a window of steps under way, the same for all runs whatever their size. Runs of a lower priority wait
+while a higher one has questions waiting, unless no step is being executed at all. A run that one cause blocks begins no
+further questions (`models.records.blockage`).
 """
 
 from collections import defaultdict
@@ -20,22 +20,22 @@ from models.schema.states import RunState, StepState
 from models.schema.tables import runs, steps
 
 LEAST = 16
-"""How many steps of a run may be under way at least."""
+"""The smallest window of a run: how many of its steps may be under way."""
 
 EACH = 4
-"""How many steps may be under way for each that a worker is executing: the others wait in the queues for what it next
-takes."""
+"""The number of steps that may be under way for each that a worker is executing: the others wait in the queues, so
+that no worker runs out of work."""
 
 
 class Waiting(Struct, frozen=True):
-    """An active run with questions that wait to be admitted."""
+    """An active run some of whose questions wait to be admitted."""
 
     run_id: str
     priority: int
 
 
 class UnderWay(Struct, frozen=True):
-    """How many steps are open for each run, and how many of all these are being executed."""
+    """Steps under way: how many each run has, and how many of all these are being executed."""
 
     by_run: Mapping[str, int]
     running: int
@@ -52,9 +52,9 @@ _WAITING = (
     )
     .order_by(runs.c.created_at, runs.c.id)
 )
-# Of blocked questions nothing is under way: whoever mends one finds the others blocked as well, and not waiting for it.
+# Steps of blocked questions don't count: they don't move until a person acts, and would fill the window for good.
 _begun = select(steps.c.run_id, steps.c.state).where(QUESTION_OPEN)
-# Each part by the partial index of its own.
+# In three parts, as each has a partial index of its own.
 _open = union_all(
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
@@ -83,7 +83,7 @@ _ADMIT = (
 
 
 def admit(connection: Connection) -> list[Dispatch]:
-    """Makes as many waiting steps ready as may begin now; from now on they count as sent."""
+    """Make as many waiting steps ready as may begin now; the caller sends the messages returned."""
     waiting = [Waiting(*row) for row in connection.execute(_WAITING)]
     if not waiting:
         return []
@@ -99,7 +99,7 @@ def admit(connection: Connection) -> list[Dispatch]:
 
 
 def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
-    """How many further steps of each run may begin; runs for which that is none are left out."""
+    """Return how many further steps of each run may begin; runs that may begin none are left out."""
     highest = max(run.priority for run in waiting)
     chosen = waiting if not under_way.running else [run for run in waiting if run.priority == highest]
     window = LEAST + EACH * under_way.running // len(chosen)
@@ -113,5 +113,5 @@ def _under_way(connection: Connection) -> UnderWay:
 
 
 def _alternately(queues: Sequence[Sequence[Dispatch]]) -> list[Dispatch]:
-    """A message of each in turn."""
+    """Return the messages of all queues, one of each in turn, so that no run is served before the others."""
     return [message for message in chain(*zip_longest(*queues)) if message is not None]

@@ -1,19 +1,18 @@
-"""Adoption: a step whose twin is computed takes the twin's result over, and one whose twin is at work waits for it.
+"""In-flight de-duplication: a step adopts the result of a twin that is computed, and waits for a twin under way.
 
-Twins are steps of one experiment with one fingerprint. Of twins, one at a time is computed:
+Twins are steps of one experiment with the same fingerprint. At most one of them at a time is computed:
 
-    Whoever claims a step also tries for the advisory lock that it shares with its twins, and looks at them in a later
-    statement. Two that go on to compute have both held that lock, one after the other. The claim of the first was
-    committed before its lock was free, so the second one's statement sees it: under a live lease, and the second waits;
-    or ended without a result; or with a lease that ran out. The last may happen to any step: then both are computed,
+    A claim also tries to take the advisory lock that the step shares with its twins, and looks for them in a later
+    statement. Two claims that both lead to a computation have both held that lock, one after the other. The first was
+    committed before its lock was released, so the statement of the second sees it: with a live lease, and the second
+    waits; or ended without a result; or with an expired lease. In the last case, as with any step, both are computed,
     and each result counts for its own step.
 
-Nobody waits for such a lock: a step whose lock is taken is left for later, as if its twin were at work. So these locks
-are part of no deadlock, and a process that is frozen while it holds one keeps nobody from claiming.
+No transaction waits for such a lock: a step whose lock is taken is deferred, as if its twin were under way. So these
+locks are part of no deadlock, and a process that is frozen while it holds one keeps no other from claiming.
 
-A waiting step is ready, and due in `WAIT_SECONDS`. It needs no word of its twin's end, however that comes, and can't
-miss it. The commit that ends the twin is only quicker: it sends the waiting steps itself, but for those that are locked
-just then.
+A deferred step is ready, and due in `WAIT_SECONDS`. It needs no notice of its twin's end, however that comes, and can't
+miss it. The commit that ends the twin is only faster: it sends the deferred steps itself, except those locked then.
 """
 
 from collections import defaultdict
@@ -45,17 +44,17 @@ from models.schema.states import StepState
 from models.schema.tables import steps
 
 WAIT_SECONDS = 1.0
-"""How long a step waits for its twin until it looks again, unless the twin's end sends it before."""
+"""How long a step is deferred for its twin, unless the twin's end sends it before."""
 
 Key = tuple[str, str]
-"""What twins have in common: the experiment and the fingerprint."""
+"""What twins share: the experiment and the fingerprint."""
 
 
 class Twins(Struct, frozen=True, kw_only=True):
-    """What their twins mean for claimed steps; those in neither are to be computed.
+    """The twins of claimed steps; a claimed step in neither field is to be computed.
 
-    adopted: results that there are already, by the id of the claimed step.
-    awaited: ids of steps whose twins are at work; their claims have been undone.
+    adopted: results of twins, by the id of the claimed step.
+    awaited: ids of steps whose twins are under way; their claims have been undone.
     """
 
     adopted: dict[int, Adopted]
@@ -67,7 +66,7 @@ _claimed, _ended = steps.alias("claimed"), steps.alias("ended")
 
 _lock = func.unnest(bindparam("locks", type_=ARRAY(BigInteger))).column_valued("lock")
 _TRY_LOCKS = select(_lock).where(func.pg_try_advisory_xact_lock(_lock))
-"""Takes those of these locks that are free until the transaction ends, and returns them."""
+"""Takes those of these locks that are free, until the transaction ends, and returns them."""
 
 
 def _twins_of(other: FromClause) -> ColumnElement[bool]:
@@ -84,7 +83,7 @@ _at_work = _twin.where(
     steps.c.state == StepState.RUNNING, steps.c.lease_until > func.now(), steps.c.id != func.all(_ids)
 )
 _found = (
-    # In this form, of twins by the thousand only the first with a result is looked at.
+    # Scalar subqueries with LIMIT 1: where a step has thousands of twins, only the first with a result is read.
     select(func.coalesce(_done.scalar_subquery(), _at_work.scalar_subquery()).label("id"))
     .where(_claimed.c.id == func.any(_ids))
     .distinct()
@@ -96,7 +95,7 @@ _TWINS = select(
     func.coalesce(steps.c.adopted_from, steps.c.id).label("computed_by"),
     steps.c.milliseconds,
 ).join_from(_found, steps, steps.c.id == _found.c.id)
-"""For the claimed steps' experiments and fingerprints, a twin with a result, else one at work."""
+"""Selects, for each claimed step's experiment and fingerprint, a twin with a result, else one under way."""
 
 _waiting = (
     select(steps.c.id, _ended.c.id.label("twin"))
@@ -119,9 +118,9 @@ _SEND_WAITING = (
 
 
 def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str, paragraphs: ParagraphCache) -> Twins:
-    """Looks for twins of the steps that this transaction has claimed, and undoes the claims of those that must wait.
+    """Look for twins of the steps that this transaction has claimed, and undo the claims of those that must wait.
 
-    worker: in whose name they are claimed.
+    worker: the name under which they are claimed.
     """
     adopted: dict[int, Adopted] = {}
     awaited: list[RowMapping] = []
@@ -146,7 +145,7 @@ def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: st
 
 
 def take_waiting(connection: Connection, step_ids: Sequence[int]) -> dict[int, list[Dispatch]]:
-    """The steps that wait for these, which have just ended; from now on they count as sent."""
+    """Mark the steps that wait for these, which have just ended, as sent; returns their messages by the twin's id."""
     waiting: dict[int, list[Dispatch]] = defaultdict(list)
     if step_ids:
         for twin, *message in connection.execute(_SEND_WAITING, {"ids": step_ids}):
@@ -155,7 +154,7 @@ def take_waiting(connection: Connection, step_ids: Sequence[int]) -> dict[int, l
 
 
 def _group(claimed: Sequence[RowMapping]) -> dict[Key, list[RowMapping]]:
-    """The steps that may have twins, by what they have in common with them."""
+    """Return the steps that may have twins, by what they share with them."""
     groups: dict[Key, list[RowMapping]] = defaultdict(list)
     for row in claimed:
         if row["shared_in"] is not None:
@@ -168,13 +167,13 @@ def _key(row: RowMapping) -> Key:
 
 
 def _try_locks(connection: Connection, keys: Iterable[Key]) -> set[Key]:
-    """Those of these keys whose locks this transaction holds from now on."""
+    """Take the locks of these keys as far as they are free; returns the keys whose locks this transaction now holds."""
     locks = {int.from_bytes(sha256("\0".join(key).encode()).digest()[:8], signed=True): key for key in keys}
     return {locks[lock] for lock in connection.execute(_TRY_LOCKS, {"locks": list(locks)}).scalars()}
 
 
 def _results(connection: Connection, twins: Mapping[Key, RowMapping], paragraphs: ParagraphCache) -> dict[Key, Adopted]:
-    """The twins' results, of those that have one which can be read."""
+    """Return the results of those twins that have a readable one."""
     records = read_records(connection, list(twins.values()), paragraphs)
     return {
         key: Adopted(step_id=twin["computed_by"], outcome=record.outcome, milliseconds=twin["milliseconds"])

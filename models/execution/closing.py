@@ -1,15 +1,15 @@
-"""Closing runs: one whose questions have all ended is sealed by a digest over all of them."""
+"""Closing runs: a run whose questions have all ended is sealed by a digest over all of them."""
 
 from psycopg.errors import SerializationFailure
 from sqlalchemy import Connection, Engine, Text, bindparam, exists, select, update
 from sqlalchemy.exc import OperationalError
 
 from models.schema.seals import run_digest
-from models.schema.states import QuestionStatus, RunState
+from models.schema.states import UNENDED_QUESTIONS, RunState
 from models.schema.tables import questions, runs
 
 _run = bindparam("run", type_=Text)
-_unended = questions.c.status.in_([QuestionStatus.OPEN, QuestionStatus.BLOCKED])
+_unended = questions.c.status.in_(UNENDED_QUESTIONS)
 _due = (
     runs.c.digest.is_(None),  # so that an index leaves out the runs that are closed
     runs.c.state != RunState.PRUNED,
@@ -20,15 +20,15 @@ _CLOSE = update(runs).where(runs.c.id == _run, *_due).values(digest=run_digest(_
 
 
 def runs_to_close(connection: Connection) -> list[str]:
-    """The runs whose questions have all ended and that aren't closed, the oldest first."""
+    """Return the runs whose questions have all ended and that aren't closed, the oldest first."""
     return list(connection.execute(_DUE).scalars())
 
 
 def close_run(engine: Engine, run_id: str) -> bool:
-    """Seals a run, unless its questions are opened again meanwhile; whether it did.
+    """Seal a run, unless its questions are opened again meanwhile; returns whether it did.
 
-    Of millions of questions that takes minutes. Nothing is locked for so long: what others change of the run while its
-    digest is computed undoes this.
+    The digest over millions of questions takes minutes, and nothing is locked for that long. Instead REPEATABLE READ
+    makes the update fail where another transaction has changed the run's row since the digest was begun.
     """
     try:
         with engine.execution_options(isolation_level="REPEATABLE READ").begin() as connection:

@@ -1,7 +1,7 @@
-"""What workers write: claims, results, retries, signs of life.
+"""Ledger of a worker process: what it writes as it claims steps and records how they end.
 
-Claims and results are taken many at once, each call one transaction, so that what arrives together is written
-together. The statements are in `models.execution.statements`.
+Claims and results come in micro-batches, each call one transaction, so that what arrives together is written together.
+The statements are in `models.execution.statements`.
 """
 
 import logging
@@ -38,7 +38,7 @@ from models.schema.states import StepState
 logger = logging.getLogger(__name__)
 
 MOST_WRITTEN = 4 * MOST_CHARACTERS
-"""How many characters of results one transaction writes at most: PostgreSQL takes a few hundred megabytes at once."""
+"""The largest number of characters of results in one transaction: PostgreSQL takes a few hundred megabytes at once."""
 
 
 class Ledger(Leases):
@@ -54,10 +54,11 @@ class Ledger(Leases):
         self._replays = ReplayCache(self._paragraphs)
 
     def claim(self, messages: Sequence[Dispatch]) -> list[Claim | None]:
-        """Takes steps for this worker.
+        """Claim steps for this worker.
 
-        None stands for one that isn't to be had: taken, finished, stale, paused, cancelled, its twin is being computed
-        (`models.execution.adoption`), or it can't be read, which blocks its question.
+        None stands for a step that can't be claimed: another worker has it, it has ended, the message is stale, its run
+        is paused or cancelled, its twin is being computed (`models.execution.adoption`), or it can't be read, which
+        blocks its question.
         """
         wanted = [{"id": message.step_id, "epoch": message.epoch, "kind": message.kind} for message in messages]
         with self.engine.begin() as connection:
@@ -72,18 +73,18 @@ class Ledger(Leases):
         return [claims.pop(message.step_id, None) for message in messages]
 
     def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
-        """Records how steps ended and what follows; returns, for each, the messages that are now to be sent.
+        """Record how steps ended and what follows; returns for each the messages to be sent now.
 
-        A completion whose claim was lost meanwhile changes nothing: another's result counts. Among the messages are
-        those of steps that waited for these to end. What is very much for one transaction is written in several.
+        A completion whose claim was lost meanwhile changes nothing: another worker's result counts. Among the messages
+        are those of steps that waited for these to end. What is too much for one transaction is written in several.
         """
         return [messages for group in _portions(completions) for messages in self._commit_portion(group)]
 
     def record(self, completion: Completion) -> list[Dispatch]:
-        """Records how one step ended, whatever that is; returns the messages that are now to be sent.
+        """Record how one step ended, whatever that is; returns the messages to be sent now.
 
         A result that the database can't hold is recorded as the step's failure. Where the database takes neither, or
-        what follows can't be said, the question is blocked. Raises only what `unanswered` knows.
+        what follows can't be computed, the question is blocked. Raises only the errors that `unanswered` names.
         """
         try:
             return self.commit([completion])[0]
@@ -106,11 +107,13 @@ class Ledger(Leases):
         try:
             return self._commit(completions, self._paragraphs.known)
         except IntegrityError:
-            # A paragraph that this process knows isn't stored any more: all are stored again.
+            # A paragraph that this process has cached was pruned, and a foreign key misses it: store all of them again.
             return self._commit(completions, {})
 
     def _commit(self, completions: Sequence[Completion], stored: Mapping[str, Paragraph]) -> list[list[Dispatch]]:
         with self.engine.begin() as connection:
+            # Questions before steps, as in every transaction that locks both, so that these never deadlock. And of two
+            # commits for steps that were yielded together, the second sees the first's result and records what follows.
             locked = lock_questions(connection, (done.claim.question_id for done in completions))
             counting, waiting_questions = self._finish(connection, completions)
             self._save_paragraph_sets(connection, counting, stored)
@@ -122,7 +125,7 @@ class Ledger(Leases):
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
     def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
-        """Records steps as failed that nobody holds; their systems are told as of any failure."""
+        """Record steps as failed that no worker holds; their systems see the failure like any other."""
         with self.engine.begin() as connection:
             rows = connection.execute(statements.UNHELD, {"ids": step_ids}).mappings().all()
             claims, damaged = self._read(connection, rows)
@@ -134,7 +137,7 @@ class Ledger(Leases):
     def _read(
         self, connection: Connection, rows: Sequence[RowMapping], adopted: Mapping[int, Adopted] = MappingProxyType({})
     ) -> tuple[dict[int, Claim], list[tuple[ClaimKey, UnreadableError]]]:
-        """These steps by their ids; and those that can't be read, with the reason."""
+        """Return claims of these rows by the step's id; and those that can't be read, with the reason."""
         requests = {row["id"]: decoded(row["request"]) for row in rows}
         referred = (digest for request in requests.values() for digest in digests_in(request))
         known = self._paragraphs.read(connection, referred)
@@ -146,7 +149,7 @@ class Ledger(Leases):
                 claims[row["id"]] = self._claim(connection, row, request, known, adopted.get(row["id"]))
             except DBAPIError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not spoil the others
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one step must not fail the others
                 key = ClaimKey(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
                 damaged.append((key, unreadable(request, known, error)))
         return claims, damaged
@@ -170,9 +173,10 @@ class Ledger(Leases):
         )
 
     def _finish(self, connection: Connection, completions: Sequence[Completion]) -> tuple[list[Completion], set[int]]:
-        """Marks steps as finished or failed; returns the completions that count.
+        """Mark steps as finished or failed.
 
-        And the questions that further steps are under way for, as of those yielded together: nothing follows yet.
+        Returns the completions that count, and the questions with further steps under way, which were yielded together
+        with these: nothing follows yet.
         """
         rows = [_completed(done) for done in completions]
         finished = connection.execute(statements.FINISH, {"rows": rows}).all()
@@ -210,7 +214,7 @@ class Ledger(Leases):
         connection.execute(statements.NEW_SETS, {"rows": sets})
 
     def _save_sentences(self, connection: Connection, completions: Sequence[Completion]) -> None:
-        """Stores what belongs to a chain of thought; a Reason that writes a line (titles) or nothing doesn't."""
+        """Store the sentences of chains of thought; a Reason step that wrote a line (titles) or nothing has none."""
         rows: Rows = [
             {
                 "step_id": done.claim.step_id,
@@ -229,7 +233,7 @@ class Ledger(Leases):
 
 
 def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
-    """The same in their order, in parts of no more text than is written at once."""
+    """Split completions, in their order, into parts whose text fits into one transaction."""
     portion: list[Completion] = []
     held = 0
     for done in completions:
@@ -244,7 +248,7 @@ def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
 
 
 def _has_followers(claim: Claim) -> bool:
-    """Whether steps may wait for this one: for one that adopts they don't, there is a result already."""
+    """Return whether steps may be deferred until this one ends: not where it adopts, as there is a result already."""
     return claim.run.shared_in is not None and claim.adopted is None
 
 

@@ -1,9 +1,8 @@
-"""What the maintenance process repairs and completes.
+"""Recovery of steps: expired leases, steps that weren't sent, lost messages, and poison messages.
 
-Leases that ran out, and steps that weren't sent or whose message was lost.
-
-A step whose workers died several times may be what they died of, and whatever ran beside it died with them. Such
-suspects are sent one at a time: the culprit meets no other suspect again, so that they don't share its end.
+A poison message is a step that kills its workers. Every step that ran beside it dies with them, so after several such
+deaths a step is only a suspect. Suspects are sent one at a time: the culprit never runs beside another suspect again,
+so that none of these shares its end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +17,10 @@ from models.schema.states import AttemptOutcome, StepState
 from models.schema.tables import attempts, steps
 
 SUSPECT = 2
-"""After how many executions that ended without a sign of life a step is a suspect."""
+"""The number of executions ended by an expired lease that makes a step a suspect."""
 
 FARTHEST = 1_000_000
-"""How far a suspect's question counts as, so that the other suspects don't wait for the whole queue."""
+"""The sequence that a suspect's message claims, and with it the highest priority: the next suspect waits for it."""
 
 _due = and_(steps.c.state == StepState.READY, func.coalesce(steps.c.not_before <= func.now(), True))
 _ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
@@ -37,7 +36,7 @@ _at_large = select(
         exists().where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None), ACTIVE, _suspect),
     )
 )
-"""Whether a suspect is being executed, or is about to be."""
+"""Tells whether a suspect is being executed, or its message is in a queue."""
 
 _overstayed = (
     select(steps.c.id)
@@ -61,7 +60,10 @@ _EXPIRE = select(_expired.c.id).add_cte(
 
 
 def _sent(*which: Any, oldest: Any) -> Any:
-    """Marks up to `room` of these steps as sent, the `oldest` first, and returns their messages."""
+    """Return the statement that marks up to `room` of these steps as sent, the `oldest` first.
+
+    SKIP LOCKED: a step that another transaction has locked is just changing, and needn't be sent.
+    """
     chosen = (
         select(steps.c.id)
         .where(ACTIVE, *which)
@@ -89,38 +91,38 @@ _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().l
 
 _kinds = func.unnest(bindparam("kinds", type_=ARRAY(String))).table_valued("kind", name="asked").render_derived()
 _is_ready = and_(steps.c.kind == _kinds.c.kind, steps.c.state == StepState.READY)
-# Each part by the partial index of its own.
+# In two parts, as each has a partial index of its own.
 _READY_KINDS = select(_kinds.c.kind).where(
     or_(exists().where(_is_ready, _unsent), exists().where(_is_ready, steps.c.sent_at.is_not(None)))
 )
 
 
 def cancelled_steps(connection: Connection, run_id: str) -> set[int]:
-    """The steps of a run that were cancelled and whose messages may be in a queue."""
+    """Return the cancelled steps of a run whose messages may be in a queue."""
     cancelled = steps.c.state == StepState.CANCELLED, steps.c.sent_at.is_not(None)
     return set(connection.execute(select(steps.c.id).where(steps.c.run_id == run_id, *cancelled)).scalars())
 
 
 def expire_leases(connection: Connection) -> list[int]:
-    """Makes the steps ready again whose workers gave no sign of life; returns their ids.
+    """Make steps with an expired lease ready again; returns their ids.
 
-    A step that is locked is passed over: its worker is committing just now, or was frozen as it did.
+    A locked step is passed over: its worker is committing just now, or was frozen as it did.
     """
     return list(connection.execute(_EXPIRE).scalars())
 
 
 def ready_kinds(connection: Connection, kinds: Iterable[str]) -> list[str]:
-    """Those of these kinds of which any step is ready, sent or not: the others need no repair."""
+    """Return those of these kinds that have a ready step, sent or not: the others need no repair."""
     return list(connection.execute(_READY_KINDS, {"kinds": [*kinds]}).scalars())
 
 
 def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
-    """Up to `room` ready steps of a kind that are due and unsent; from now on they count as sent. No suspects."""
+    """Mark up to `room` due steps of a kind as sent that weren't, except suspects; returns their messages."""
     return [Dispatch(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
 
 
 def take_suspect(connection: Connection) -> list[Dispatch]:
-    """A suspect that is due, unless another one is on its way or being executed; its message goes before all others."""
+    """Mark a due suspect as sent, unless another one is on its way or being executed; returns its message."""
     if connection.execute(_at_large).scalar_one():
         return []
     sent = connection.execute(_SEND_SUSPECT, {"room": 1})
@@ -128,10 +130,10 @@ def take_suspect(connection: Connection) -> list[Dispatch]:
 
 
 def take_lost(connection: Connection, kind: str, queued: int, patience_seconds: float) -> list[Dispatch]:
-    """Steps of a kind whose message seems lost: overdue, and more steps wait than the queue holds messages.
+    """Return messages of a kind to send again, as they seem lost: more steps wait than the queue holds messages.
 
-    queued: how many messages the queue holds; patience_seconds: when an unclaimed step is overdue.
-    The longest overdue come first. A message sent twice costs a claim that finds nothing.
+    queued: how many messages the queue holds; patience_seconds: after how long an unclaimed step is overdue.
+    The longest overdue come first. Sending is idempotent: the claim of a second message finds nothing to do.
     """
     parameters = {"wanted": kind, "patience": -patience_seconds}
     waiting = connection.execute(_WAITING, parameters).one()
@@ -142,9 +144,9 @@ def take_lost(connection: Connection, kind: str, queued: int, patience_seconds: 
 
 
 def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:
-    """Those of these steps whose executions ended so often without a sign of life that they aren't tried again.
+    """Return those of these steps whose leases expired so often that they aren't tried again.
 
-    A suspect has one more chance at least, whatever is asked for: its end may have been another's doing.
+    A suspect has at least one more try, whatever `max_attempts`: another step may have killed its workers.
     """
     query = select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
     return list(connection.execute(query.having(_deaths >= max(max_attempts, SUSPECT + 1))).scalars())

@@ -1,4 +1,4 @@
-"""Steps' requests as they are read back from the store, where anything may have happened to them."""
+"""Stored requests of steps, which may be damaged or of another version when they are read back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,11 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import UnreadableError
 
 LONGEST_REASON = 200
-"""How many characters are said of why a step can't be read."""
+"""The largest number of characters shown of why a step can't be read."""
 
 
 def decoded(request: str) -> Any:
-    """A stored action; None where it is no JSON that can be read."""
+    """Return a stored action as JSON; None where it isn't readable JSON."""
     try:
         return msgspec.json.decode(request)
     except (msgspec.DecodeError, RecursionError):
@@ -22,7 +22,7 @@ def decoded(request: str) -> Any:
 
 
 def unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Exception) -> UnreadableError:
-    """Why a step can't be read."""
+    """Return an error that tells why a step can't be read."""
     if isinstance(error, UnreadableError):
         return error
     missing = [digest for digest in digests_in(request) if digest not in paragraphs]
@@ -30,5 +30,5 @@ def unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Excepti
         return UnreadableError(f"the paragraph {missing[0]:.64} isn't in the store; restore it from a backup")
     return UnreadableError(
         f"what is recorded of the step can't be read ({type(error).__name__}: {error!s:.{LONGEST_REASON}}): it is "
-        "damaged, or of a newer version, which has to go on with it"
+        "damaged, or of a newer version, whose workers have to execute it"
     )

@@ -1,6 +1,7 @@
-"""The statements of the hot path, built once.
+"""Statements of the hot path, built once.
 
-All times are the database's. A statement over many rows takes them as the parameter `rows` (`models.schema.rows`).
+All times are the database's: workers' clocks may differ. A statement over many rows takes them as the parameter `rows`
+(`models.schema.rows`), so that its text, and with it its prepared plan, is the same for any number of rows.
 """
 
 from typing import Any
@@ -40,13 +41,13 @@ _NULLABLE = JSONB(none_as_null=True)
 
 
 def after(name: str) -> ColumnElement[Any]:
-    """The time that is as many seconds from now as the parameter of that name says."""
+    """Return the time as many seconds from now as the parameter of that name says."""
     return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, bindparam(name, type_=Double))
 
 
 _CLAIMED = (
     *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint")),
-    cast(steps.c.request, TEXT).label("request"),  # so that one that can't be decoded spoils no other row
+    cast(steps.c.request, TEXT).label("request"),  # decoded one by one: a damaged one must not fail the others
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)
 _messages = recordset(steps.c.id, steps.c.epoch, steps.c.kind)
@@ -77,7 +78,10 @@ CLAIM = select(_claimed).add_cte(
     )
     .cte("logged")
 )
-"""Takes ready steps of open questions of active runs, under the epoch and the kind that the message says."""
+"""Claims ready steps of open questions of active runs whose epoch and kind are those of the message.
+
+Each claim counts the epoch up and logs an attempt under it: the epoch is the fencing token of all that follows.
+"""
 
 _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
 _RESULT = ("state", "result", "failure", *_TOKENS, "milliseconds", "adopted_from")
@@ -122,9 +126,10 @@ FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).ad
     .values(outcome=_finished.c.state, ended_at=func.now(), error=null())
     .cte("logged")
 )
-"""Ends and seals steps under the epoch of their claim; a lease that ran out matters only once another has claimed.
+"""Ends and seals steps under the epoch of their claim. An expired lease matters only once another worker has claimed.
 
-`open` is how many steps of the question had no end before this statement, these included.
+`open` is how many steps of the question had no end before this statement, these included: a statement doesn't see what
+its own WITH clauses write.
 """
 
 _held = and_(
@@ -150,7 +155,7 @@ GIVE_BACK = select(_returned.c.id).add_cte(
     )
     .cte("logged")
 )
-"""Makes steps ready again that this worker holds; maintenance sends them when `delay_seconds` are over."""
+"""Makes steps that this worker holds ready again; maintenance sends them once `delay_seconds` have passed."""
 
 _blocking = bindparam("blocking", type_=BigInteger)
 _decided = and_(
@@ -167,7 +172,7 @@ BLOCK = (
     )
     .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
 )
-"""Blocks the question of a step, under the epoch of its claim; another step may have done so already."""
+"""Blocks the question of a step, under the epoch of its claim; another step may have blocked it already."""
 
 BLOCK_STEPS = (
     update(steps)
@@ -177,7 +182,7 @@ BLOCK_STEPS = (
     )
     .values(state=StepState.BLOCKED)
 )
-"""Puts the steps of a question away that was blocked in this transaction, so that nobody opens it meanwhile."""
+"""Sets the steps aside of a question that this transaction has blocked, and so holds locked."""
 
 _renewable = (
     select(steps.c.id)
@@ -203,9 +208,10 @@ BEAT = (
 )
 """Renews the leases of steps that a worker holds; returns those whose result would count, as `FINISH` has it.
 
-`renewed` tells whose lease was renewed: a step may be ready again, its lease run out and nobody's claim since.
+`renewed` tells whether the lease was extended: a step whose lease expired may be ready again and unclaimed since.
 
-A step that somebody is changing, as who records its end does, is left: two that wait for each other's steps never end.
+SKIP LOCKED passes over a step that another transaction is changing, such as the commit of its result: a heartbeat locks
+many steps, in any order, and would deadlock with commits if it waited for them.
 """
 
 UNHELD = select(*_CLAIMED).where(
@@ -213,7 +219,7 @@ UNHELD = select(*_CLAIMED).where(
     steps.c.state == StepState.READY,
     exists().where(attempts.c.step_id == steps.c.id, attempts.c.epoch == steps.c.epoch),
 )
-"""Those of these steps that nobody holds; the last claim of each came to an execution, which is on record."""
+"""Selects those of these steps that no worker holds and whose last claim has an attempt on record."""
 
 
 def _of_attempt_before(name: str) -> ColumnElement[Any]:
@@ -229,17 +235,17 @@ _deferred = (
     .cte("deferred")
 )
 DEFER = delete(attempts).where(attempts.c.step_id == _deferred.c.id, attempts.c.epoch == _deferred.c.epoch)
-"""Gives steps back whose time hasn't come; maintenance sends them when `delay_seconds` are over.
+"""Gives steps back that weren't begun; maintenance sends them once `delay_seconds` have passed.
 
-Nothing was done for them, and of no execution a record is left. Their epoch stays used: were it counted down, the next
-claim would have it again, and this statement, done again where its answer was lost, would undo that one.
+Nothing was executed, so the attempt is deleted. The epoch isn't counted down: the next claim would have the same one,
+and this statement, repeated where its answer was lost, would undo that claim.
 """
 
 _failed = attempts.alias("failed")
 
 
 def since_failure() -> ColumnElement[bool]:
-    """That an attempt is later than any that failed its step: a person may have had it tried again since."""
+    """Return the condition that an attempt is later than any that failed its step: a retry starts a new count."""
     last = select(func.coalesce(func.max(_failed.c.epoch), 0)).where(
         _failed.c.step_id == attempts.c.step_id, _failed.c.outcome == AttemptOutcome.FAILED
     )

@@ -7,16 +7,16 @@ from sqlalchemy import Connection, select
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, sentences_of
-from models.queries.progress import RunRecord, read_run
+from models.queries.runs import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_question
 from models.schema.states import QuestionStatus
 from models.schema.tables import annotations, questions
 
 
 class Chain(Struct, frozen=True, kw_only=True):
-    """A finished question's chain of thought, to be judged.
+    """A finished question's chain of thought, for a person to judge.
 
-    paragraphs: for each sentence those that were there when it was written, the pinned passage first.
+    paragraphs: for each sentence those collected when it was written, the pinned passage first.
     """
 
     question_id: str
@@ -26,13 +26,13 @@ class Chain(Struct, frozen=True, kw_only=True):
 
 
 def question_ids(connection: Connection, run_id: str) -> tuple[str, ...]:
-    """The ids of all questions of a run, in their order."""
+    """Return the ids of all questions of a run, in their order."""
     of_run = select(questions.c.key).where(questions.c.run_id == run_id).order_by(questions.c.position)
     return tuple(connection.execute(of_run).scalars())
 
 
 def read_chains(connection: Connection, record: RunRecord, keys: Iterable[str]) -> Iterator[Chain]:
-    """The chains of those of the questions that are finished and have one."""
+    """Yield the chains of those questions that are finished and have one."""
     for key in keys:
         question = read_question(connection, record.id, key)
         sentences = chain_of(record, question)
@@ -46,7 +46,7 @@ def read_chains(connection: Connection, record: RunRecord, keys: Iterable[str]) 
 
 
 def chain_of(record: RunRecord, question: TracedQuestion) -> tuple[str, ...]:
-    """The sentences of a finished question's chain: its own, else the one that its reader wrote; empty without any."""
+    """Return the sentences of a finished question's chain: its own, else its reader's; empty where it has neither."""
     if question.status != QuestionStatus.FINISHED:
         return ()
     if question.sentences or record.settings["reading"]["reader"] != "cot":
@@ -56,7 +56,7 @@ def chain_of(record: RunRecord, question: TracedQuestion) -> tuple[str, ...]:
 
 
 def read_annotations(connection: Connection, run_id: str) -> tuple[AnnotatedChain, ...]:
-    """The chains of the run that somebody has marked, with all marks."""
+    """Return the chains of the run that were marked, with all marks."""
     record, marks = read_run(connection, run_id), read_marks(connection, run_id)
     marked = dict.fromkeys(mark.question_id for mark in marks)
     return tuple(
@@ -70,7 +70,7 @@ def read_annotations(connection: Connection, run_id: str) -> tuple[AnnotatedChai
 
 
 def read_marks(connection: Connection, run_id: str, annotator: str | None = None) -> tuple[Mark, ...]:
-    """The marks of one annotator or of all, by question and sentence."""
+    """Return the marks of one annotator or of all, by question and sentence."""
     columns = (annotations.c[name] for name in ("position", "annotator", "is_true", "note"))
     query = (
         select(questions.c.key.label("question_id"), *columns, annotations.c.created_at.label("marked_at"))
@@ -84,7 +84,7 @@ def read_marks(connection: Connection, run_id: str, annotator: str | None = None
 
 
 def _paragraphs_before(question: TracedQuestion, position: int) -> tuple[Paragraph, ...]:
-    """What was there when the sentence was written; all paragraphs where no step of its own wrote it."""
+    """Return the paragraphs collected when a sentence was written; all of them where no step wrote it by itself."""
     written = [
         step.sequence
         for step in question.steps

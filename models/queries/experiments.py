@@ -7,14 +7,14 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.errors import UnknownNameError
-from models.queries.progress import LATEST
+from models.queries.runs import LATEST
 from models.schema.tables import experiments, runs
 
 
 class ExperimentRecord(Struct, frozen=True, kw_only=True):
     """An experiment.
 
-    plan: its file as it was read when it was begun, every default spelled out; runs: the ids of its runs by cell.
+    plan: all that decides its results, every default spelled out; runs: the ids of its runs by cell.
     """
 
     id: str
@@ -24,7 +24,7 @@ class ExperimentRecord(Struct, frozen=True, kw_only=True):
 
 
 def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRecord:
-    """An experiment and its runs, in the order of their submission; raises UnknownNameError."""
+    """Return an experiment and its runs, in the order of their submission; raises UnknownNameError."""
     row = connection.execute(select(experiments).where(experiments.c.id == experiment_id)).one_or_none()
     if row is None:
         raise _unknown(connection, experiment_id)
@@ -34,13 +34,13 @@ def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRec
 
 
 def experiment_ids(connection: Connection) -> list[str]:
-    """All experiments, the newest first."""
+    """Return the ids of all experiments, the newest first."""
     newest = select(experiments.c.id).order_by(experiments.c.created_at.desc(), experiments.c.id.desc())
     return list(connection.execute(newest).scalars())
 
 
 def resolve_experiment(connection: Connection, given: str) -> str:
-    """The id of the experiment that is meant, by its id or `latest`; raises UnknownNameError."""
+    """Return the id of an experiment given by its id or `latest`; raises UnknownNameError."""
     known = experiment_ids(connection)
     if given in known:
         return given

@@ -1,4 +1,4 @@
-"""Reading what holds a run's work back: servers that its steps need and that didn't answer the last time."""
+"""Outages that hold a run back: servers that its steps need and that didn't answer the last time."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,10 +13,10 @@ from models.schema.tables import attempts, questions, steps
 
 
 class Outage(Struct, frozen=True, kw_only=True):
-    """What is away and holds steps of a run back.
+    """A server that is away and holds steps of a run back.
 
-    message: what the latest trial met; steps: how many wait; since: when it was first found away;
-    next_seconds: when the next trial is due, 0 where it is under way.
+    message: the error of the latest trial; steps: the number that wait; since: when it was first found away;
+    next_seconds: in how many seconds the next trial is due, 0 where it is under way.
     """
 
     what: str
@@ -37,7 +37,7 @@ _HELD = (
     .join(attempts, attempts.c.step_id == steps.c.id)
     .where(
         steps.c.run_id == bindparam("run"),
-        questions.c.run_id == bindparam("run"),  # the same, by the index that has the open ones
+        questions.c.run_id == bindparam("run"),  # implied by the line above, and opens the index that has the open ones
         steps.c.state.in_([StepState.READY, StepState.RUNNING]),
         questions.c.status == QuestionStatus.OPEN,
         attempts.c.outcome == AttemptOutcome.UNAVAILABLE,
@@ -59,7 +59,7 @@ _KINDS = (
 
 
 def read_outages(connection: Connection, run_id: str) -> tuple[Outage, ...]:
-    """What has been away since it last answered a step of the run."""
+    """Return the servers that have been away since they last answered a step of the run."""
     held = connection.execute(_HELD, {"run": run_id}).all()
     if not held:
         return ()

@@ -1,82 +1,26 @@
-"""Reading runs: which there are, how they were configured, and how far they are."""
+"""Progress of a run: how far its questions and steps are, and what keeps them back."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, and_, bindparam, cast, exists, func, literal_column, select
+from sqlalchemy import Connection, and_, bindparam, cast, exists, func, literal_column, select
 
-from cotrail.errors import InputError, UnknownNameError
 from models.queries.outages import Outage, read_outages
-from models.records.blockage import Blockage, read_blockage, stopped_runs
-from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.queries.runs import no_questions, standing
+from models.records.blockage import Blockage, read_blockage
+from models.schema.states import AttemptOutcome, QuestionStatus, StepState
 from models.schema.tables import attempts, questions, runs, steps
-
-LATEST = "latest"
-"""The name for the run that was submitted last."""
 
 _REPEATED = (AttemptOutcome.EXPIRED, AttemptOutcome.RETRIED, AttemptOutcome.RELEASED, AttemptOutcome.UNAVAILABLE)
 
 
-class RunRecord(Struct, frozen=True, kw_only=True):
-    """A run as it was submitted, and what a person wants of it now."""
-
-    id: str
-    created_at: datetime
-    experiment_id: str | None
-    cell: str | None
-    reuse: bool
-    state: str
-    priority: int
-    size: int
-    origin: str | None
-    forked_at: str | None
-    system: str
-    system_version: int
-    settings: dict[str, Any]
-    dataset: str
-    corpus: str | None
-    corpus_revision: str
-    knowledge: dict[str, str]
-    model_name: str
-    model: str
-    embedder_name: str
-    embedder: str
-    entailer_name: str
-    entailer: str
-    profile: str
-    temperature: float
-    seed: int
-    demonstrations: dict[str, str]
-    provenance: dict[str, Any]
-    opened: str
-    digest: str | None
-
-
-class RunSummary(Struct, frozen=True, kw_only=True):
-    """A run and how many of its questions stand where.
-
-    stopped: whether one cause blocks it as a whole (`models.records.blockage`).
-    """
-
-    run: RunRecord
-    questions: dict[str, int]
-    stopped: bool
-
-    @property
-    def standing(self) -> str:
-        """One word for the run as a whole."""
-        return standing(self.run.state, self.questions, stopped=self.stopped)
-
-
 class StepCounts(Struct, frozen=True, kw_only=True):
-    """The steps of one kind in a run.
+    """The numbers of a run's steps of one kind.
 
-    adopted: those of them whose result another run computed, tokens and time included.
-    due: those of open questions that a worker could take now; busy: some worker holds a step, of any kind and run.
-    under_way: those of open questions that are ready or running.
+    due: those of open questions that a worker could take now; under_way: those of open questions that are ready or
+        running; adopted: those whose result, tokens and time another run computed.
+    busy: whether any worker holds a step, of whatever kind and run.
     """
 
     kind: str
@@ -97,12 +41,12 @@ class StepCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        """Those that will not change any more."""
+        """The number of steps that have a result or failed."""
         return self.finished + self.failed
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a run is; `seconds` lie between its first step's start and its last one's end."""
+    """Progress of a run; seconds: from the start of its first step to the end of its last one."""
 
     run: str
     state: str
@@ -110,44 +54,44 @@ class Progress(Struct, frozen=True, kw_only=True):
     kinds: tuple[StepCounts, ...]
     seconds: float
     done_in_finished: int
-    """How many steps the finished questions took."""
+    """The number of steps that the finished questions took."""
     outages: tuple[Outage, ...] = ()
-    """What is away and holds the run's steps back."""
+    """The servers that are away and hold the run's steps back."""
     blockage: Blockage | None = None
-    """What no further questions are admitted for until a person has mended it."""
+    """The cause that keeps further questions from being admitted until a person has mended it."""
 
     @property
     def stopped(self) -> bool:
-        """Whether the run goes no further by itself: one cause blocks it, and what was under way has ended."""
+        """Whether one cause blocks the run, and what was under way has ended: a person has to mend it."""
         return self.blockage is not None and not any(counts.under_way for counts in self.kinds)
 
     @property
     def total(self) -> int:
-        """All questions."""
+        """The number of all questions."""
         return sum(self.questions.values())
 
     @property
     def open(self) -> int:
-        """The questions that steps are still to come for."""
+        """The number of questions that still have steps to come."""
         return self.questions[QuestionStatus.OPEN]
 
     @property
     def steps(self) -> int:
-        """All steps that are done."""
+        """The number of steps that are done."""
         return sum(counts.done for counts in self.kinds)
 
     @property
     def standing(self) -> str:
-        """One word for the run as a whole."""
+        """See `models.queries.runs.standing`."""
         return standing(self.state, self.questions, stopped=self.stopped)
 
     def tokens(self, name: str) -> int:
-        """The sum over all kinds of `prompt_tokens`, `cached_prompt_tokens` or `generated_tokens`."""
+        """Return the sum over all kinds of `prompt_tokens`, `cached_prompt_tokens` or `generated_tokens`."""
         return sum(getattr(counts, name) for counts in self.kinds)
 
 
-class Reason(Struct, frozen=True, kw_only=True):
-    """Why questions failed or are blocked, the first few of them named."""
+class Cause(Struct, frozen=True, kw_only=True):
+    """A cause for which questions failed or are blocked; questions: how many; examples: the first few of their keys."""
 
     status: str
     type: str
@@ -156,54 +100,10 @@ class Reason(Struct, frozen=True, kw_only=True):
     examples: tuple[str, ...]
 
 
-def standing(state: str, counts: dict[str, int], *, stopped: bool) -> str:
-    """One word for a run: running, paused, blocked, finished, cancelled or pruned."""
-    if state in (RunState.CANCELLED, RunState.PRUNED):
-        return str(state)
-    if counts[QuestionStatus.OPEN] and not stopped:
-        return "paused" if state == RunState.PAUSED else "running"
-    return "blocked" if counts[QuestionStatus.BLOCKED] else "finished"
-
-
-def resolve_run(connection: Connection, given: str) -> str:
-    """The id of the run that is meant: by its id, the beginning of its id, or `latest`."""
-    newest = select(runs.c.id).order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    if given == LATEST:
-        found = connection.execute(newest.limit(1)).scalars().all()
-    else:
-        found = connection.execute(newest.where(runs.c.id.startswith(given, autoescape=True)).limit(6)).scalars().all()
-    if given in found or len(found) == 1:
-        return given if given in found else found[0]
-    if found:
-        raise InputError(f"{given!r} begins the ids of several runs ({', '.join(found)}); write more of it")
-    raise UnknownNameError(f"there is no run {given!r}; `cotrail runs` lists them")
-
-
-def list_runs(connection: Connection) -> list[RunSummary]:
-    """All runs, the newest first."""
-    counts: dict[str, dict[str, int]] = {}
-    grouped = select(questions.c.run_id, questions.c.status, func.count()).group_by(
-        questions.c.run_id, questions.c.status
-    )
-    for run_id, status, count in connection.execute(grouped):
-        counts.setdefault(run_id, _no_questions())[status] = count
-    rows = connection.execute(select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc())).mappings().all()
-    stopped = stopped_runs(connection)
-    return [
-        RunSummary(run=_record(row), questions=counts.get(row["id"], _no_questions()), stopped=row["id"] in stopped)
-        for row in rows
-    ]
-
-
-def read_run(connection: Connection, run_id: str) -> RunRecord:
-    """A run's configuration."""
-    return _record(connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one())
-
-
 def read_progress(connection: Connection, run_id: str) -> Progress:
-    """How far a run is."""
+    """Return the progress of a run."""
     statuses = select(questions.c.status, func.count()).where(questions.c.run_id == run_id)
-    counts = _no_questions()
+    counts = no_questions()
     for status, count in connection.execute(statuses.group_by(questions.c.status)):
         counts[status] = count
     rows = connection.execute(_STEPS, {"run": run_id}).mappings().all()
@@ -222,7 +122,7 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
 
 
 def read_standings(connection: Connection, experiment_id: str) -> dict[str, dict[str, int]]:
-    """How many questions of each of the experiment's runs stand where, by the run's id."""
+    """Return the number of questions by status of each of the experiment's runs, by the run's id."""
     query = (
         select(questions.c.run_id, questions.c.status, func.count())
         .join_from(questions, runs, questions.c.run_id == runs.c.id)
@@ -231,25 +131,25 @@ def read_standings(connection: Connection, experiment_id: str) -> dict[str, dict
     )
     standings: dict[str, dict[str, int]] = {}
     for run_id, status, number in connection.execute(query):
-        standings.setdefault(run_id, _no_questions())[status] = number
+        standings.setdefault(run_id, no_questions())[status] = number
     return standings
 
 
 def is_complete(counts: Mapping[str, int]) -> bool:
-    """Whether every question of a run is finished or failed; only then do its results count."""
+    """Return whether every question of a run is finished or failed; only then do its results count."""
     return sum(counts.values()) == counts[QuestionStatus.FINISHED] + counts[QuestionStatus.FAILED]
 
 
 def count_steps(connection: Connection, experiment_id: str) -> tuple[int, int]:
-    """How many of the experiment's steps are done, and how many of these were adopted from another run."""
+    """Return how many of the experiment's steps are done, and how many of these were adopted from another run."""
     done = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
     row = connection.execute(done.where(runs.c.experiment_id == experiment_id, over)).one()
     return row[0], row[1]
 
 
-def read_reasons(connection: Connection, run_id: str) -> list[Reason]:
-    """Why questions of the run failed or are blocked, the most frequent reason first."""
+def read_causes(connection: Connection, run_id: str) -> list[Cause]:
+    """Return why questions of the run failed or are blocked, the most frequent cause first."""
     kind, message = questions.c.reason["type"].astext, questions.c.reason["message"].astext
     keys = func.array_agg(questions.c.key)
     query = (
@@ -259,13 +159,13 @@ def read_reasons(connection: Connection, run_id: str) -> list[Reason]:
         .order_by(literal_column("number").desc(), message)
     )
     return [
-        Reason(status=status, type=type_, message=text, questions=number, examples=tuple(sorted(named)[:3]))
+        Cause(status=status, type=type_, message=text, questions=number, examples=tuple(sorted(named)[:3]))
         for status, type_, text, number, named in connection.execute(query)
     ]
 
 
 def count_repeated(connection: Connection, run_id: str) -> dict[str, int]:
-    """How many executions didn't count, by why; empty where every step was executed once."""
+    """Return the number of executions that didn't count, by their outcome; empty where every step was executed once."""
     query = (
         select(attempts.c.outcome, func.count())
         .join_from(attempts, steps, attempts.c.step_id == steps.c.id)
@@ -274,14 +174,6 @@ def count_repeated(connection: Connection, run_id: str) -> dict[str, int]:
         .order_by(attempts.c.outcome)
     )
     return {str(outcome): number for outcome, number in connection.execute(query)}
-
-
-def _no_questions() -> dict[str, int]:
-    return dict.fromkeys((str(status) for status in QuestionStatus), 0)
-
-
-def _record(row: RowMapping) -> RunRecord:
-    return msgspec.convert(dict(row), RunRecord)
 
 
 def _total(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Reading what happened to questions: each step, what it found or wrote, and the exact prompt that it was given."""
+"""Traces of questions: each step, what it found or wrote, and the exact prompt that it was given."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from models.schema.states import QuestionStatus
 from models.schema.tables import Run, attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
 CHUNK = 100
-"""How many questions are read at once."""
+"""The number of questions read at once."""
 
 _DETAILS: dict[str, type[Struct]] = {"rethinking": Weighing, "self-consistency": Weighing}
 
@@ -108,22 +108,22 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
 
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
-    """All questions of a run in their order."""
+    """Yield all questions of a run in their order."""
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), CHUNK):
         yield from _read(connection, ids[start : start + CHUNK].tolist())
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
-    """One question by the dataset's id or, where that is no question's, by its number in the run, from 1."""
+    """Return one question by the dataset's id or, where no question has it, by its number in the run, from 1."""
     return next(_read(connection, [find_question(connection, run_id, key)]))
 
 
 def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
-    """The prompt of a step byte for byte as the model saw it; of a step without a result, as it was asked for.
+    """Return the prompt of a step byte for byte as the model saw it; of a step without a result, as it was asked for.
 
-    InputError where there is no such step or it has no prompt; CotrailError where the store doesn't hold what the
-    model saw.
+    Raises InputError where there is no such step or it has no prompt; CotrailError where the store no longer holds what
+    the model saw.
     """
     question_id = find_question(connection, run_id, key)
     try:
@@ -156,7 +156,7 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
 
 
 def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
-    """The run, the question and the sequence of the step with that id; raises UnknownNameError."""
+    """Return the run, the question's key and the sequence of the step with that id; raises UnknownNameError."""
     of_step = select(questions.c.run_id, questions.c.key, steps.c.sequence).where(steps.c.id == step_id)
     row = connection.execute(of_step.join_from(steps, questions, steps.c.question_id == questions.c.id)).one_or_none()
     if row is None:
@@ -165,7 +165,7 @@ def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
 
 
 def find_question(connection: Connection, run_id: str, key: str) -> int:
-    """The id of a question, by its key or its number in the run, from 1; raises UnknownNameError."""
+    """Return the id of a question given by its key or its number in the run, from 1; raises UnknownNameError."""
     of_run = select(questions.c.id).where(questions.c.run_id == run_id)
     found = connection.execute(of_run.where(questions.c.key == key)).scalar()
     if found is None and key.isascii() and key.isdigit() and len(key) < 10:
@@ -232,7 +232,7 @@ def _details_type(system: str) -> Any:
 
 
 def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]]) -> list[str]:
-    """The paragraphs of the latest prompt, and behind them what was found since."""
+    """Return the digests of the latest prompt's paragraphs, followed by those found since."""
     collected: dict[str, None] = {}
     for step in rows:
         if has_prompt(step["kind"]):
@@ -312,7 +312,7 @@ def _read_steps(connection: Connection, ids: Sequence[int]) -> dict[int, list[Ro
 
 
 def _read_hits(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
-    """What each search step found, by rank."""
+    """Return what each search step found, in the order of rank, by the step's id."""
     query = (
         select(paragraph_sets, paragraphs.c.title, paragraphs.c.text)
         .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)

@@ -1,7 +1,8 @@
-"""Blockages: what stops a run as a whole, so that not all of its questions meet it before a person has mended it.
+"""Circuit breaker of a run: a cause that blocks question after question stops the run until a person has mended it.
 
-It is seen from the rows: the latest so many questions of a run that came to an end, or were blocked, are all blocked by
-one cause. Then no further ones are admitted; whoever has them tried again opens these, and so ends it.
+The rows themselves are its state. It is open while the run's latest questions to end or be blocked, `IN_A_ROW` of them,
+are all blocked by one cause: then no further questions are admitted. Resuming or retrying the run opens these questions
+again, and so closes it.
 """
 
 from msgspec import Struct
@@ -12,11 +13,11 @@ from models.schema.states import QuestionStatus, RunState, StepState
 from models.schema.tables import questions, runs, steps
 
 IN_A_ROW = 20
-"""How many questions of a run are blocked by one cause, and none ends since, until no further ones are admitted."""
+"""The number of questions blocked by one cause in a row after which no further ones are admitted."""
 
 
 class Blockage(Struct, frozen=True, kw_only=True):
-    """What stops a run. questions: how many it has blocked; type, message: of the latest."""
+    """The cause that stops a run. questions: how many it has blocked; type, message: those of the latest."""
 
     questions: int
     type: str
@@ -38,10 +39,10 @@ _by_one_cause = and_(
     func.count(_latest.c.type.distinct()) == 1,
 )
 STOPPED: ColumnElement[bool] = select(_by_one_cause).select_from(_latest).correlate(runs).scalar_subquery()
-"""For statements over runs: whether one cause blocks the run."""
+"""Condition of statements over runs: one cause blocks the run."""
 
 _of_open = exists().where(steps.c.run_id == runs.c.id, QUESTION_OPEN)
-# Each part by the partial index of its own.
+# In three parts, as each has a partial index of its own: `ready` alone would match neither of the first two.
 _under_way = or_(
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
@@ -57,12 +58,12 @@ _BLOCKED = (
 
 
 def stopped_runs(connection: Connection) -> frozenset[str]:
-    """The runs that are stopped so, and of which no step is under way any more."""
+    """Return the runs that one cause stops, and of which no step is under way any more."""
     return frozenset(connection.execute(_STOPPED.where(not_(_under_way))).scalars())
 
 
 def read_blockage(connection: Connection, run_id: str) -> Blockage | None:
-    """What stops a run, if anything does."""
+    """Return the cause that stops a run, if one does."""
     if connection.execute(_STOPPED.where(runs.c.id == run_id)).first() is None:
         return None
     row = connection.execute(_BLOCKED, {"run": run_id}).one_or_none()

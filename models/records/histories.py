@@ -69,7 +69,7 @@ _HISTORY = (
     .where(steps.c.sequence >= _asked.c.known)
     .order_by(steps.c.question_id, steps.c.sequence)
 )
-"""Of each question the steps from the first that isn't known on, and the digests of those before it."""
+"""For each question, its steps from the first that isn't known, and the digests of those before it."""
 
 
 def read_histories(
@@ -78,9 +78,9 @@ def read_histories(
     paragraphs: ParagraphCache,
     known: Mapping[int, History] = MappingProxyType({}),
 ) -> dict[int, History]:
-    """The steps of each of these questions.
+    """Return the steps of each of these questions.
 
-    known: histories read earlier; the steps that had ended then aren't read again, if they are still the same.
+    known: histories read earlier; the steps that had ended then aren't read again, unless they have changed.
     """
     known = {each: known[each].beginning if each in known else _NOTHING for each in question_ids}
     asked = [{"id": each, "known": history.ended} for each, history in known.items()]
@@ -95,12 +95,15 @@ def read_histories(
 
 
 def _continues(known: History, rows: Sequence[RowMapping]) -> bool:
-    """Whether the steps before these are still those that are known: a step's digest covers all that there is of it."""
+    """Return whether the steps before these rows are still those that are known.
+
+    Their digests tell, as a step's digest covers all of it: `cotrail retry` opens failed steps again.
+    """
     return not known.ended or (bool(rows) and tuple(rows[0]["beginning"] or ()) == known.digests)
 
 
 def _history(known: History, rows: Sequence[RowMapping], records: Iterator[Recorded]) -> History:
-    """records: begin with what the rows hold."""
+    """Return a history continued by these rows; records: an iterator whose next items are the rows' records."""
     digests = [row["digest"] for row in rows]
     return History(
         records=known.records + tuple(islice(records, len(rows))),
@@ -110,7 +113,7 @@ def _history(known: History, rows: Sequence[RowMapping], records: Iterator[Recor
 
 
 def read_records(connection: Connection, rows: Sequence[RowMapping], paragraphs: ParagraphCache) -> list[Recorded]:
-    """Rows of the columns `RECORD` as the replay driver takes them."""
+    """Return rows of the columns `RECORD` as the replay driver takes them."""
     found = paragraphs.read(connection, (digest for row in rows for digest, *_ in row["hits"] or ()))
     return [_recorded(row, found) for row in rows]
 
@@ -142,5 +145,5 @@ def _result(row: RowMapping, found: Mapping[str, Paragraph]) -> Result:
 
 
 def hit(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:
-    """A row of a paragraph set as the system saw it."""
+    """Return a row of a paragraph set as the system saw it."""
     return Hit(paragraph=Paragraph(id=paragraph_id, title=title, text=text), rank=rank, score=float(score))

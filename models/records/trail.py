@@ -30,10 +30,10 @@ from models.schema.tables import (
 )
 
 CHUNK = 20
-"""How many questions are read at once: so few that the transaction isn't idle for long while they are checked."""
+"""The number of questions read at once: so few that the transaction isn't idle for long while they are checked."""
 
 FETCHED = 10_000
-"""How many ids are fetched at once: a run may have millions."""
+"""The number of ids fetched at once: a run may have millions."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
 _steps = func.any(bindparam("steps", type_=ARRAY(BigInteger)))
@@ -47,7 +47,7 @@ def _texts(table: Table, *where: ColumnElement[bool]) -> Select[Any]:
 
 
 def _belonging(table: Table) -> Select[Any]:
-    """Rows of these steps, and rows of these questions that are no such step's."""
+    """Select rows of these steps, and rows of these questions that belong to none of the steps."""
     return _texts(table, or_(table.c.step_id == _steps, table.c.question_id == _ids))
 
 
@@ -68,13 +68,13 @@ _FOREIGN = _texts(
     steps.c.run_id == bindparam("run"),
     steps.c.question_id.not_in(select(questions.c.id).where(questions.c.run_id == bindparam("run"))),
 ).order_by(steps.c.id)
-"""Steps of a run that are no question's: there are none unless somebody changed the store."""
+"""Selects steps of a run that are no question's of it: there are none unless the store was changed by hand."""
 
 
 def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] | None = None) -> Iterator[Record]:
-    """A run's records in their order, or those of some of its questions.
+    """Yield a run's records in their order, or those of some of its questions.
 
-    Read in a transaction of the isolation level REPEATABLE READ, they are of one moment.
+    In a transaction of the isolation level REPEATABLE READ they all show the same moment.
     """
     [run] = _rows(connection, _RUN, run=run_id)
     for row in _rows(connection, _EXPERIMENT, experiment=run["experiment_id"]):
@@ -90,21 +90,21 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
 
 
 def read_question_ids(connection: Connection, run_id: str) -> "array[int]":
-    """The ids of a run's questions, by position."""
+    """Return the ids of a run's questions, by position."""
     query = select(questions.c.id).where(questions.c.run_id == run_id)
     ordered = query.order_by(questions.c.position, questions.c.id).execution_options(yield_per=FETCHED)
     return array("q", connection.execute(ordered).scalars())
 
 
 class _Reader:
-    """Reads records, contents before what refers to them."""
+    """Reader of records that yields contents before the records that refer to them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._read: set[str] = set()
 
     def questions(self, ids: Sequence[int]) -> Iterator[Record]:
-        """These questions with all that belongs to them, and the contents that weren't read before."""
+        """Yield these questions with all that belongs to them, and the contents that weren't read before."""
         asked = _rows(self._connection, _QUESTIONS, ids=ids)
         found = _rows(self._connection, _STEPS, ids=ids)
         within, strays = self._within(found, ids)
@@ -121,7 +121,7 @@ class _Reader:
             yield from strays[question["id"]]
 
     def contents(self, references: Iterable[References]) -> Iterator[Record]:
-        """What is referred to and wasn't read before."""
+        """Yield the contents that are referred to and weren't read before."""
         for table, query, digests in (
             ("demonstrations", _DEMONSTRATIONS, {digest for each in references for digest in each.demonstrations}),
             ("paragraphs", _PARAGRAPHS, {digest for each in references for digest in each.paragraphs}),
@@ -132,7 +132,7 @@ class _Reader:
                 yield Record(table, row)
 
     def foreign(self, run_id: str) -> Iterator[Record]:
-        """The steps of a run that belong to none of its questions."""
+        """Yield the steps of a run that belong to none of its questions."""
         found = _rows(self._connection, _FOREIGN, run=run_id)
         within, _ = self._within(found, [])
         yield from _with_their_own(found, within)
@@ -140,7 +140,7 @@ class _Reader:
     def _within(
         self, found: Sequence[Row], ids: Sequence[int]
     ) -> tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]]:
-        """What belongs to these steps, by the step's id; and what belongs to none of them, by its question's id."""
+        """Return what belongs to these steps, by the step's id; and what belongs to none of them, by the question's."""
         of_step: dict[str | None, list[Record]] = {step["id"]: [] for step in found}
         strays: dict[str | None, list[Record]] = defaultdict(list)
         for table, query in _WITHIN.items():
@@ -161,7 +161,7 @@ def _rows(connection: Connection, query: Select[Any], **parameters: object) -> l
 
 
 def _readable(references: Callable[[Row], References], row: Row) -> References:
-    """What a row refers to; nothing where it can't be read, which is for the verification to say."""
+    """Return what a row refers to; nothing where it can't be read, which the verification reports."""
     try:
         return references(row)
     except UNREADABLE:

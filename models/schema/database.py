@@ -19,32 +19,32 @@ from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 from cotrail.errors import InputError
 
 IDLE_SECONDS = 10
-"""How long a transaction may do nothing: a process that is frozen within one would hold up all that it has locked."""
+"""How long a transaction may be idle: a process that is frozen within one would keep its locks."""
 
 TRIES = 10
-"""How often a migration is begun that live workers get in the way of."""
+"""The number of tries of a migration that deadlocks with live workers."""
 
 MOST_SAID = 500
-"""How many characters are repeated of what the driver says of an error."""
+"""The largest number of characters shown of a driver's message."""
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 
 SESSION = (
-    # A client that is gone without a word would else keep its session, and with it its locks, for two hours.
+    # The server ends sessions of clients that vanished; by default they would keep their locks for two hours.
     "tcp_keepalives_idle = 5",
     "tcp_keepalives_interval = 2",
     "tcp_keepalives_count = 3",
     "tcp_user_timeout = 10000",
-    # Nothing that is asked here reads so much that it would be worth starting processes or compiling a plan.
+    # No statement reads so much that parallel processes or compiled plans would pay for their start.
     "jit = off",
     "max_parallel_workers_per_gather = 0",
 )
-"""What every session is set to."""
+"""The settings of every session."""
 
 BY_INDEX = ("enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off")
-"""For statements that touch few rows, each found by an index. PostgreSQL keeps the plan of a prepared statement; one
-made while the tables were small would read them whole when they have grown."""
+"""Settings for statements that touch few rows, each found by an index. PostgreSQL keeps the plan of a prepared
+statement, and one made while the tables were small would still read them whole once they have grown."""
 
 
 NOTICED = {
@@ -54,7 +54,7 @@ NOTICED = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""libpq's settings by which a server that is gone without a word is noticed, as fast as it notices its clients."""
+"""libpq's settings to notice a vanished server as fast as it notices vanished clients."""
 
 Psycopg = psycopg.Connection[Any]
 
@@ -62,11 +62,11 @@ Psycopg = psycopg.Connection[Any]
 def connect(
     url: str, *, pool_size: int = 5, by_index: bool = False, idle_seconds: float | None = IDLE_SECONDS
 ) -> Engine:
-    """An engine on that URL; JSON goes through msgspec.
+    """Return an engine on that URL; JSON goes through msgspec.
 
-    by_index: whether its statements are those of workers, which touch few rows each.
-    idle_seconds: how long a transaction may do nothing; None for ever, for those who only read and lock nothing.
-    Connecting raises InputError where a pooler stands before the database that keeps no sessions.
+    by_index: set for workers, whose statements touch few rows each.
+    idle_seconds: how long a transaction may be idle; None, without a limit, for readers that lock nothing.
+    Connecting raises InputError where a connection pooler before the database doesn't keep sessions.
     """
     idle = f"idle_in_transaction_session_timeout = {round((idle_seconds or 0) * 1000)}"
     engine = create_engine(
@@ -94,9 +94,9 @@ def connect(
 
 
 def set_session(connection: Psycopg, settings: tuple[str, ...]) -> None:
-    """Sets a new session up, in one round trip.
+    """Apply settings to a new session, in one round trip.
 
-    Not by libpq's `options`, which poolers refuse; and outside of a transaction, whose rollback would undo it.
+    Not by libpq's `options`, which poolers refuse; and outside a transaction, whose rollback would undo it.
     """
     with _no_transaction(connection):
         connection.execute("; ".join(f"SET {setting}" for setting in settings).encode())
@@ -110,38 +110,39 @@ def _no_transaction(connection: Psycopg) -> Iterator[None]:
 
 
 def _keeps_sessions(connection: Psycopg) -> bool:
-    """Whether no pooler gives each transaction whichever session is free.
+    """Return whether the connection keeps its session, which a pooler in transaction mode doesn't.
 
-    Seen where another client gets this client's session, or this client another one while the other has its own.
+    A second client shows it: through such a pooler it gets this client's session, or takes it so that this client gets
+    another one.
     """
     own = _backend(connection)
-    if own == connection.info.backend_pid:  # a pooler makes up the one that it tells its clients
+    if own == connection.info.backend_pid:  # no pooler: one tells its clients an invented process id
         return True
     try:
         with psycopg.connect(connection.info.dsn, password=connection.info.password or None) as other:
             return own != _backend(other) and own == _backend(connection)
-    except ProtocolViolation:  # a pooler of statements doesn't even take transactions
+    except ProtocolViolation:  # a pooler in statement mode refuses transactions
         return False
 
 
 def _backend(connection: Psycopg) -> int:
-    """The server process that carries out the connection's statements."""
+    """Return the id of the server process that executes the connection's statements."""
     (pid,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
     return int(pid)
 
 
 OUTAGES = ("08", "40", "53", "55", "57P", "58", "25006", "25P03")
-"""SQLSTATEs, or what they begin with, of a database that is away, starting, shutting down, full or in a conflict.
+"""SQLSTATEs, or their beginnings, of a database that is away, starting, shutting down, full or in a conflict.
 
-Of class 25 those of a server that is only to be read, and of a process that was frozen in a transaction.
+Of class 25 only two: a read-only server, and a transaction ended because its process was idle for too long.
 """
 
 REFUSALS = ("22", "23", "54")
-"""What SQLSTATEs begin with of a value that a column can't hold, a constraint forbids, or that is too large."""
+"""Beginnings of SQLSTATEs of a value that a column can't hold, a constraint forbids, or that is too large."""
 
 
 def unanswered(error: BaseException | None) -> bool:
-    """Whether the database itself is what failed, and the same statements may succeed later."""
+    """Return whether the database itself failed, so that the same statements may succeed later."""
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or unanswered(error.orig)
     if isinstance(error, psycopg.Error) and error.sqlstate:
@@ -150,7 +151,7 @@ def unanswered(error: BaseException | None) -> bool:
 
 
 def refused(error: BaseException | None) -> bool:
-    """Whether the values are what failed: the database takes them at no time, or they can't be written down for it."""
+    """Return whether the values are at fault: the database never takes them, or they can't be encoded for it."""
     if isinstance(error, StatementError):
         return refused(error.orig)
     if isinstance(error, psycopg.Error) and error.sqlstate:
@@ -159,7 +160,7 @@ def refused(error: BaseException | None) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the driver says of an error, in a line and without the statement."""
+    """Return the driver's message of an error, in one line and without the statement."""
     cause = getattr(error, "orig", None) or error
     said = str(cause).strip().splitlines()
     return said[0][:MOST_SAID] if said else type(cause).__name__
@@ -171,12 +172,12 @@ def _encode(value: Any) -> str:
 
 @retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
 def migrate(url: str, revision: str = "head") -> None:
-    """Brings the schema up to a revision; where it and live workers wait for one another, it begins again."""
+    """Bring the schema up to a revision; a migration that deadlocks with live workers is tried again."""
     command.upgrade(alembic_config(url), revision)
 
 
 def alembic_config(url: str) -> Config:
-    """Alembic's configuration for a database, without a file."""
+    """Return Alembic's configuration for a database, without a file."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["url"] = url

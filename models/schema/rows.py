@@ -1,4 +1,4 @@
-"""Many rows in one statement of one text, whatever their number: they travel as one JSON parameter."""
+"""Statements over many rows, which travel as one JSON parameter: their text is the same for any number of rows."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ Rows = list[dict[str, Any]]
 
 
 def recordset(*columns: ColumnElement[Any]) -> TableValuedAlias:
-    """The rows bound as the parameter `rows`, as a table of these columns."""
+    """Return the rows bound as the parameter `rows`, as a table of these columns."""
     typed = (column(str(c.name), c.type) for c in columns)
     rows = func.jsonb_to_recordset(bindparam("rows", type_=JSONB))
     return rows.table_valued(*typed).render_derived(name="rows", with_types=True)
 
 
 def insert_rows(table: Table, *names: str, **constants: ColumnElement[Any]) -> Insert:
-    """`INSERT` of the rows bound as `rows`, in these columns; `constants` are the same for every row."""
+    """Return an INSERT of the rows bound as `rows`, in these columns; `constants` are the same for every row."""
     return insert_computed(table, recordset(*(table.c[name] for name in names)), **constants)
 
 
 def insert_computed(table: Table, rows: TableValuedAlias, **further: ColumnElement[Any]) -> Insert:
-    """`INSERT` of rows with further columns, which may be computed from them."""
+    """Return an INSERT of rows with further columns, which may be computed from them."""
     names = [column.name for column in rows.c]
     return insert(table).from_select([*names, *further], select(rows, *further.values()))

@@ -1,6 +1,7 @@
-"""Digests that make the record tamper-evident, as SQL: the database computes them as it writes what they cover.
+"""Digests that make the record tamper-evident, as SQL expressions.
 
-What they cover is in `cotrail.audit.digests`.
+The database computes each in the statement that writes the columns that it covers (`cotrail.audit.digests`). So it
+covers them as PostgreSQL stores and prints them, which an auditor can read again, and not as a worker sent them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,58 +35,59 @@ _EMPTY: ColumnElement[str] = literal_column("''")
 
 
 def amending(connection: Connection) -> None:
-    """Lets this transaction change rows that are final, which the database refuses otherwise."""
+    """Allow this transaction to change rows that are final, which triggers refuse otherwise."""
     connection.execute(AMENDING)
 
 
 def texts(table: FromClause, names: Iterable[str], instead: Values | None = None) -> list[ColumnElement[str]]:
-    """A row's columns as they enter digests; `instead` has the values that the statement is just setting."""
+    """Return a row's columns as they enter digests; instead: the values that the statement is just setting."""
     return [_text(name, (instead or {}).get(name, table.c[name])) for name in names]
 
 
 EARLIER = attempts.c.epoch < steps.c.epoch
-"""The attempts that a step's digest covers: the one that ends with the step repeats its columns."""
+"""Condition of the attempts that a step's digest covers: all but the last, which repeats the step's own columns."""
 
 
 def step_digest(instead: Values, covered: ColumnElement[bool] = EARLIER) -> ColumnElement[str]:
-    """The digest of a step that ends with these values."""
+    """Return the digest of a step that ends with these values."""
     rows = cast(func.json_agg(aggregate_order_by(_row(texts(attempts, ATTEMPT)), attempts.c.epoch)), Text)
     query = select(rows).where(attempts.c.step_id == steps.c.id, covered)
     return _digest([*texts(steps, STEP, instead), query.correlate(steps).scalar_subquery()])
 
 
 def question_digest(head: ColumnElement[str], instead: Values) -> ColumnElement[str]:
-    """The digest of a question that ends with these values and this head."""
+    """Return the digest of a question that ends with these values and this head."""
     return _digest([*texts(questions, QUESTION, instead), head])
 
 
 def question_head() -> ColumnElement[str]:
-    """A question's head, for statements over questions."""
+    """Return a question's head, for statements over questions."""
     digests = func.coalesce(func.string_agg(steps.c.digest, aggregate_order_by(_EMPTY, steps.c.sequence)), "")
     query = select(_sha256(questions.c.opened + digests)).where(steps.c.question_id == questions.c.id)
     return query.correlate(questions).scalar_subquery()
 
 
 def question_opened(asked: FromClause, opened: ColumnElement[str]) -> ColumnElement[str]:
-    """The digest of questions as they are submitted to a run that was opened so."""
+    """Return the digest of questions as submitted; opened: the digest of their run's configuration."""
     return _digest([opened, *texts(asked, QUESTION_OPENED)])
 
 
 def run_opened() -> ColumnElement[str]:
-    """The digest of a run's configuration, for statements over runs."""
+    """Return the digest of a run's configuration, for statements over runs."""
     plan = select(cast(_row(texts(experiments, EXPERIMENT)), Text)).where(experiments.c.id == runs.c.experiment_id)
     return _digest([plan.correlate(runs).scalar_subquery(), *texts(runs, RUN_OPENED)])
 
 
 def run_digest(run: ColumnElement[str]) -> ColumnElement[str]:
-    """The digest of the run with this id, whose questions have all ended, for statements over runs."""
+    """Return the digest of the run with this id, whose questions have all ended, for statements over runs."""
     return _digest([*texts(runs, RUN), _root(run)])
 
 
 def _root(run: ColumnElement[str]) -> ColumnElement[str]:
-    """The root of the tree over a run's questions (`cotrail.audit.tree`).
+    """Return the root of the Merkle tree over a run's questions (`cotrail.audit.tree`).
 
-    It is built level by level, each from the pairs of the one below, so that no value grows with the run.
+    A recursive query builds it level by level, each from pairs of hashes of the level below, so that no value grows
+    with the run: hashing all digests at once would need them in one text, and PostgreSQL's texts end at 1 GB.
     """
     place = func.row_number().over(order_by=(questions.c.position, questions.c.id)) - 1
     leaf = _hash(literal(b"\0").concat(_utf8(func.coalesce(questions.c.digest, ""))))

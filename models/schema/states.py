@@ -4,38 +4,38 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """What a person wants of a run; whether it is finished is seen from its questions."""
+    """What a person wants of a run. Whether it has finished shows in its questions."""
 
     ACTIVE = "active"
-    """Steps are claimed and executed."""
+    """Its steps are claimed and executed."""
     PAUSED = "paused"
-    """No step is claimed; those under way are recorded."""
+    """None of its steps is claimed; results of those under way are recorded."""
     CANCELLED = "cancelled"
-    """For ever; its open questions and their steps are cancelled."""
+    """Final; its open questions and their steps are cancelled."""
     PRUNED = "pruned"
-    """It is being removed for good: some of its rows may be gone already."""
+    """Final; it is being removed, and some of its rows may be gone already."""
 
 
 class QuestionStatus(StrEnum):
-    """Where a question stands; `open` and `blocked` aren't final, nor is `failed` by `cotrail retry`."""
+    """The status of a question. `open` and `blocked` aren't final; `cotrail retry` opens `failed` ones again."""
 
     OPEN = "open"
-    """Steps are to come."""
+    """It has steps to come."""
     FINISHED = "finished"
     """The system returned an answer."""
     FAILED = "failed"
     """A step failed and the system didn't catch it."""
     BLOCKED = "blocked"
-    """Record and code disagree, or something is missing; goes on after a person mended it."""
+    """Record and code disagree, or something is missing: a person has to mend it."""
     CANCELLED = "cancelled"
     """Its run was cancelled."""
 
 
 class StepState(StrEnum):
-    """Where a step stands; what has ended never changes again, but for `failed` by `cotrail retry`."""
+    """The state of a step. An ended step never changes again, except that `cotrail retry` opens `failed` ones."""
 
     WAITING = "waiting"
-    """Recorded, and to be admitted: its question was submitted, or is tried again."""
+    """Recorded, and waiting for admission: its question was submitted, or opened again."""
     READY = "ready"
     """Recorded, and in its queue or about to be."""
     RUNNING = "running"
@@ -43,11 +43,11 @@ class StepState(StrEnum):
     FINISHED = "finished"
     """Its result is recorded."""
     FAILED = "failed"
-    """Its failure is recorded, as data for the system."""
+    """Its failure is recorded; the system sees it and may continue."""
     CANCELLED = "cancelled"
     """Its run was cancelled before it ended."""
     BLOCKED = "blocked"
-    """Its question is blocked: nobody looks at it until a person has that tried again."""
+    """Its question is blocked; the step is set aside until that is opened again."""
 
 
 UNENDED_QUESTIONS = (QuestionStatus.OPEN, QuestionStatus.BLOCKED)
@@ -55,21 +55,21 @@ UNENDED_STEPS = (StepState.WAITING, StepState.READY, StepState.RUNNING, StepStat
 
 
 class AttemptOutcome(StrEnum):
-    """How one execution of a step ended; NULL while it is under way."""
+    """The outcome of one execution of a step; NULL while it is under way."""
 
     FINISHED = "finished"
     """Its result became the step's."""
     FAILED = "failed"
     """Its failure became the step's."""
     RETRIED = "retried"
-    """It failed in a way that another try may mend."""
+    """It failed in a way that may pass, and the step is tried again."""
     EXPIRED = "expired"
-    """Its worker gave no sign of life until the lease ran out; what comes after another's claim is dropped."""
+    """Its lease expired without a heartbeat; a result that comes after another claim is dropped."""
     RELEASED = "released"
     """Its worker shut down and gave the step back."""
     BLOCKED = "blocked"
-    """What it needs isn't there; the question waits."""
+    """Something that it needs is missing, and its question is blocked."""
     UNAVAILABLE = "unavailable"
-    """A server that it needs didn't answer, which is nothing against the step."""
+    """A server that it needs didn't answer, which doesn't count as a failed try."""
     CANCELLED = "cancelled"
     """Its run was cancelled meanwhile."""

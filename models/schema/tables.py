@@ -4,11 +4,12 @@
                                 └──< annotations
                              ├──── sentences         (what a Reason step wrote)
                              └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
-    demonstrations: what prompts begin with, once by digest
+    demonstrations: the examples that prompts begin with, once by digest
 
-A step in state `ready` is its own outbox row: whoever finds it unclaimed may send it again (docs/architecture.md).
-Rows that are final are never changed: the database refuses it, and digests show it (`models.schema.seals`). Only
-`cotrail retry` opens failed questions and steps again (`models.commands.retrying`).
+A step in state `ready` is its own outbox row: while it is unclaimed, its message may be sent again
+(docs/architecture.md).
+Final rows are never changed: triggers refuse it, and digests would show it (`models.schema.seals`). Only `cotrail
+retry` opens failed questions and steps again (`models.commands.retrying`).
 """
 
 from datetime import datetime
@@ -27,7 +28,7 @@ no_entries, no_keys = text("'[]'"), text("'{}'")
 
 
 class Base(DeclarativeBase):
-    """The schema; names of constraints are fixed so that migrations can refer to them."""
+    """Base class of the tables; names of constraints are fixed so that migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -58,7 +59,10 @@ def _one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
 
 
 def _ended_or_without(state: str, *columns: str) -> CheckConstraint:
-    """What hasn't ended is sealed by no digest; so it holds nothing that a reader might take for its end."""
+    """Return the constraint that a row which hasn't ended holds none of the columns of an end.
+
+    No digest seals such a row, so a reader couldn't tell a forged end from a recorded one.
+    """
     unheld = " AND ".join(f"{column} IS NULL" for column in columns)
     return CheckConstraint(f"{state} IN ('finished', 'failed', 'cancelled') OR ({unheld})", name="end")
 
@@ -75,7 +79,7 @@ class Experiment(Base):
 
 
 class Run(Base):
-    """A submitted evaluation, with all that decides its results."""
+    """A submitted evaluation, with everything that decides its results."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -88,18 +92,18 @@ class Run(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=now)
     experiment_id: Mapped[str | None] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"))
     cell: Mapped[str | None]
-    """What names the run in its experiment."""
+    """The run's name within its experiment."""
     reuse: Mapped[bool] = mapped_column(default=False)
     """Whether steps that another run of the experiment computed are adopted."""
     state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
     priority: Mapped[int] = mapped_column(server_default="0")
     """Questions of runs with a higher one are admitted first."""
     size: Mapped[int]
-    """How many questions it has."""
+    """The number of its questions."""
     origin: Mapped[str | None]
-    """The run that it was forked from; that may be pruned by now."""
+    """The run that it was forked from, which may have been pruned since: so this is no foreign key."""
     forked_at: Mapped[str | None]
-    """From which step on its questions are its own."""
+    """The step from which on its questions are its own."""
     system: Mapped[str]
     system_version: Mapped[int]
     settings: Mapped[Json]
@@ -117,18 +121,18 @@ class Run(Base):
     """Name and digest of the model that embeds sentences; empty where the system needs none."""
     entailer_name: Mapped[str] = mapped_column(server_default="")
     entailer: Mapped[str] = mapped_column(server_default="")
-    """Name and digest of what judges entailment; empty where the system needs none."""
+    """Name and digest of the model that judges entailment; empty where the system needs none."""
     profile: Mapped[str]
     temperature: Mapped[float]
     seed: Mapped[int]
     demonstrations: Mapped[Json]
     """Digest of the demonstrations by answer form."""
     provenance: Mapped[Json]
-    """Versions, git revision and paths at submission: for a reader, not for the workers."""
+    """Versions, git revision and paths at submission: for a reader, not for workers."""
     opened: Mapped[str]
     """The digest of the configuration."""
     digest: Mapped[str | None]
-    """The digest of the run and all its questions, once they have ended."""
+    """The digest of the run and all its questions, once these have ended."""
 
 
 class Question(Base):
@@ -154,9 +158,9 @@ class Question(Base):
     pinned: Mapped[Json | None]
     """The passage that every prompt shows, title and text."""
     evidence: Mapped[list[str | Json]] = mapped_column(JSONB, server_default=no_entries)
-    """What the dataset names as evidence: paragraphs, or the titles of pages."""
+    """The evidence that the dataset names: paragraphs, or titles of pages."""
     kind: Mapped[str] = mapped_column(default="")
-    """What the dataset calls this sort of question."""
+    """The dataset's name for this type of question."""
     status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
     answer: Mapped[str | None]
     sentences: Mapped[list[str] | None]
@@ -212,15 +216,15 @@ class Step(Base):
     shared_in: Mapped[str | None]
     """The experiment whose runs may adopt this step's result; NULL where none may."""
     adopted_from: Mapped[int | None]
-    """The step that computed this one's result; that may be pruned by now."""
+    """The step that computed this one's result, which may have been pruned since: so this is no foreign key."""
     request: Mapped[Json]
     """The action, with the prompt's long parts as digests."""
     state: Mapped[StepState] = mapped_column(default=StepState.READY, server_default="ready")
     epoch: Mapped[int] = mapped_column(server_default="0")
-    """How often the step was claimed, which only ever rises; a worker may commit only under the epoch it claimed."""
+    """Fencing token: how often the step was claimed. A worker may commit only under the epoch of its claim."""
     created_at: Mapped[datetime] = mapped_column(server_default=now)
     sent_at: Mapped[datetime | None]
-    """When its message was last sent, or was about to be; NULL: to be sent at once."""
+    """The time at which its message was last sent, or about to be; NULL where it has to be sent."""
     not_before: Mapped[datetime | None]
     worker: Mapped[str | None]
     lease_until: Mapped[datetime | None]
@@ -239,7 +243,7 @@ class Step(Base):
 
 
 class Attempt(Base):
-    """One execution of a step, so that work done twice shows; claims that nothing was done for leave none."""
+    """One execution of a step. Work done twice shows here; a claim whose step wasn't begun leaves none."""
 
     __tablename__ = "attempts"
 
@@ -266,7 +270,7 @@ class Sentence(Base):
 
 
 class Paragraph(Base):
-    """A paragraph's content, once, however often it is found."""
+    """The content of a paragraph, stored once however often it is found."""
 
     __tablename__ = "paragraphs"
 
@@ -276,7 +280,7 @@ class Paragraph(Base):
 
 
 class ParagraphSet(Base):
-    """A row for each paragraph that a step found: which, with what rank and score, by what query."""
+    """A paragraph that a step found, with its rank, score and query."""
 
     __tablename__ = "paragraph_sets"
     __table_args__ = (
@@ -295,7 +299,10 @@ class ParagraphSet(Base):
 
 
 class MadeParagraph(Base):
-    """A paragraph that steps of a question refer to and no search of it found: pinned, or made by its system."""
+    """A paragraph that steps of a question refer to and none of its searches found: pinned, or made by its system.
+
+    It keeps the paragraph from being pruned, as `ParagraphSet` does for those that were found.
+    """
 
     __tablename__ = "made_paragraphs"
     __table_args__ = (Index("made_paragraphs_digest_idx", "digest"),)
@@ -305,7 +312,7 @@ class MadeParagraph(Base):
 
 
 class DemonstrationSet(Base):
-    """The demonstrations that prompts refer to, once by digest."""
+    """Demonstrations that prompts refer to, stored once by digest."""
 
     __tablename__ = "demonstrations"
 
@@ -314,7 +321,7 @@ class DemonstrationSet(Base):
 
 
 class Annotation(Base):
-    """What a person says of a sentence in a question's chain of thought."""
+    """A person's mark of a sentence in a question's chain of thought."""
 
     __tablename__ = "annotations"
     __table_args__ = (Index("annotations_run_id_idx", "run_id"),)

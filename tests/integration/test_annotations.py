@@ -33,7 +33,7 @@ from models.commands.submission import submit
 from models.execution.claims import Claim, Completion
 from models.execution.ledger import Ledger
 from models.queries.annotations import read_annotations, read_chains, read_marks
-from models.queries.progress import read_run
+from models.queries.runs import read_run
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
 

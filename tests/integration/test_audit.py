@@ -29,7 +29,8 @@ from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.execution.claims import Claim, Completion
 from models.execution.ledger import Ledger
-from models.queries.progress import count_repeated, list_runs, read_progress, read_reasons, resolve_run
+from models.queries.progress import count_repeated, read_causes, read_progress
+from models.queries.runs import list_runs, resolve_run
 from models.queries.traces import read_question, read_questions, rebuild_prompt
 from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
@@ -255,7 +256,7 @@ def test_watching_says_that_no_worker_takes_steps_and_that_a_run_is_paused(
 def test_reasons_are_grouped_and_name_questions(engine: Engine, submitted: Submitted, hands: Hands) -> None:
     run = hands.finish(submitted())
     with engine.connect() as connection:
-        [reason] = read_reasons(connection, run)
+        [reason] = read_causes(connection, run)
     assert (reason.status, reason.type, reason.questions, reason.examples) == ("failed", "StepError", 1, (UNSCRIPTED,))
 
 

@@ -22,7 +22,8 @@ from models.execution.admission import LEAST, admit
 from models.execution.closing import runs_to_close
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
-from models.queries.progress import list_runs, read_progress
+from models.queries.progress import read_progress
+from models.queries.runs import list_runs
 from models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
 from models.records.dispatch import Dispatch
 from models.schema.database import connect

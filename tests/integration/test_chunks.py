@@ -126,7 +126,7 @@ def by_command(engine: Engine) -> None:
 
 def by_maintenance(engine: Engine) -> None:
     while True:
-        cancelling.go_on(engine)
+        cancelling.continue_cancelling(engine)
         with engine.connect() as connection:
             if not being_cancelled(connection):
                 return
@@ -204,7 +204,7 @@ def test_maintenance_does_not_wait_for_who_holds_what_is_to_be_cancelled(
     break_off(cancel, engine)
     with engine.begin() as frozen:
         frozen.execute(select(questions.c.id).where(questions.c.status == "open").with_for_update())
-        cancelling.go_on(engine)
+        cancelling.continue_cancelling(engine)
     assert standing() == {"cancelled": REPLAYED, "open": ASKED - REPLAYED}
     by_maintenance(engine)
     assert standing() == {"cancelled": ASKED}

@@ -108,11 +108,11 @@ def test_a_run_that_can_not_be_closed_holds_up_no_other_and_no_sweep(
 
     closing = Closing(engine)
     with at_closing(engine, "a-broken", fail), caplog.at_level(logging.WARNING):
-        closing.go_on()
-        closing.go_on()
+        closing.start_due()
+        closing.start_due()
         going_on.set()
         eventually(lambda: closed(engine) == ["b-whole"], "the other run is closed")
-        closing.go_on()
+        closing.start_due()
     eventually(lambda: "a-broken can't be closed, trying again in" in caplog.text, "that is logged")
     assert closed(engine) == ["b-whole"]
 

@@ -34,8 +34,8 @@ from models.commands.retrying import retry
 from models.commands.submission import submit
 from models.execution.claims import Claim, Completion
 from models.execution.ledger import Ledger
-from models.queries.progress import read_run
 from models.queries.replaying import replay_run
+from models.queries.runs import read_run
 from models.queries.traces import rebuild_prompt
 from models.records.dispatch import Dispatch
 from models.records.trail import read_trail

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_told(said: Path) -> None:
     done = check(str(said))
     assert (done.returncode, done.stderr) == (1, "2 of its threads don't come back\n")
     age(said, SILENT_SECONDS + 1)
-    assert check(str(said)).stderr == f"it has said nothing for {SILENT_SECONDS + 1:.0f} s\n"
+    assert check(str(said)).stderr == f"it has reported nothing for {SILENT_SECONDS + 1:.0f} s\n"
 
 
 def test_a_process_that_has_not_begun_is_not_well(said: Path) -> None:

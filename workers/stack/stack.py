@@ -1,4 +1,4 @@
-"""The local stack of one home: what belongs to it, in which order it starts and stops, and how it is."""
+"""The local stack of one home: its services, the order in which they start and stop, and their state."""
 
 import enum
 import fcntl
@@ -30,7 +30,7 @@ NAMES = (*SERVERS, *WORKERS, "flower")
 
 
 class State(enum.StrEnum):
-    """What a service does."""
+    """The state of a service."""
 
     RUNNING = enum.auto()
 
@@ -38,14 +38,14 @@ class State(enum.StrEnum):
     """It wasn't started, or was stopped on purpose."""
 
     DIED = enum.auto()
-    """It was started and has ended by itself; its log may say why."""
+    """It was started and has ended by itself; its log may tell why."""
 
     EXTERNAL = enum.auto()
-    """The settings name a server; the stack doesn't start one of its own."""
+    """The settings name a server, so the stack starts none of its own."""
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """How a service is; what only a running one has is None."""
+    """The state of a service; fields that only a running one has are None otherwise."""
 
     name: str
     state: State
@@ -55,19 +55,19 @@ class Status(Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     memory: int | None = None
-    """Bytes of the process and its children; what they share counts once."""
+    """Bytes of the process and its children; shared memory counts once."""
 
     log: Path | None = None
 
     problem: str | None = None
-    """What keeps a worker from its work, as it says itself or as its silence shows."""
+    """What keeps a worker from its work, as it reports itself or as its silence shows."""
 
 
 class Stack:
     """PostgreSQL, Redis, the workers, maintenance and Flower of the home that the settings name.
 
-    What its methods need from disk and the process table they read anew each time: any number of commands may use
-    one stack, one after another or at once.
+    Its methods keep no state: each reads what it needs from disk and the process table. So any number of commands may
+    use one stack, one after another or at once.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -76,9 +76,9 @@ class Stack:
         self._processes = Processes(self._home)
 
     def up(self, *, flower: bool = False) -> Access | None:
-        """Starts what doesn't run, brings the schema up to date, and waits until all is ready.
+        """Start what doesn't run, bring the schema up to date, and wait until all is ready.
 
-        Returns how to get to Flower if it runs. Raises `UnavailableError` if a service doesn't become ready.
+        Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
         """
         from models.schema.database import migrate
 
@@ -90,12 +90,12 @@ class Stack:
         return access
 
     def start_servers(self) -> None:
-        """Starts PostgreSQL and Redis alone, unless they run or the settings name others."""
+        """Start PostgreSQL and Redis alone, unless they run or the settings name others."""
         with self._lock():
             self._processes.start(*self._servers())
 
     def down(self) -> bool:
-        """Stops everything that `up` started. Returns whether anything ran."""
+        """Stop everything that `up` started; returns whether anything ran."""
         if not self._home.exists():
             return False
         with self._lock():
@@ -108,14 +108,14 @@ class Stack:
         return workers_ran or servers_ran
 
     def remove(self) -> None:
-        """Stops everything, and removes PostgreSQL's data, also where root's is: outside of the home."""
+        """Stop everything, and remove PostgreSQL's data, which is outside the home for root."""
         self.down()
         data = (self._home / "postgres").resolve()
         if data.exists():
             shutil.rmtree(data.parent if data.is_relative_to(STATE) else data)
 
     def status(self) -> tuple[Status, ...]:
-        """How each service is."""
+        """Return the state of each service."""
         return tuple(self._status(name) for name in NAMES)
 
     def _servers(self) -> list[Service]:
@@ -151,7 +151,7 @@ class Stack:
         return self._home / "flower.json"
 
     def _is_external(self, name: str) -> bool:
-        """Whether the settings name such a server, and the stack has none from before they did."""
+        """Return whether the settings name such a server, and the stack has none left from before they did."""
         url = {"postgres": self._settings.database_url, "redis": self._settings.broker_url}.get(name)
         return url is not None and not self._processes.recorded(name)
 
@@ -171,7 +171,7 @@ class Stack:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Lets one command at a time start and stop things."""
+        """Let one command at a time start and stop services."""
         self._home.mkdir(parents=True, exist_ok=True)
         for folder in (self._home / "run", self._settings.socket_path):
             _make_private(folder)

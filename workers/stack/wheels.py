@@ -1,4 +1,4 @@
-"""The servers' programs, which come in wheels."""
+"""Programs of the servers, which come in wheels."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,9 +7,9 @@ from cotrail.errors import UnavailableError
 
 
 def package_folder(name: str, *, extra: str) -> Path:
-    """The folder of an installed package, found without importing it.
+    """Return the folder of an installed package, found without importing it.
 
-    Raises `UnavailableError` if it isn't installed; `extra` is the part of cotrail that brings it.
+    extra: the optional part of cotrail that installs it. Raises UnavailableError where it isn't installed.
     """
     found = find_spec(name)
     if found is None or found.origin is None:

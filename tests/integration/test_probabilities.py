@@ -352,7 +352,10 @@ def test_a_server_that_chats_may_leave_the_space_out(open_served: OpenServed, se
 @pytest.mark.parametrize(
     ("likely", "problem"),
     [
-        ({" True": HALF, " False": QUARTER, "\n": EIGHTH}, "tells 3 tokens.*stands for ' Neither' alone"),
+        (
+            {" True": HALF, " False": QUARTER, "\n": EIGHTH},
+            "returned 3 likely next tokens.*stands for ' Neither' alone",
+        ),
         ({" T": HALF, " Neither": QUARTER, "alse": EIGHTH}, "stands for ' False' alone"),
         ({}, "tells 0 tokens"),
     ],

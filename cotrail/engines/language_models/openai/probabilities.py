@@ -62,8 +62,8 @@ def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> 
     for choice, token in zip(choices, found, strict=True):
         if token is None or found.count(token) > 1:
             raise StepError(
-                f"{endpoint.url} returned {len(likely)} likely next tokens, and none of them stands for {choice!r} alone: "
-                "use a model that cotrail's own workers run, or another entailer"
+                f"{endpoint.url} returned {len(likely)} likely next tokens, and none of them stands for {choice!r} "
+                "alone: use a model that cotrail's own workers run, or another entailer"
             )
     highest = max(likely.values())
     return shares([_weight(likely, token, highest) for token in found if token is not None])

@@ -1,9 +1,9 @@
-"""Points in time as Wikidata writes them, in words. Years are all that is said (as in the authors' code)."""
+"""Times of Wikidata in words, as precise as years (as in the authors' code)."""
 
 from msgspec import Struct
 
 MILLENNIUM, CENTURY, DECADE, YEAR = 6, 7, 8, 9
-"""Wikidata's numbers for how precise a time is; higher ones are more precise, lower ones say next to nothing."""
+"""Wikidata's numbers of precision; higher ones are more precise, lower ones say next to nothing."""
 
 
 class Time(Struct, frozen=True):
@@ -23,6 +23,7 @@ def in_words(value: Time) -> str | None:
         case 8:
             return f"the {year - year % 10}s{era}"
         case 7:
+            # Rounded up: 1901 and 2000 are both in the 20th century.
             return f"the {_ordinal(-(-year // 100))} century{era}"
         case 6:
             return f"the {_ordinal(-(-year // 1000))} millennium{era}"

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import msgspec
@@ -111,6 +111,7 @@ class Client:
         self._http = httpx2.AsyncClient(
             # The size of unpacked content can't be bounded by what arrives.
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
+            # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
             follow_redirects=False,
@@ -128,7 +129,8 @@ class Client:
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
                 raise self._refusal(response.status_code, message_in(await _read(response)))
-            response.stream = _Bounded(response.stream)
+            # An AsyncClient's responses have no other streams.
+            response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream))
             try:
                 async for event in httpx2.EventSource(response):
                     if stream.take(event.data):
@@ -159,12 +161,14 @@ class Client:
             finally:
                 await response.aclose()
         except httpx2.HTTPError as error:
+            # `from None` here and below: the library's errors hold the request, and with it the key.
             raise TransientStepError(f"{url} broke off: {self._said(_reason(error))}") from None
 
     @_retried_while_away
     async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
         try:
             response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
+        # Nothing was sent yet. Broken connections, below, may have delivered the request.
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
@@ -176,7 +180,7 @@ class Client:
             raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
-            raise StepError(f"{url} packs its answers, though it is asked not to; have it answer plainly")
+            raise StepError(f"{url} compresses its responses, though it was asked not to; turn its compression off")
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:
@@ -207,8 +211,7 @@ def _reason(error: Exception) -> str:
 class _Bounded(httpx2.AsyncByteStream):
     """A stream of bounded size: a server might write without end and without an event that completes the stream."""
 
-    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
-        assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - an AsyncClient's
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

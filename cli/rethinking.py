@@ -12,8 +12,8 @@ from rich.table import Table
 from cli.output import Json, console, count, cut, number, print_json
 from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recorded
-from cotrail.faithfulness.scores import Function, Thresholds
-from cotrail.faithfulness.tasks import FUNCTIONS, Task
+from cotrail.faithfulness.scores import FUNCTIONS, Function, Thresholds
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.parts.rules import Rules
 

@@ -11,10 +11,14 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.faithfulness.tasks import Task
 
 Function = Literal[1, 2, 3]
 """The faithfulness functions of the appendix: (1) takes the similarity where it is high and the entailment elsewhere,
 less the contradiction; (2) leaves contradiction out; (3) counts only clear entailments and contradictions."""
+
+FUNCTIONS: dict[Task, Function] = {"commonsense": 1, "temporal": 2, "tabular": 1}
+"""Each task's faithfulness function (appendix A.2)."""
 
 
 class Scores(Struct, frozen=True, kw_only=True):

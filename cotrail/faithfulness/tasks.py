@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Literal
 
 from cotrail.common.normalization import normalized
-from cotrail.faithfulness.scores import Function
 
 Task = Literal["commonsense", "temporal", "tabular"]
 """Commonsense asks for yes or no (StrategyQA), temporal for a text (TempQuestions), tabular for true or false
@@ -17,9 +16,6 @@ TASK_OF: dict[str, Task] = {
     "infotabs": "tabular",
 }
 """Each dataset's task."""
-
-FUNCTIONS: dict[Task, Function] = {"commonsense": 1, "temporal": 2, "tabular": 1}
-"""Each task's faithfulness function (appendix A.2)."""
 
 VERDICTS: dict[Task, tuple[str, ...]] = {"commonsense": ("yes", "no"), "temporal": (), "tabular": ("true", "false")}
 """The possible predictions; none are listed where a prediction is free text."""

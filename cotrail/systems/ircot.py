@@ -6,13 +6,15 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
+from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Prompt, Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
 from cotrail.systems.parts.prompting import (
     PromptSettings,
@@ -21,8 +23,7 @@ from cotrail.systems.parts.prompting import (
     pinned_paragraph,
     shown,
 )
-from cotrail.systems.parts.reader import ReaderSettings
-from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,
     RetrievalSettings1,
@@ -80,14 +81,16 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
         paragraphs = collect(paragraphs, found, retrieval, pinned)
     if settings.reading.reader == "none":
         return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
-    answer = yield from read(
+    prompt = reader_prompt(
         question,
         shown_to_reader(question, paragraphs, retrieval, settings.prompting),
         shots,
         settings.reading,
         settings.prompting,
-        max_paragraph_words=retrieval.prompt_paragraph_words,
+        retrieval.prompt_paragraph_words,
     )
+    reply = yield Read(prompt=prompt, max_tokens=settings.reading.max_tokens)
+    answer = settings.reading.answer_in(expect(reply, Generated).text)
     return Answer(text=answer, sentences=sentences, paragraphs=paragraphs)
 
 

@@ -2,12 +2,13 @@
 
 from msgspec import Struct
 
+from cotrail.core.actions.read import Read
 from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
 from cotrail.systems.parts.prompting import PromptSettings, shown
-from cotrail.systems.parts.reader import ReaderSettings
-from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
 from cotrail.systems.parts.rules import released_reading
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -21,8 +22,9 @@ class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
     """Ask the model at once."""
-    answer = yield from read(question, shown(question, ()), shots, settings.reading, settings.prompting)
-    return Answer(text=answer)
+    prompt = reader_prompt(question, shown(question, ()), shots, settings.reading, settings.prompting)
+    reply = yield Read(prompt=prompt, max_tokens=settings.reading.max_tokens)
+    return Answer(text=settings.reading.answer_in(expect(reply, Generated).text))
 
 
 def needs(settings: NoRetrievalSettings) -> Needs:

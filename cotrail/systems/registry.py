@@ -25,6 +25,6 @@ SYSTEMS: tuple[SystemSpec, ...] = (
 """Every version of every system, since recorded runs replay in the version that they pin."""
 
 
-def find_system(name: str, version: int | None = None) -> SystemSpec:
+def find_system(name: str, version: int | None = None, systems: tuple[SystemSpec, ...] = SYSTEMS) -> SystemSpec:
     """The system of that name, in that version or else its newest; raises what `find_spec` does."""
-    return find_spec(SYSTEMS, name, version)
+    return find_spec(systems, name, version)

@@ -16,7 +16,7 @@ Goal = Literal["retrieval", "qa"]
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """A result as the paper prints it: a system with a reader and a model on a dataset.
+    """A result that the paper would print: a system with a reader and a model on a dataset.
 
     demonstrations: the dataset whose demonstrations are shown; another than `dataset` is out of distribution.
     reader: `none` for retrieval, and for the answer that IRCoT's own chain states (appendix F).

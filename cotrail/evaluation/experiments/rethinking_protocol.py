@@ -1,6 +1,6 @@
-"""The protocol of Rethinking with Retrieval: the runs of an experiment (sections 4.5, 5.2, 5.3 and appendix A.5).
+"""The protocol of Rethinking with Retrieval: which runs an experiment has (sections 4.5, 5.2, 5.3 and appendix A.5).
 
-No run depends on another's result, so all can begin at once. Those that sample chains sample the same ones.
+Nothing is chosen on the way, so all runs can begin at once. Those that sample chains sample the same ones.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ Variation = Literal[
     "generation-cot",
     "gold-facts",
 ]
-"""A variation of a method of table 1; empty for the method itself."""
+"""What a run does otherwise than its method in table 1; nothing where it is empty."""
 
 GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
 
@@ -44,7 +44,7 @@ SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
     "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
     "gold-facts": {},
 }
-"""The values of `RethinkingSettings` that make a variation."""
+"""The settings of `RethinkingSettings` that make a variation."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The run's name in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
+        """What names the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
         return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
 
     @property
@@ -67,12 +67,12 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def has_facts(self) -> bool:
-        """Return whether it is shown the facts that the dataset's annotators wrote."""
+        """Whether it is shown the facts that the dataset's annotators wrote."""
         return self.variation == "gold-facts"
 
     @property
     def has_evidence(self) -> bool:
-        """Return whether it uses the paragraphs that the dataset names as evidence."""
+        """Whether it looks at the paragraphs that the dataset names as evidence."""
         return "evidence" in self.settings.get("knowledge", ())
 
 
@@ -92,14 +92,14 @@ def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
 
 
 def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
-    """Return whether the dataset has the evidence, or the facts, that the run needs; only StrategyQA has facts."""
+    """Whether the dataset has the evidence, or the facts, that the run is to look at; only StrategyQA has facts."""
     files = experiment.datasets[trial.dataset]
     has_facts = (files.format or trial.dataset) == "strategyqa"
     return bool(files.evidence or not trial.has_evidence) and (has_facts or not trial.has_facts)
 
 
 def _compared(table: Table, task: Task) -> Iterator[tuple[str, Variation]]:
-    """The methods and variations that a table compares on a task."""
+    """What a table compares on a task."""
     match table, task:
         case 1, _:
             yield from ((method, "") for method in METHODS)

@@ -24,8 +24,8 @@ from cotrail.systems.spec import SystemSpec
 class Method(Struct, frozen=True, kw_only=True):
     """A system and those of its settings by which the paper's tables tell it apart.
 
-    evidence: the part of the dataset's evidence that is used, if `knowledge` has it; function: 0 for none.
-    inference: how a variant infers its answer: the name of its reader, or another way; empty if it infers none.
+    evidence: which of the dataset's evidence is looked at, where `knowledge` has it; function: 0 for none.
+    inference: how a variant infers its answer, with the reader where that is what does; empty where none does.
     layout: of its prompts.
     """
 
@@ -44,23 +44,23 @@ class Method(Struct, frozen=True, kw_only=True):
 
     @property
     def is_basic(self) -> bool:
-        """Return whether it weighs outputs and lets them vote (section 3)."""
+        """Whether it weighs outputs and lets them vote (section 3)."""
         return self.system == "rethinking" and self.variant == "basic" and self.voting
 
     @property
     def has_evidence(self) -> bool:
-        """Return whether it uses anything that the dataset names as evidence."""
+        """Whether it looks at anything that the dataset names as evidence."""
         return "evidence" in self.knowledge
 
     @property
     def is_on_evidence(self) -> bool:
-        """Return whether it is as in section 5.3: on the annotated paragraphs alone, by function (3), by sentence."""
+        """Whether it is as section 5.3 has it: on the annotated paragraphs alone, by function (3), by sentence."""
         on_paragraphs = self.knowledge == ("evidence",) and self.evidence == "paragraphs"
         return on_paragraphs and self.function == 3 and self.query == "sentence"
 
     @property
     def is_greedy(self) -> bool:
-        """Return whether it has only the likeliest chain, as chain-of-thought prompting does."""
+        """Whether it has the likeliest chain alone, as chain-of-thought prompting does."""
         return self.chains == 1 and self.temperature == 0
 
 
@@ -97,7 +97,7 @@ def _inference(settings: RethinkingSettings) -> str:
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """A question of a run: its published answers and the run's, None while there is none."""
+    """A question of a run: its published answers and the run's, None where there is none (yet)."""
 
     key: str
     answers: tuple[str, ...]
@@ -108,7 +108,7 @@ class Answered(Struct, frozen=True, kw_only=True):
 class RethinkingRun(Struct, frozen=True, kw_only=True):
     """A run of one of the paper's methods, or of another system on the same tasks.
 
-    id: its name in tables; cost: None if it wasn't counted.
+    id: what names it in tables; cost: None where nobody counted.
     """
 
     id: str
@@ -121,19 +121,19 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> int:
-        """The number of questions that have an answer, which may be empty."""
+        """How many questions have an answer, be it the empty one."""
         return sum(each.answer is not None for each in self.questions)
 
     @property
     def is_answered(self) -> bool:
-        """Return whether every question has an answer."""
+        """Whether every question has one."""
         return self.answered == len(self.questions)
 
 
 class Growth(Struct, frozen=True, kw_only=True):
     """Accuracies with the first 1, 2, ... chains of each question: of the vote, and of faithful inference over them.
 
-    faithful: empty if no evidence was searched for.
+    faithful: empty where no evidence was looked for.
     """
 
     questions: int
@@ -154,9 +154,9 @@ def faithfulness_of(run: RethinkingRun) -> float | None:
 
 
 def chain_alone(run: RethinkingRun) -> tuple[float, float] | None:
-    """Accuracy and faithfulness of a single chain, on average over chains, then over questions.
+    """Accuracy and faithfulness that a chain has by itself, on average over chains, then over questions.
 
-    They are those of chain-of-thought prompting with one chain drawn as these were; None if no chain was scored.
+    It is what chain-of-thought prompting would have with one chain drawn as these were; None where no chain was scored.
     """
     weighed = [(each, each.weighing) for each in run.questions if each.weighing and each.weighing.chains]
     faithful = [fmean(values) for _, weighing in weighed if (values := chain_faithfulness(weighing))]
@@ -169,7 +169,7 @@ def chain_alone(run: RethinkingRun) -> tuple[float, float] | None:
 def growth(run: RethinkingRun) -> Growth | None:
     """The effect of the number of chains, over the questions that have all of them; None for one chain or a variant.
 
-    Chains are taken in the order in which they were drawn; no model is asked.
+    Chains are taken in the order in which they were drawn, and nothing is asked of a model.
     """
     weighed = [(each, each.weighing.chains) for each in run.questions if each.weighing]
     most = max((len(chains) for _, chains in weighed), default=0)
@@ -190,17 +190,17 @@ def growth(run: RethinkingRun) -> Growth | None:
 
 
 def voted(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
-    """The prediction of most of the chains (self-consistency)."""
+    """What most of the chains state (self-consistency)."""
     return _inferred(chains, run, [1.0] * len(chains), voting=True).prediction
 
 
 def faithful(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
-    """The prediction of the chains by their faithfulness, with or without a vote as in the run."""
+    """What the chains come to by their faithfulness, with or without a vote as in the run."""
     return _inferred(chains, run, [chain.faithfulness for chain in chains], voting=run.method.voting).prediction
 
 
 def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
-    """The differences of two runs on the questions that both have; None if there are none or the tasks differ."""
+    """How two runs differ on the questions that both have; None where there is none or the tasks aren't the same."""
     others = {each.key: each for each in theirs.questions}
     pairs = [(each, others[each.key]) for each in ours.questions if each.key in others]
     if ours.task != theirs.task or not pairs:
@@ -212,7 +212,7 @@ def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
 
 
 def is_right(run: RethinkingRun, question: Answered, answer: str | None) -> bool:
-    """Return whether the answer is one of the published ones, by the measure of the run's dataset."""
+    """Whether the answer is one of the published ones, by the measure of the run's dataset."""
     scores = None if answer is None else answer_scores(run.dataset, answer, question.answers)
     return scores is not None and scores.em == 1
 

@@ -1,4 +1,4 @@
-"""Reader settings: the last step, which reads the answer from the paragraphs (IRCoT, section 3.2)."""
+"""The reader: the last step, which reads the answer from the paragraphs (IRCoT, section 3.2)."""
 
 from typing import Literal
 
@@ -6,7 +6,10 @@ from msgspec import Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.answer_extraction import released_answer, stated_answer
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import AnswerForm, Prompt, Shots
+from cotrail.core.questions import Question
+from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last
 
 Reader = Literal["direct", "cot", "none"]
 
@@ -52,3 +55,23 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.answers == "released":
             return released_answer(text, chain=is_chain)
         return (stated_answer(text) or text) if is_chain else text.removesuffix(".")
+
+
+def reader_prompt(
+    question: Question,
+    paragraphs: tuple[Paragraph, ...],
+    shots: Shots,
+    settings: ReaderSettings,
+    prompting: PromptSettings,
+    max_paragraph_words: int = 350,
+) -> Prompt:
+    """The prompt of the reader's `Read`, which shows these paragraphs."""
+    demonstrations = shots[AnswerForm(settings.reader)]
+    return Prompt(
+        demonstrations=demonstrations,
+        paragraphs=paragraphs,
+        question=instructed(question.text, settings.instruction_like(demonstrations.instruction)),
+        max_paragraph_words=max_paragraph_words,
+        drop=prompting.drop,
+        pinned_last=pinned_is_last(question, prompting),
+    )

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from cotrail.common.numbers import Positive
-from cotrail.faithfulness.scores import Function, Thresholds
-from cotrail.faithfulness.tasks import FUNCTIONS, Task
+from cotrail.faithfulness.scores import FUNCTIONS, Function, Thresholds
+from cotrail.faithfulness.tasks import Task
 from cotrail.systems.parts.reader import ReaderSettings
 from cotrail.systems.parts.tasks import SampledSettings
 

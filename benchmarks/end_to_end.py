@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.ways import CORPUS, MODEL, Job, authors, bound, cotrail
-from cli.corpora import build
+from cli.index import build
 from cotrail.engines.language_models.llamacpp import smollm2_path
 
 WAYS: dict[str, Callable[[Job], dict[str, Any]]] = {

@@ -10,12 +10,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
 from cli.output import Json, console, count, print_json
-from cli.request import MAX_PRIORITY
 from cli.store import RunName, open_store
 from models.commands import control, retrying
 from models.commands.chunks import Told
 from models.commands.retrying import Retried
 from models.queries.progress import resolve_run
+from services.requests import MAX_PRIORITY
 
 
 def pause(run: RunName, *, json: Json = False) -> None:

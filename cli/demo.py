@@ -13,13 +13,10 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 import cotrail
-from cli.corpora import build
+from cli.index import build
 from cli.output import console, count, duration, heading
-from cli.reporting import write_report
-from cli.request import RunRequest, make_request, prepare
-from cli.running import INCOMPLETE, closing_line, follow, print_reasons
-from cli.scoring import is_gold, read_scores, table_of
 from cli.store import open_store
+from cli.watch import INCOMPLETE, closing_line, follow, print_reasons
 from configuration.settings import settings
 from cotrail.common.printable import one_line
 from cotrail.errors import UnavailableError
@@ -28,6 +25,9 @@ from models.commands.submission import submit
 from models.queries.progress import read_reasons
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.tables import QuestionStatus
+from services.reports.run_report import write_report
+from services.requests import RunRequest, make_request, prepare
+from services.scoring import is_gold, read_scores, table_of
 
 if TYPE_CHECKING:
     from workers.stack import Stack

@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cli.conducting import Conductor, Standing, describe, display
-from cli.experiment_report import print_report, report_json, write_report
 from cli.output import Json, console, heading, print_json
-from cli.protocols import read_experiment_file, read_report, schedule_of
-from cli.running import INCOMPLETE, print_reasons
 from cli.store import open_store, reading
+from cli.watch import INCOMPLETE, print_reasons
 from models.queries.experiments import open_experiment, read_experiment, resolve_experiment
 from models.queries.progress import read_reasons, read_standings
+from services.experiments.conducting import Conductor, Standing, describe, display
+from services.experiments.protocols import read_experiment_file, read_report, schedule_of
+from services.reports.experiment_report import print_report, report_json, write_report
 
 experiment = typer.Typer(
     name="experiment",

@@ -12,34 +12,32 @@ import typer
 from rich.text import Text
 
 from cli import (
-    annotating,
-    auditing,
+    annotate,
+    audit,
     control,
-    corpora,
     data,
     demo,
-    demonstrating,
+    demonstrations,
     experiment,
-    exporting,
-    forking,
+    fork,
+    index,
     knowledge,
-    pruning,
-    replaying,
-    reporting,
-    rethinking,
-    rethinking_report,
-    running,
-    scoring,
-    showing,
+    prune,
+    replay,
+    rethink,
+    show,
     stack,
-    submitting,
-    tracing,
+    submit,
+    trace,
+    watch,
 )
 from cli.output import console, cut
 from configuration.settings import settings
 from cotrail.common.log_records import print_safely
 from cotrail.common.printable import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
+from services import exporting, scoring
+from services.reports import rethinking, run_report
 
 INTERRUPTED = 130
 
@@ -94,31 +92,31 @@ app.command(rich_help_panel=_STACK)(stack.up)
 app.command(rich_help_panel=_STACK)(stack.down)
 app.command(name="stack", rich_help_panel=_STACK)(stack.stack)
 app.command(rich_help_panel=_STACK)(demo.demo)
-app.command(rich_help_panel=_WORK)(corpora.index)
+app.command(rich_help_panel=_WORK)(index.index)
 app.add_typer(data.data, rich_help_panel=_WORK)
-app.add_typer(demonstrating.demonstrations, rich_help_panel=_WORK)
+app.add_typer(demonstrations.demonstrations, rich_help_panel=_WORK)
 app.add_typer(knowledge.knowledge, rich_help_panel=_WORK)
-app.command(rich_help_panel=_WORK)(submitting.submit)
-app.command(rich_help_panel=_WORK)(forking.fork)
+app.command(rich_help_panel=_WORK)(submit.submit)
+app.command(rich_help_panel=_WORK)(fork.fork)
 app.add_typer(experiment.experiment, rich_help_panel=_WORK)
-app.command(rich_help_panel=_WORK)(running.watch)
+app.command(rich_help_panel=_WORK)(watch.watch)
 app.command(rich_help_panel=_WORK)(control.pause)
 app.command(rich_help_panel=_WORK)(control.resume)
 app.command(rich_help_panel=_WORK)(control.retry)
 app.command(rich_help_panel=_WORK, context_settings={"ignore_unknown_options": True})(control.prioritize)
 app.command(rich_help_panel=_WORK)(control.cancel)
-app.command(name="prune", rich_help_panel=_WORK)(pruning.prune_runs)
-app.command(rich_help_panel=_RESULTS)(showing.runs)
-app.command(rich_help_panel=_RESULTS)(showing.show)
-app.command(rich_help_panel=_RESULTS)(tracing.trace)
-app.command(rich_help_panel=_RESULTS)(replaying.replay)
-app.add_typer(auditing.audit, name="audit", rich_help_panel=_RESULTS)
+app.command(name="prune", rich_help_panel=_WORK)(prune.prune_runs)
+app.command(rich_help_panel=_RESULTS)(show.runs)
+app.command(rich_help_panel=_RESULTS)(show.show)
+app.command(rich_help_panel=_RESULTS)(trace.trace)
+app.command(rich_help_panel=_RESULTS)(replay.replay)
+app.add_typer(audit.audit, name="audit", rich_help_panel=_RESULTS)
 app.command(rich_help_panel=_RESULTS)(scoring.score)
-app.command(rich_help_panel=_RESULTS)(rethinking.rethink)
-app.command(rich_help_panel=_RESULTS)(rethinking_report.rethinking)
-app.command(rich_help_panel=_RESULTS)(annotating.annotate)
+app.command(rich_help_panel=_RESULTS)(rethink.rethink)
+app.command(rich_help_panel=_RESULTS)(rethinking.rethinking)
+app.command(rich_help_panel=_RESULTS)(annotate.annotate)
 app.command(rich_help_panel=_RESULTS)(exporting.export)
-app.command(rich_help_panel=_RESULTS)(reporting.report)
+app.command(rich_help_panel=_RESULTS)(run_report.report)
 
 
 def main() -> None:

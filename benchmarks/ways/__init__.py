@@ -7,7 +7,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cli.request import Prepared, make_request, prepare
+from services.requests import Prepared, make_request, prepare
 
 CORPUS = MODEL = "benchmark"
 

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct, convert
 
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
-from cli.request import Prepared
 from configuration.settings import settings
 from cotrail.common.sentences import first_sentence
 from cotrail.core.actions.kind import Action
@@ -31,6 +30,7 @@ from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems import find_system
+from services.requests import Prepared
 
 SEED = 1
 """What the sample of the questions is drawn with."""

@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessGenerator
-from cli.annotating import annotate
-from cli.experiment_results import with_examples
+from cli.annotate import annotate
 from configuration.settings import settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
@@ -32,6 +31,7 @@ from models.commands.submission import submit
 from models.execution.ledger import Claim, Completion, Ledger
 from models.queries.annotations import forget_annotation, read_annotations, read_chains, read_marks, record_annotations
 from models.queries.progress import read_run
+from services.experiments.results import with_examples
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
 

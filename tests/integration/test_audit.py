@@ -13,8 +13,7 @@ from sqlalchemy import Engine, func, select, text, update
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from cli.request import make_request, prepare
-from cli.running import Pace, expected_steps, follow
+from cli.watch import Pace, expected_steps, follow
 from configuration.settings import Settings, settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
@@ -33,6 +32,7 @@ from models.queries.traces import read_question, read_questions, rebuild_prompt
 from models.schema.database import connect, migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps
+from services.requests import make_request, prepare
 from tests.integration.stepping import admit_all
 from tests.unit.test_datasets import musique, processed
 from workers.stack import Stack

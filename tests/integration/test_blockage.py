@@ -8,8 +8,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
-from cli.conducting import Conductor
-from cli.protocols import schedule_of
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
@@ -26,6 +24,8 @@ from models.queries.experiments import open_experiment
 from models.queries.progress import list_runs, read_progress
 from models.schema.database import connect
 from models.schema.tables import questions
+from services.experiments.conducting import Conductor
+from services.experiments.protocols import schedule_of
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, run_to_end
 

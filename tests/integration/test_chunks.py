@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Connection, Engine, func, select
 
-from cli.running import Pace
+from cli.watch import Pace
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
 from models.commands.chunks import by_chunks

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
-from cli.fork_request import read_changes
 from configuration.settings import settings
 from cotrail.audit.digests import head_of
 from cotrail.audit.verifying import verify
@@ -39,6 +38,7 @@ from models.queries.traces import rebuild_prompt
 from models.records.trail import read_trail
 from models.schema.seals import step_digest
 from models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from services.forking import read_changes
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
-from cli.running import Pace, outage_line
+from cli.watch import Pace, outage_line
 from configuration.settings import Settings
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.annotating import annotator_name
-from cli.annotation_files import checked, lines_of, read_lines, write_lines
+from cli.annotate import annotator_name
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
 from models.queries.annotations import Chain
+from services.annotation_files import checked, lines_of, read_lines, write_lines
 
 Filled = Callable[..., Path]
 

@@ -15,9 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.annotation_files import read_lines
-from cli.protocols import read_experiment_file
-from cli.request import read_run_file
 from cotrail.common import json_elements as elements
 from cotrail.common import json_files as records
 from cotrail.common import limits as bounds
@@ -36,6 +33,9 @@ from cotrail.engines.language_models.scripted import Script
 from cotrail.engines.scripts import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
+from services.annotation_files import read_lines
+from services.experiments.protocols import read_experiment_file
+from services.requests import read_run_file
 
 Read = Callable[[Path], object]
 

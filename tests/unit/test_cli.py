@@ -18,12 +18,9 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from cli.fork_request import prepare_fork
 from cli.main import app, exit_code
 from cli.output import cut, duration
-from cli.plots import recall_by_search, recall_curve, sentences_per_question
-from cli.request import make_request, prepare, read_run_file, system_settings
-from cli.running import Pace, closing_line, expected_steps
+from cli.watch import Pace, closing_line, expected_steps
 from configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm
@@ -33,6 +30,9 @@ from cotrail.evaluation.metrics.scores import means, question_scores
 from cotrail.systems import find_system
 from models.queries.progress import Progress, RunRecord, StepCounts, standing
 from models.queries.traces import Collected, TracedQuestion, TracedStep
+from services.forking import prepare_fork
+from services.reports.charts import recall_by_search, recall_curve, sentences_per_question
+from services.requests import make_request, prepare, read_run_file, system_settings
 from tests.conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -580,8 +580,8 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 
 
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
-    from cli.corpora import build
     from cli.demo import CORPUS, QUESTIONS, SAMPLE, sample_request
+    from cli.index import build
 
     build([SAMPLE / "corpus.jsonl"], CORPUS)
     prepared = prepare(msgspec.structs.replace(sample_request(QUESTIONS), model="scripted"))

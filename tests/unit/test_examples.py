@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.experiment_report import page_of, print_report
-from cli.experiment_tables import as_markdown, sheet
-from cli.ircot_report import ircot_report
 from cotrail.evaluation.experiments.cells import CellResult, ExampleChain, SystemName
 from cotrail.evaluation.experiments.examples import contrasts, examples
 from cotrail.evaluation.experiments.tables import build_tables
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, untrue
+from services.reports.experiment_report import page_of, print_report
+from services.reports.ircot import ircot_report
+from services.reports.sheets import as_markdown, sheet
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")

@@ -6,8 +6,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.experiment_inputs import Inputs
-from cli.protocols import read_experiment_file
 from configuration.settings import settings
 from cotrail.core.prompts import AnswerForm
 from cotrail.data.corpora.files import read_corpus
@@ -16,6 +14,8 @@ from cotrail.errors import CotrailError, DatasetError, DemonstrationError, Input
 from cotrail.evaluation.experiments.cells import Cell, Line
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, lines
+from services.experiments.ircot_inputs import Inputs
+from services.experiments.protocols import read_experiment_file
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.experiment_report import print_report, report_json
-from cli.experiment_tables import as_markdown, sheet, shown
-from cli.ircot_report import ircot_report
 from cotrail.evaluation.experiments.cells import CellResult, SystemName
 from cotrail.evaluation.experiments.measures import Mean, Share, mean_score, question_means
 from cotrail.evaluation.experiments.naming import in_order, parameters
 from cotrail.evaluation.experiments.published import published
 from cotrail.evaluation.experiments.table import Interval, Pair, Row, Table, Unit, Value
 from cotrail.evaluation.experiments.tables import build_tables
+from services.reports.experiment_report import print_report, report_json
+from services.reports.ircot import ircot_report
+from services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import COST, line, made
 
 

@@ -11,13 +11,13 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from cli.experiment_report import write_report
-from cli.figures import draw, write_figures
-from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.cells import CellResult, SystemName
 from cotrail.evaluation.experiments.plots import Plot, build_plots
 from cotrail.systems.settings import Reader
+from services.reports.experiment_report import write_report
+from services.reports.figures import draw, write_figures
+from services.reports.ircot import ircot_report
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")

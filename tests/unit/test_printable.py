@@ -19,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import Screen, cut, grid, heading
-from cli.pages import _shown
 from cotrail.common.log_records import print_safely
 from cotrail.common.printable import indented, one_line, printable, printable_json
+from services.reports.pages import _shown
 
 HOSTILE = (
     "\x1b[2J\x1b[H", "\x1b]52;c;Zm9yZ2Vk\x07", "\x1b]0;title\x1b\\", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\",

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cli.experiment_tables import sheet
-from cli.rethinking_report import write_report
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments import rethinking_published as published
 from cotrail.evaluation.experiments.rethinking_published import METHODS, Reported
@@ -30,6 +28,8 @@ from cotrail.evaluation.experiments.table import Table
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
+from services.reports.rethinking import write_report
+from services.reports.sheets import sheet
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"
 

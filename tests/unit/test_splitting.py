@@ -7,8 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from cli.protocols import read_experiment_file
-from cli.request import RunRequest, system_settings
 from cotrail.core.actions.reason import Reason
 from cotrail.core.binding import Binding
 from cotrail.core.prompts import Demonstrations, Prompt
@@ -18,6 +16,8 @@ from cotrail.engines.language_models.splitting import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems import find_system
 from models.execution.ledger import Claim
+from services.experiments.protocols import read_experiment_file
+from services.requests import RunRequest, system_settings
 from tasks.generating import generate
 from tasks.station import Station
 

@@ -12,7 +12,7 @@ from cotrail.errors import InputError
 from cotrail.systems.needs import Needs
 
 if TYPE_CHECKING:
-    from cli.request import RunRequest
+    from services.requests import RunRequest
 
 
 class Weighers(Struct, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ import msgspec
 import typer
 
 from cli.output import encode_json
-from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
 from cotrail.errors import InputError
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import Collected, TracedQuestion, read_questions
+from services.scoring import is_gold, scores_of
 
 Format = Literal["jsonl", "hotpotqa", "musique"]
 

@@ -9,10 +9,7 @@ import typer
 from msgspec import Struct
 
 from cli.output import console, count, cut, duration, number
-from cli.pages import page
-from cli.plots import recall_by_search, sentences_per_question
-from cli.scoring import is_gold, run_scores, scores_of
-from cli.showing import configuration, local
+from cli.show import configuration, local
 from cli.store import RunName, reading
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.errors import InputError
@@ -20,6 +17,9 @@ from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScore
 from models.queries.progress import count_repeated, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
 from models.schema.tables import QuestionStatus
+from services.reports.charts import recall_by_search, sentences_per_question
+from services.reports.pages import page
+from services.scoring import is_gold, run_scores, scores_of
 
 SNIPPET = 190
 """How much of a paragraph stands beside a sentence; the whole is at the end of the report, once."""

@@ -12,7 +12,6 @@ from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
-from cli.annotation_files import Place, checked, lines_of, read_lines, write_lines
 from cli.output import console, count, heading
 from cli.store import RunName, open_store
 from cotrail.common.printable import one_line
@@ -29,6 +28,7 @@ from models.queries.annotations import (
     record_annotations,
 )
 from models.queries.progress import RunRecord, read_run, resolve_run
+from services.annotation_files import Place, checked, lines_of, read_lines, write_lines
 
 KEYS = "y true · n not true · s skip · u undo · q quit; behind y or n a note, if you like"
 

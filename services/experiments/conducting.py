@@ -15,12 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 from sqlalchemy import Engine
 
 from cli.output import count
-from cli.schedule import Schedule
 from models.commands.submission import submit
 from models.execution.blockage import stopped_runs
 from models.queries.experiments import read_experiment
 from models.queries.progress import count_steps, is_complete, read_standings
 from models.schema.tables import QuestionStatus
+from services.experiments.schedule import Schedule
 
 POLL_SECONDS = 1.0
 LINE_SECONDS = 10.0

@@ -7,21 +7,21 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cli.experiment_inputs import Inputs
-from cli.experiment_report import Report
-from cli.experiment_results import read_results
-from cli.ircot_report import ircot_report
-from cli.ircot_schedule import IRCoTSchedule
-from cli.request import read_file
-from cli.rethinking_report import read_trials, rethinking_report
-from cli.rethinking_schedule import RethinkingSchedule
-from cli.schedule import Schedule
 from configuration.settings import settings
 from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from models.queries.experiments import read_experiment
+from services.experiments.ircot import IRCoTSchedule
+from services.experiments.ircot_inputs import Inputs
+from services.experiments.results import read_results
+from services.experiments.rethinking import RethinkingSchedule
+from services.experiments.schedule import Schedule
+from services.reports.experiment_report import Report
+from services.reports.ircot import ircot_report
+from services.reports.rethinking import read_trials, rethinking_report
+from services.requests import read_file
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:

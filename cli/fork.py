@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from cli.fork_request import prepare_fork, read_changes
 from cli.output import Json, console, count, print_json
-from cli.running import follow, summarize
 from cli.store import RunName, open_store
+from cli.watch import follow, summarize
 from cotrail.core.fork_points import read_point
 from models.commands.forking import fork as record
 from models.queries.progress import read_run, resolve_run
 from models.records.runs import Runs
+from services.forking import prepare_fork, read_changes
 
 
 def fork(

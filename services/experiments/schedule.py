@@ -5,8 +5,8 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from cli.request import Prepared
 from models.queries.experiments import ExperimentRecord
+from services.requests import Prepared
 
 
 class Named(Protocol):

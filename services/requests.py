@@ -10,8 +10,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from cli.provenance import INSTEAD, versions
-from cli.weighers import choose_weighers
 from configuration.settings import settings
 from cotrail.common.toml_files import read_toml
 from cotrail.core.binding import Binding
@@ -32,6 +30,8 @@ from cotrail.systems.needs import Needs
 from cotrail.systems.rules import Rules, rule_settings
 from cotrail.systems.settings import Positive, Reader, Variant
 from models.commands.submission import Submission
+from services.evidence_engines import choose_weighers
+from services.provenance import INSTEAD, versions
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1

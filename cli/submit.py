@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from cli.output import Json, console, count, print_json
-from cli.request import Prepared, make_request, prepare, read_run_file
-from cli.running import follow, summarize
 from cli.store import open_store
+from cli.watch import follow, summarize
 from cotrail.data.datasets import DATASETS
 from cotrail.systems import SYSTEMS
 from models.commands.submission import submit as record
+from services.requests import Prepared, make_request, prepare, read_run_file
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
 _SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)

@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cli.scoring import scores_of
 from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, ExampleChain
 from cotrail.evaluation.experiments.examples import EXAMPLES, Contrast, contrasts
 from cotrail.evaluation.experiments.experiment import Experiment
@@ -19,6 +18,7 @@ from models.queries.experiments import read_experiment
 from models.queries.progress import Progress, read_progress, read_run
 from models.queries.traces import read_question, read_questions
 from models.schema.tables import QuestionStatus
+from services.scoring import scores_of
 
 MODEL_KINDS = ("reason", "read")
 

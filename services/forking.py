@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cli.request import RunRequest, compose, described, make_request, make_shots, needs_of, read_shown, system_settings
 from cotrail.core.binding import Binding
 from cotrail.core.fork_points import Point
 from cotrail.core.prompts import AnswerForm, Demonstrations
@@ -18,6 +17,16 @@ from cotrail.systems import find_system
 from cotrail.systems.needs import Needs
 from models.commands.submission import Submission
 from models.queries.progress import RunRecord
+from services.requests import (
+    RunRequest,
+    compose,
+    described,
+    make_request,
+    make_shots,
+    needs_of,
+    read_shown,
+    system_settings,
+)
 
 NAMES = ("model", "profile", "embedder", "entailer")
 NUMBERS = ("seed", "temperature")

@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-from cli.experiment_shots import Shots
-from cli.request import Prepared, RunRequest, compose, described, needs_of, system_settings
 from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompts import AnswerForm
@@ -22,6 +20,8 @@ from cotrail.evaluation.experiments.cells import Cell, Stage
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.metrics.coverage import coverage, located
 from cotrail.systems import find_system
+from services.experiments.demonstrations import Shots
+from services.requests import Prepared, RunRequest, compose, described, needs_of, system_settings
 
 
 class Inputs:

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.output import Json, console, count, duration, grid, heading, print_json
-from cli.provenance import INSTEAD
-from cli.running import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
+from cli.watch import blockage_line, outage_line, print_reasons, summary
 from cotrail.common.short_digest import shortened
 from models.queries.progress import (
     Progress,
@@ -25,6 +24,7 @@ from models.queries.progress import (
     resolve_run,
 )
 from models.schema.tables import QuestionStatus
+from services.provenance import INSTEAD
 
 
 def runs(*, json: Json = False) -> None:

@@ -11,7 +11,7 @@ def page(template: str, **values: Any) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("cli"),
+        loader=PackageLoader("services.reports"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

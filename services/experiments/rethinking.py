@@ -9,17 +9,6 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from cli.request import (
-    Prepared,
-    RunRequest,
-    check_evidence,
-    compose,
-    described,
-    make_shots,
-    merged,
-    needs_of,
-    system_settings,
-)
 from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompts import Demonstrations
@@ -33,6 +22,17 @@ from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems import find_system
 from models.queries.experiments import ExperimentRecord
+from services.requests import (
+    Prepared,
+    RunRequest,
+    check_evidence,
+    compose,
+    described,
+    make_shots,
+    merged,
+    needs_of,
+    system_settings,
+)
 
 
 class RethinkingSchedule:

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import Json, console, count, cut, duration, grid, heading, number, print_exact, print_json
-from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
-from cli.weighing import compared, name_of, weighed
+from cli.weighed import compared, name_of, weighed
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Hit
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.tables import QuestionStatus
+from services.scoring import is_gold, scores_of
 
 SNIPPET = 160
 """How much of a paragraph is shown; `--full` shows all of it."""

@@ -9,10 +9,6 @@ import typer
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cli.experiment_report import NO_RESULTS, Report, page_of
-from cli.experiment_results import cost_of
-from cli.experiment_tables import print_tables, sheet
-from cli.figures import svg_of
 from cli.output import Json, console, count, print_json
 from cli.store import reading
 from cotrail.errors import InputError
@@ -25,6 +21,10 @@ from cotrail.faithfulness.tasks import TASK_OF, Task
 from models.queries.experiments import read_experiment
 from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
+from services.experiments.results import cost_of
+from services.reports.experiment_report import NO_RESULTS, Report, page_of
+from services.reports.figures import svg_of
+from services.reports.sheets import print_tables, sheet
 
 TITLE = "Rethinking with retrieval"
 

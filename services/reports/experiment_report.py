@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct
 from rich.console import Console
 
-from cli.experiment_tables import Sheet, as_markdown, print_tables, sheet
-from cli.figures import write_figure
-from cli.pages import page
 from cotrail.common.printable import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.plots import Plot
 from cotrail.evaluation.experiments.table import Table
+from services.reports.figures import write_figure
+from services.reports.pages import page
+from services.reports.sheets import Sheet, as_markdown, print_tables, sheet
 
 NO_RESULTS = "No run of the experiment has results yet."
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from cli.experiment_report import NO_RESULTS, Report
 from cli.output import count
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.experiments.cells import CellResult
 from cotrail.evaluation.experiments.measures import is_answered
 from cotrail.evaluation.experiments.plots import build_plots
 from cotrail.evaluation.experiments.tables import build_tables
+from services.reports.experiment_report import NO_RESULTS, Report
 
 
 def ircot_report(results: Sequence[CellResult]) -> Report:

@@ -1,0 +1,1 @@
+"""The papers' protocols, carried out."""

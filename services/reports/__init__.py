@@ -1,0 +1,1 @@
+"""What runs and experiments come to, as tables, figures and pages."""

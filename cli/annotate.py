@@ -12,8 +12,9 @@ from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
-from cli.output import console, count, heading
+from cli.output import console, heading
 from cli.store import RunName, open_store
+from cotrail.common.humanize import count
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError

@@ -11,13 +11,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.output import Json, console, count, print_exact, print_json
+from cli.output import Json, console, print_exact, print_json
 from cli.store import RunName, reading
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.audit.verifying import verify as verify_records
+from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from models.queries.progress import resolve_run
 from models.queries.traces import find_question, find_step, rebuild_prompt

@@ -9,8 +9,9 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from cli.store import RunName, open_store
+from cotrail.common.humanize import count
 from models.commands import control, retrying
 from models.commands.chunks import Told
 from models.commands.retrying import Retried

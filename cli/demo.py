@@ -14,10 +14,11 @@ from sqlalchemy import Engine
 
 import cotrail
 from cli.index import build
-from cli.output import console, count, duration, heading
+from cli.output import console, heading
 from cli.store import open_store
 from cli.watch import INCOMPLETE, closing_line, follow, print_reasons
 from configuration.settings import settings
+from cotrail.common.humanize import count, duration
 from cotrail.common.printable import one_line
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.scores import CAVEAT

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from configuration.settings import settings
+from cotrail.common.humanize import count
 from cotrail.core.prompts import AnswerForm
 from cotrail.data.datasets import DATASETS, load_annotated
 from cotrail.data.datasets.contexts import AnnotatedQuestion

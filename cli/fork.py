@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from cli.store import RunName, open_store
 from cli.watch import follow, summarize
+from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
 from models.commands.forking import fork as record
 from models.queries.progress import read_run, resolve_run

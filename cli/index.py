@@ -10,8 +10,9 @@ import typer
 from msgspec import Struct
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cli.output import Json, console, count, duration, print_json
+from cli.output import Json, console, print_json
 from configuration.settings import settings
+from cotrail.common.humanize import count, duration
 from cotrail.common.short_digest import shortened
 from cotrail.data.corpora.files import read_corpus
 

@@ -12,8 +12,9 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from cli.output import Json, console, duration, grid, number, print_json
+from cli.output import Json, console, grid, print_json
 from configuration.settings import settings
+from cotrail.common.humanize import duration, number
 from cotrail.common.short_digest import shortened
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source

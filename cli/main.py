@@ -31,8 +31,9 @@ from cli import (
     trace,
     watch,
 )
-from cli.output import console, cut
+from cli.output import console
 from configuration.settings import settings
+from cotrail.common.humanize import cut
 from cotrail.common.log_records import print_safely
 from cotrail.common.printable import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError

@@ -9,8 +9,9 @@ from msgspec.structs import asdict
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from cli.store import open_store
+from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
 from models.queries.progress import resolve_run

@@ -4,8 +4,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from cli.store import RunName, reading
+from cotrail.common.humanize import count
 from models.queries.progress import resolve_run
 from models.queries.replaying import Replayed, replay_run
 

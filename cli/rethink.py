@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.table import Table
 
-from cli.output import Json, console, count, cut, number, print_json
+from cli.output import Json, console, print_json
+from cotrail.common.humanize import count, cut, number
 from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recorded
 from cotrail.faithfulness.scores import Function, Thresholds

@@ -8,9 +8,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from cli.output import Json, console, count, duration, grid, heading, print_json
+from cli.output import Json, console, grid, heading, print_json
 from cli.store import RunName, reading
 from cli.watch import blockage_line, outage_line, print_reasons, summary
+from cotrail.common.humanize import count, duration
 from cotrail.common.short_digest import shortened
 from models.queries.progress import (
     Progress,

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from cli.store import open_store
 from cli.watch import follow, summarize
+from cotrail.common.humanize import count
 from cotrail.data.datasets import DATASETS
 from cotrail.systems import SYSTEMS
 from models.commands.submission import submit as record

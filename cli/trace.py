@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Json, console, count, cut, duration, grid, heading, number, print_exact, print_json
+from cli.output import Json, console, grid, heading, print_exact, print_json
 from cli.store import RunName, reading
 from cli.weighed import compared, name_of, weighed
+from cotrail.common.humanize import count, cut, duration, number
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Hit
 from models.queries.progress import RunRecord, read_run, resolve_run

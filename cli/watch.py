@@ -17,9 +17,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from cli.meanwhile import meanwhile
-from cli.output import Json, console, count, duration, heading, print_json
+from cli.output import Json, console, heading, print_json
 from cli.store import RunName, open_store
 from configuration.settings import settings
+from cotrail.common.humanize import count, duration
 from cotrail.common.printable import one_line
 from models.execution.blockage import Blockage
 from models.queries.outages import Outage

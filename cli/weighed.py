@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import cut, grid
+from cli.output import grid
+from cotrail.common.humanize import cut
 from cotrail.common.printable import one_line
 from cotrail.common.short_digest import shortened
 from cotrail.core.paragraphs import Paragraph

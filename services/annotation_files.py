@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cli.output import count
+from cotrail.common.humanize import count
 from cotrail.common.json_files import opened
 from cotrail.common.limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.errors import InputError

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from rich.table import Table
 from sqlalchemy import Connection
 
-from cli.output import Json, console, count, number, print_json
+from cli.output import Json, console, print_json
 from cli.store import RunName, reading
+from cotrail.common.humanize import count, number
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets import load_official

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from sqlalchemy import Engine
 
-from cli.output import count
+from cotrail.common.humanize import count
 from models.commands.submission import submit
 from models.execution.blockage import stopped_runs
 from models.queries.experiments import read_experiment

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from cli.output import count
+from cotrail.common.humanize import count
 from cotrail.evaluation.experiments.cells import Cell, Line
 from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, choose, lines
 from models.queries.experiments import ExperimentRecord

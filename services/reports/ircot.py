@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cli.output import count
+from cotrail.common.humanize import count
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.experiments.cells import CellResult
 from cotrail.evaluation.experiments.measures import is_answered

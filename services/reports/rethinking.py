@@ -9,8 +9,9 @@ import typer
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cli.output import Json, console, count, print_json
+from cli.output import Json, console, print_json
 from cli.store import reading
+from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking_protocol import trials

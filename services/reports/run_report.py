@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from cli.output import console, count, cut, duration, number
+from cli.output import console
 from cli.show import configuration, local
 from cli.store import RunName, reading
+from cotrail.common.humanize import count, cut, duration, number
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores

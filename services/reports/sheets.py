@@ -9,7 +9,8 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cli.output import duration, heading
+from cli.output import heading
+from cotrail.common.humanize import duration
 from cotrail.evaluation.experiments.measures import Mean, Share
 from cotrail.evaluation.experiments.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
 from cotrail.evaluation.experiments.table import Column, Interval, Pair, Row, Table, Unit, Value

@@ -19,9 +19,9 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from cli.main import app, exit_code
-from cli.output import cut, duration
 from cli.watch import Pace, closing_line, expected_steps
 from configuration.settings import settings
+from cotrail.common.humanize import cut, duration
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import GoldParagraph

@@ -18,7 +18,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Screen, cut, grid, heading
+from cli.output import Screen, grid, heading
+from cotrail.common.humanize import cut
 from cotrail.common.log_records import print_safely
 from cotrail.common.printable import indented, one_line, printable, printable_json
 from services.reports.pages import _shown

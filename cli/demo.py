@@ -13,22 +13,25 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 import cotrail
-from cli.index import build
+from cli.files import write_text
+from cli.following import follow
 from cli.output import console, heading
-from cli.store import open_store
-from cli.watch import INCOMPLETE, closing_line, follow, print_reasons
+from cli.run_text import INCOMPLETE, closing_line, print_reasons
+from cli.score import table_of
+from cli.store import open_store, reading
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable import one_line
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.scores import CAVEAT
-from models.commands.submission import submit
+from cotrail.evaluation.metrics.support import is_gold
 from models.queries.progress import read_reasons
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.tables import QuestionStatus
-from services.reports.run_report import write_report
-from services.requests import RunRequest, make_request, prepare
-from services.scoring import is_gold, read_scores, table_of
+from services import corpora, submission
+from services.reports.run_report import run_report
+from services.requests import RunRequest, make_request
+from services.scoring import read_scores
 
 if TYPE_CHECKING:
     from workers.stack import Stack
@@ -100,7 +103,7 @@ def _runs(stack: "Stack") -> bool:
 
 def _demonstrate(screen: Console, *, limit: int | None) -> int:
     _part(screen, "Index the corpus", "as `cotrail index` does")
-    indexed = build([SAMPLE / "corpus.jsonl"], CORPUS)
+    indexed = corpora.index([SAMPLE / "corpus.jsonl"], CORPUS)
     screen.print(f"{count(indexed.paragraphs, 'paragraph')} in {duration(indexed.seconds)}.")
     with open_store() as engine:
         run = _submit(screen, engine, limit)
@@ -115,7 +118,8 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
             print_reasons(screen, read_reasons(connection, run))
         screen.print("The bundled model is tiny (135 million parameters) and often wrong; the chains show where.")
     _part(screen, "Report", "as `cotrail report` writes it")
-    write_report(run, REPORT)
+    with reading() as connection:
+        write_text(REPORT, run_report(connection, run).html, "run the demo in another folder")
     screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
     return 0 if progress.questions[QuestionStatus.FINISHED] == progress.total else INCOMPLETE
 
@@ -138,10 +142,10 @@ def sample_request(limit: int | None) -> RunRequest:
 
 def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
     _part(screen, "Submit the run", "as `cotrail submit` does")
-    prepared = prepare(sample_request(limit))
-    submit(engine, prepared.submission, prepared.questions)
-    asked = count(len(prepared.questions), "question")
-    screen.print(f"{asked} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
+    prepared = submission.prepare(sample_request(limit))
+    submission.submit(engine, prepared)
+    size = count(len(prepared.questions), "question")
+    screen.print(f"{size} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
     return prepared.submission.id
 
 

@@ -1,18 +1,20 @@
 """`cotrail fork`: a new run from what another one has recorded."""
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from cli.following import follow
 from cli.output import Json, console, print_json
+from cli.run_text import summarize
 from cli.store import RunName, open_store
-from cli.watch import follow, summarize
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
-from models.commands.forking import fork as record
-from models.queries.progress import read_run, resolve_run
-from models.records.runs import Runs
-from services.forking import prepare_fork, read_changes
+from cotrail.errors import InputError
+from services import forking
+from services.forking import NAMES, ForkedRun, ForkRequest
 
 
 def fork(
@@ -52,26 +54,46 @@ def fork(
 
     Example: `cotrail fork latest --at read --set reader=cot --wait`
     """
-    point = None if at is None else read_point(at)
+    request = ForkRequest(
+        run=run,
+        changes=parse_changes(changes or ()),
+        at=None if at is None else read_point(at),
+        questions=tuple(keys or ()),
+    )
     with open_store() as engine:
-        with engine.connect() as connection:
-            origin = read_run(connection, resolve_run(connection, run))
-            shots = Runs().plan(connection, origin.id).shots
-        submission = prepare_fork(origin, shots, read_changes(origin, changes or ()), point)
-        forked = record(engine, submission, point, keys or ())
+        forked = forking.fork(engine, request)
         if wait and not json:
-            console().print(_said(submission.id, origin.id, forked.questions, forked.adopted), soft_wrap=True)
+            console().print(_summary(forked), soft_wrap=True)
         if wait:
-            raise typer.Exit(summarize(engine, follow(engine, submission.id, stderr=json), json=json))
+            raise typer.Exit(summarize(engine, follow(engine, forked.run, stderr=json), json=json))
     if json:
-        print_json(
-            {"run": submission.id, "origin": origin.id, "questions": forked.questions, "adopted": forked.adopted}
-        )
+        print_json(forked)
         return
-    typer.echo(submission.id)
-    said = _said(submission.id, origin.id, forked.questions, forked.adopted)
-    console(stderr=True).print(f"{said} `cotrail watch {submission.id}` shows progress.", style="dim", soft_wrap=True)
+    typer.echo(forked.run)
+    hint = f"{_summary(forked)} `cotrail watch {forked.run}` shows progress."
+    console(stderr=True).print(hint, style="dim", soft_wrap=True)
 
 
-def _said(run: str, origin: str, questions: int, adopted: int) -> str:
-    return f"{run} has {count(questions, 'question')} of {origin} and {count(adopted, 'step')} of theirs."
+def parse_changes(given: Iterable[str]) -> dict[str, Any]:
+    """Changes from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any."""
+    return dict(_change(each) for each in given)
+
+
+def _change(given: str) -> tuple[str, Any]:
+    key, equals, text = given.partition("=")
+    if not equals:
+        raise InputError(f"{given!r} sets nothing: write KEY=VALUE")
+    # A name may look like a number: the model `135` is no integer.
+    return key, text if key in NAMES else _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def _summary(forked: ForkedRun) -> str:
+    took = f"{count(forked.questions, 'question')} of {forked.origin} and {count(forked.adopted, 'step')} of theirs"
+    return f"{forked.run} has {took}."

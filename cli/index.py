@@ -1,29 +1,17 @@
 """`cotrail index`: makes a corpus searchable."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import Struct
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cli.output import Json, console, print_json
-from configuration.settings import settings
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digest import shortened
-from cotrail.data.corpora.files import read_corpus
-
-
-class Indexed(Struct, frozen=True, kw_only=True):
-    """A corpus that was just indexed."""
-
-    corpus: str
-    paragraphs: int
-    revision: str
-    seconds: float
+from services import corpora
 
 
 def index(
@@ -44,31 +32,19 @@ def index(
     *,
     json: Json = False,
 ) -> None:
-    """Index paragraphs as a corpus; one of that name is replaced once the new one is whole.
+    """Index paragraphs as a corpus; one of that name is replaced once the new one is complete.
 
     It is kept in a folder, or in the search server that COTRAIL_SEARCH_URL names.
 
     Example: `cotrail index corpus.jsonl --name mine`
     """
     with _progress(shown=not json) as progress:
-        done = build(paths, name, progress)
+        done = corpora.index(paths, name, progress)
     if json:
         print_json(done)
         return
     console().print(f"Indexed {count(done.paragraphs, 'paragraph')} as {name} in {duration(done.seconds)}.")
     console().print(f"Revision {shortened(done.revision)}", style="dim")
-
-
-def build(paths: list[Path], name: str, progress: Callable[[int], None] | None = None) -> Indexed:
-    """Indexes the files as the corpus of that name."""
-    started = time.monotonic()
-    manifest = settings().corpus_store.build(name, read_corpus(paths), progress)
-    return Indexed(
-        corpus=name,
-        paragraphs=manifest.paragraphs,
-        revision=manifest.revision,
-        seconds=time.monotonic() - started,
-    )
 
 
 @contextmanager

@@ -19,12 +19,16 @@ from cli import (
     demo,
     demonstrations,
     experiment,
+    export,
     fork,
     index,
     knowledge,
     prune,
     replay,
+    report,
     rethink,
+    rethinking,
+    score,
     show,
     stack,
     submit,
@@ -37,8 +41,6 @@ from cotrail.common.humanize import cut
 from cotrail.common.log_records import print_safely
 from cotrail.common.printable import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
-from services import exporting, scoring
-from services.reports import rethinking, run_report
 
 INTERRUPTED = 130
 
@@ -54,7 +56,7 @@ EPILOG = """
 
 `cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
 
-**Exit codes**: 0 done · 1 something else went wrong · 2 what was handed in can't be used · 3 a server doesn't answer ·
+**Exit codes**: 0 done · 1 something else went wrong · 2 the input can't be used · 3 a server doesn't answer ·
 4 a run that was waited for ended with failed, blocked or cancelled questions · 5 nothing is wrong with a run's record,
 but not all of it is sealed yet · 130 interrupted
 """
@@ -112,12 +114,12 @@ app.command(rich_help_panel=_RESULTS)(show.show)
 app.command(rich_help_panel=_RESULTS)(trace.trace)
 app.command(rich_help_panel=_RESULTS)(replay.replay)
 app.add_typer(audit.audit, name="audit", rich_help_panel=_RESULTS)
-app.command(rich_help_panel=_RESULTS)(scoring.score)
+app.command(rich_help_panel=_RESULTS)(score.score)
 app.command(rich_help_panel=_RESULTS)(rethink.rethink)
 app.command(rich_help_panel=_RESULTS)(rethinking.rethinking)
 app.command(rich_help_panel=_RESULTS)(annotate.annotate)
-app.command(rich_help_panel=_RESULTS)(exporting.export)
-app.command(rich_help_panel=_RESULTS)(run_report.report)
+app.command(rich_help_panel=_RESULTS)(export.export)
+app.command(rich_help_panel=_RESULTS)(report.report)
 
 
 def main() -> None:
@@ -128,7 +130,7 @@ def main() -> None:
         code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has seen enough; Python would complain as it closes the stream.
+        # The reader closed the pipe. Python would complain when it flushes the stream at exit, so that goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
@@ -157,7 +159,7 @@ def _run() -> int:
 
 
 def exit_code(error: CotrailError) -> int:
-    """What the process exits with for this error."""
+    """The exit code of the process for this error."""
     match error:
         case InputError():
             return 2
@@ -172,7 +174,7 @@ def _refuse(message: str, code: int) -> int:
 
 
 def _discreet(message: str) -> str:
-    """Without the passwords and keys of the settings, which a server may have said again."""
+    """The message without the passwords and keys of the settings, which a server's own message may repeat."""
     try:
         return settings().secrets.hidden(message)
     except InputError:  # the message is about these settings, and quotes none

@@ -1,39 +1,24 @@
-"""`cotrail rethink`: what recorded chains come to, without a model."""
+"""`cotrail rethink`: final predictions from recorded chains, without a model."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import Struct
-from msgspec.structs import replace
 from rich.table import Table
 
 from cli.output import Json, console, print_json
 from cotrail.common.humanize import count, cut, number
-from cotrail.faithfulness.chains import weigh
-from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recorded
 from cotrail.faithfulness.scores import Function, Thresholds
-from cotrail.faithfulness.tasks import FUNCTIONS, Task
-from cotrail.faithfulness.weighing import Weighing
+from cotrail.faithfulness.tasks import Task
 from cotrail.systems.rules import Rules
+from services import recorded_chains
+from services.recorded_chains import InferenceOptions, Rethought
 
 SHOWN = 48
 """Characters of a question that are shown."""
 
 _FUNCTION = "Options of the faithfulness function"
-
-
-class Rethought(Struct, frozen=True, kw_only=True):
-    """A question's final prediction, empty where no chain states one; `right` is None where no answer is given."""
-
-    id: str
-    question: str
-    task: Task
-    answers: tuple[str, ...]
-    prediction: str
-    right: bool | None
-    weighing: Weighing
 
 
 def rethink(
@@ -72,15 +57,15 @@ def rethink(
 ) -> None:
     """Infer final predictions from recorded chains and their scores, without a model.
 
-    This is the faithful inference of Rethinking with Retrieval; docs/recorded-chains.md has the file's form.
+    This is the faithful inference of Rethinking with Retrieval; docs/recorded-chains.md describes the file.
     """
     thresholds = Thresholds(
         similarity=similarity_threshold, entailment=entailment_threshold, contradiction=contradiction_threshold
     )
-    rethought = [
-        _rethought(replace(question, chains=question.chains[:chains]), function, thresholds, rules, voting=voting)
-        for question in read_recorded(file, task, rules)
-    ]
+    options = InferenceOptions(
+        task=task, chains=chains, voting=voting, rules=rules, function=function, thresholds=thresholds
+    )
+    rethought = recorded_chains.rethink(file, options)
     if json:
         for each in rethought:
             print_json(each)
@@ -88,23 +73,6 @@ def rethink(
         screen = console()
         screen.print(_table(rethought))
         screen.print(_summary(rethought, chains))
-
-
-def _rethought(
-    question: RecordedQuestion, function: Function | None, thresholds: Thresholds, rules: Rules, *, voting: bool
-) -> Rethought:
-    chosen = function or FUNCTIONS[question.task]
-    weighing = weigh(question.chains, question.task, function=chosen, thresholds=thresholds, voting=voting, rules=rules)
-    prediction = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
-    return Rethought(
-        id=question.id,
-        question=question.text,
-        task=question.task,
-        answers=question.answers,
-        prediction=prediction,
-        right=is_right(prediction, question),
-        weighing=weighing,
-    )
 
 
 def _table(rethought: Sequence[Rethought]) -> Table:

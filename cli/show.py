@@ -1,4 +1,4 @@
-"""`cotrail runs` and `cotrail show`: which runs there are, and one run's configuration and state."""
+"""`cotrail runs` and `cotrail show`: the list of runs, and one run's configuration and state."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.output import Json, console, grid, heading, print_json
+from cli.run_text import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
-from cli.watch import blockage_line, outage_line, print_reasons, summary
 from cotrail.common.humanize import count, duration
-from cotrail.common.short_digest import shortened
 from models.queries.progress import (
     Progress,
     RunRecord,
@@ -25,7 +24,7 @@ from models.queries.progress import (
     resolve_run,
 )
 from models.schema.tables import QuestionStatus
-from services.provenance import INSTEAD
+from services.reports.configuration import configuration, local
 
 
 def runs(*, json: Json = False) -> None:
@@ -72,55 +71,6 @@ def show(run: RunName, *, json: Json = False) -> None:
         screen.print(outage_line(outage), style="yellow", soft_wrap=True)
     print_reasons(screen, reasons)
     _hint(screen, record.id, progress)
-
-
-def local(moment: datetime) -> str:
-    """A time as the reader's clock shows it."""
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
-
-
-def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """What was run, as names and values for a reader."""
-    yield "submitted", local(record.created_at)
-    yield "priority", str(record.priority)
-    if record.origin:
-        yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
-    yield "system", f"{record.system}, version {record.system_version}"
-    for name, value in flat(record.settings):
-        yield f"  {name}", value
-    yield "dataset", record.dataset
-    for kind, file in record.provenance.get("files", {}).items():
-        yield kind, str(file["path"])
-    if record.corpus:
-        yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
-    sampling = f"temperature {record.temperature:g}, seed {record.seed}"
-    for source, revision in sorted(record.knowledge.items()):
-        yield "knowledge", f"{source}, revision {shortened(revision)}"
-    yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
-    for name in ("embedder", "entailer"):
-        if identity := getattr(record, name):
-            yield name, shortened(identity)
-    for note in record.provenance.get(INSTEAD, ()):
-        yield "instead", note
-    yield "software", _software(record.provenance)
-    yield "digest", record.digest or "none until all questions have ended"
-
-
-def _software(provenance: dict[str, Any]) -> str:
-    versions = [f"cotrail {provenance.get('cotrail')}", f"Python {provenance.get('python')}"]
-    if git := provenance.get("git"):
-        versions.append(f"git {shortened(git)}")
-    return ", ".join(versions)
-
-
-def flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Settings as dotted names and values."""
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            shown = ", ".join(str(each).strip() for each in value) if isinstance(value, list | tuple) else str(value)
-            yield f"{prefix}{name}", shown
 
 
 def _summary(each: RunSummary) -> dict[str, Any]:
@@ -198,8 +148,8 @@ def _hint(screen: Console, run: str, progress: Progress) -> None:
     screen.print()
     following = {
         "running": f"`cotrail watch {run}` shows progress.",
-        "paused": f"`cotrail resume {run}` goes on.",
-        "blocked": f"Once the reason is mended, `cotrail resume {run}` goes on.",
+        "paused": f"`cotrail resume {run}` continues it.",
+        "blocked": f"Once the reason is fixed, `cotrail resume {run}` continues it.",
         "finished": f"`cotrail score {run}` shows the scores, `cotrail trace {run} 1` the first question.",
     }
     if hint := following.get(progress.standing):

@@ -1,18 +1,22 @@
 """`cotrail submit`: puts a run into the queue."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cli.following import follow
 from cli.output import Json, console, print_json
+from cli.run_text import summarize
 from cli.store import open_store
-from cli.watch import follow, summarize
 from cotrail.common.humanize import count
 from cotrail.data.datasets import DATASETS
+from cotrail.errors import InputError
 from cotrail.systems import SYSTEMS
-from models.commands.submission import submit as record
-from services.requests import Prepared, make_request, prepare, read_run_file
+from services import submission
+from services.composing import PreparedRun
+from services.requests import REQUIRED, make_request, read_run_file
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
 _SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)
@@ -211,38 +215,47 @@ def submit(
         "priority": priority,
     }
     given = read_run_file(run_file) if run_file else {}
-    prepared = prepare(make_request(given | {key: value for key, value in options.items() if value is not None}))
-    _submit(prepared, wait=wait, json=json)
+    given |= {key: value for key, value in options.items() if value is not None}
+    _check_named(given)
+    _submit(submission.prepare(make_request(given)), wait=wait, json=json)
 
 
-def _submit(prepared: Prepared, *, wait: bool, json: bool) -> None:
+def _check_named(given: Mapping[str, Any]) -> None:
+    for field in REQUIRED:
+        if given.get(field) is None:
+            raise InputError(f"no {field} given; name it with --{field} or in the run file")
+
+
+def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
     run = prepared.submission.id
-    asked = len(prepared.questions)
-    if prepared.missing_gold:
-        console(stderr=True).print(
-            f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
-            f"{prepared.submission.corpus}: recall can't reach 1. `cotrail data build` makes a corpus that has them.",
-            style="yellow",
-            soft_wrap=True,
-        )
-    for note in prepared.notes:
-        console(stderr=True).print(note, style="yellow", soft_wrap=True)
+    size = len(prepared.questions)
+    for warning in _warnings(prepared):
+        console(stderr=True).print(warning, style="yellow", soft_wrap=True)
     with open_store() as engine:
-        record(engine, prepared.submission, prepared.questions)
+        submission.submit(engine, prepared)
         if not wait:
-            _say(run, asked, json=json)
+            _print_submitted(run, size, json=json)
             return
         if not json:
-            console().print(f"Submitted {run} with {count(asked, 'question')}.", soft_wrap=True)
+            console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
         progress = follow(engine, run, stderr=json)
         raise typer.Exit(summarize(engine, progress, json=json))
 
 
-def _say(run: str, asked: int, *, json: bool) -> None:
+def _warnings(prepared: PreparedRun) -> list[str]:
+    if not prepared.missing_gold:
+        return list(prepared.notes)
+    missing = (
+        f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
+        f"{prepared.submission.corpus}: recall can't reach 1. `cotrail data build` makes a corpus that has them."
+    )
+    return [missing, *prepared.notes]
+
+
+def _print_submitted(run: str, size: int, *, json: bool) -> None:
     if json:
-        print_json({"run": run, "questions": asked})
+        print_json({"run": run, "questions": size})
         return
     typer.echo(run)
-    console(stderr=True).print(
-        f"{count(asked, 'question')} in the queue. `cotrail watch {run}` shows progress.", style="dim", soft_wrap=True
-    )
+    hint = f"{count(size, 'question')} in the queue. `cotrail watch {run}` shows progress."
+    console(stderr=True).print(hint, style="dim", soft_wrap=True)

@@ -1,9 +1,8 @@
-"""`cotrail trace`: what happened to one question, step by step."""
+"""`cotrail trace`: one question, step by step."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.padding import Padding
@@ -16,10 +15,11 @@ from cli.weighed import compared, name_of, weighed
 from cotrail.common.humanize import count, cut, duration, number
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Hit
+from cotrail.evaluation.metrics.support import is_gold
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.tables import QuestionStatus
-from services.scoring import is_gold, scores_of
+from services import exporting
 
 SNIPPET = 160
 """How much of a paragraph is shown; `--full` shows all of it."""
@@ -50,48 +50,9 @@ def trace(
             return
         traced = read_question(connection, record.id, question)
     if json:
-        print_json(as_json(record, traced))
+        print_json(exporting.trace(record, traced))
     else:
         _show(console(), record, traced, full=full)
-
-
-def as_json(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
-    """A question with its steps, for programs."""
-    return {
-        "run": record.id,
-        "question_id": traced.key,
-        "question": traced.text,
-        "status": traced.status,
-        "answer": traced.answer,
-        "gold_answers": traced.answers,
-        "gold_paragraphs": traced.gold,
-        **msgspec.structs.asdict(scores_of(record, traced)),
-        "reason": traced.reason,
-        "sentences": traced.sentences,
-        "weighing": traced.weighing,
-        "steps": [_step_json(step, traced) for step in traced.steps],
-    }
-
-
-def _step_json(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
-    common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "adopted", "failure")
-    fields = {name: getattr(step, name) for name in common}
-    if step.generated is not None or step.kind in ("reason", "read"):
-        return {**fields, "sample": step.sample, "paragraphs": step.paragraphs, "generated": step.generated}
-    if step.compared:
-        found = step.embedded or step.entailed
-        return {**fields, "sentences": step.compared, "paragraphs": step.against, "found": found}
-    hits = [
-        {
-            "rank": hit.rank,
-            "score": hit.score,
-            **msgspec.structs.asdict(hit.paragraph),
-            "new": hit.paragraph.digest in step.new,
-            "gold": is_gold(hit.paragraph, traced.gold),
-        }
-        for hit in step.hits
-    ]
-    return {**fields, "query": step.query, "source": step.source, "hits": hits}
 
 
 def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool) -> None:
@@ -186,7 +147,7 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
     elif traced.reason:
         table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
     table.add_row("gold", " / ".join(traced.answers) or "none published")
-    scores = scores_of(record, traced)
+    scores = traced.scores(record.dataset)
     agreement = f"EM {number(scores.answer_em, 0)}, F1 {number(scores.answer_f1, 2)}"
     table.add_row("scores", f"{agreement}, recall {number(scores.support_recall, 2)}")
     return table

@@ -1,6 +1,4 @@
-"""The models that compare sentences and the knowledge that is asked, as a run is submitted with them."""
-
-from typing import TYPE_CHECKING
+"""The embedder, the entailer and the knowledge sources that weigh a run's evidence, pinned at submission."""
 
 from msgspec import Struct
 
@@ -10,15 +8,13 @@ from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
 from cotrail.systems.needs import Needs
-
-if TYPE_CHECKING:
-    from services.requests import RunRequest
+from services.requests import RunRequest
 
 
-class Weighers(Struct, frozen=True, kw_only=True):
-    """What weighs a run's evidence: names, identities, each knowledge source's revision.
+class EvidenceEngines(Struct, frozen=True, kw_only=True):
+    """Names and identities of the models that compare sentences; each knowledge source's revision.
 
-    notes: where something serves in another's place, and why.
+    notes: where a model stands in for the paper's, and why.
     """
 
     embedder_name: str = ""
@@ -29,8 +25,8 @@ class Weighers(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def choose_weighers(needs: Needs, request: "RunRequest", model: str) -> Weighers:
-    """What the request names, or the default ones; nothing where the system needs none.
+def choose_evidence_engines(needs: Needs, request: RunRequest, model: str) -> EvidenceEngines:
+    """Those that the request names, or the default ones; empty where the system needs none.
 
     model: the identity of the run's language model. Raises InputError and its kinds, NotInstalledError.
     """
@@ -39,10 +35,10 @@ def choose_weighers(needs: Needs, request: "RunRequest", model: str) -> Weighers
     if not needs.weighs:
         if request.embedder or request.entailer:
             raise InputError(f"the system {request.system} compares no sentences: name no embedder and no entailer")
-        return Weighers(knowledge=knowledge)
+        return EvidenceEngines(knowledge=knowledge)
     embedder = find_embedder(settings().catalogue_path, request.embedder)
     entailer = find_entailer(settings().catalogue_path, request.entailer)
-    return Weighers(
+    return EvidenceEngines(
         embedder_name=embedder.name,
         embedder=embedder.identity(),
         entailer_name=entailer.name,

@@ -1,66 +1,33 @@
-"""`cotrail export`: a run's results as files that other programs read."""
+"""Runs for other programs: all about each question, or the files that official evaluation scripts read."""
 
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-import typer
 
-from cli.output import encode_json
-from cli.store import RunName, reading
-from cotrail.errors import InputError
-from models.queries.progress import RunRecord, read_run, resolve_run
-from models.queries.traces import Collected, TracedQuestion, read_questions
-from services.scoring import is_gold, scores_of
+from cotrail.common.printable import printable_json
+from cotrail.evaluation.metrics.support import is_gold
+from models.queries.progress import RunRecord
+from models.queries.traces import Collected, TracedQuestion, TracedStep
 
 Format = Literal["jsonl", "hotpotqa", "musique"]
 
 
-def export(
-    run: RunName,
-    form: Annotated[
-        Format,
-        typer.Option(
-            "--format",
-            help="`jsonl`: all about each question, one JSON object a line. "
-            "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read.",
-        ),
-    ] = "jsonl",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file instead.")
-    ] = None,
-) -> None:
-    """Write a run's answers, and the chains and paragraphs behind them.
-
-    Example: `cotrail export latest --format jsonl --output run.jsonl`
-    """
-    with reading() as connection:
-        record = read_run(connection, resolve_run(connection, run))
-        chunks = lines(record, read_questions(connection, record.id), form)
-        if output is None:
-            sys.stdout.buffer.writelines(chunks)
-            sys.stdout.buffer.flush()
-        else:
-            _write(output, chunks)
-
-
 def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) -> Iterator[bytes]:
-    """The lines of the file in that format."""
+    """The lines of a run's file in that format."""
     match form:
         case "jsonl":
             for question in questions:
-                yield encode_json(row(record, question)) + b"\n"
+                yield _encode(row(record, question)) + b"\n"
         case "musique":
             for question in questions:
-                yield encode_json(_musique(question)) + b"\n"
+                yield _encode(_musique(question)) + b"\n"
         case "hotpotqa":
-            yield encode_json(_hotpotqa(questions)) + b"\n"
+            yield _encode(_hotpotqa(questions)) + b"\n"
 
 
 def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
-    """All about a question; of an unfinished one, what there is so far, with scores of 0."""
+    """All about a question; an unfinished one has what is recorded so far, and scores of 0."""
     return {
         "question_id": question.key,
         "question": question.text,
@@ -70,7 +37,7 @@ def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
         "sentences": question.sentences,
         "paragraphs": [_paragraph(each, question) for each in question.collected],
         "gold_paragraphs": question.gold,
-        **msgspec.structs.asdict(scores_of(record, question)),
+        **msgspec.structs.asdict(question.scores(record.dataset)),
         "reason": question.reason,
     }
 
@@ -107,14 +74,45 @@ def _hotpotqa(questions: Iterable[TracedQuestion]) -> dict[str, Any]:
     return {"answer": answers, "sp": facts}
 
 
-def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    """Puts the file in place once it is whole."""
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        with draft.open("wb") as file:
-            file.writelines(chunks)
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
-    finally:
-        draft.unlink(missing_ok=True)
+def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
+    """A question with all its steps."""
+    return {
+        "run": record.id,
+        "question_id": traced.key,
+        "question": traced.text,
+        "status": traced.status,
+        "answer": traced.answer,
+        "gold_answers": traced.answers,
+        "gold_paragraphs": traced.gold,
+        **msgspec.structs.asdict(traced.scores(record.dataset)),
+        "reason": traced.reason,
+        "sentences": traced.sentences,
+        "weighing": traced.weighing,
+        "steps": [_step(step, traced) for step in traced.steps],
+    }
+
+
+def _step(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
+    common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "adopted", "failure")
+    fields = {name: getattr(step, name) for name in common}
+    if step.generated is not None or step.kind in ("reason", "read"):
+        return {**fields, "sample": step.sample, "paragraphs": step.paragraphs, "generated": step.generated}
+    if step.compared:
+        found = step.embedded or step.entailed
+        return {**fields, "sentences": step.compared, "paragraphs": step.against, "found": found}
+    hits = [
+        {
+            "rank": hit.rank,
+            "score": hit.score,
+            **msgspec.structs.asdict(hit.paragraph),
+            "new": hit.paragraph.digest in step.new,
+            "gold": is_gold(hit.paragraph, traced.gold),
+        }
+        for hit in step.hits
+    ]
+    return {**fields, "query": step.query, "source": step.source, "hits": hits}
+
+
+def _encode(value: Any) -> bytes:
+    """JSON in one line, with escapes for what a terminal would obey."""
+    return printable_json(msgspec.json.encode(value))

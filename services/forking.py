@@ -1,12 +1,13 @@
-"""What a person changes with `cotrail fork --set`, and the run that comes of it."""
+"""Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy import Engine
 
 from cotrail.core.binding import Binding
 from cotrail.core.fork_points import Point
@@ -15,57 +16,84 @@ from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.systems import find_system
 from cotrail.systems.needs import Needs
+from models.commands import forking
 from models.commands.submission import Submission
-from models.queries.progress import RunRecord
-from services.requests import (
-    RunRequest,
-    compose,
-    described,
-    make_request,
-    make_shots,
-    needs_of,
-    read_shown,
-    system_settings,
-)
+from models.queries.progress import RunRecord, read_run, resolve_run
+from models.records.runs import Runs
+from services.composing import compose
+from services.provenance import file_record
+from services.requests import RunRequest, make_request
+from services.shots import make_shots, read_shown
+from services.system_settings import configure
 
 NAMES = ("model", "profile", "embedder", "entailer")
 NUMBERS = ("seed", "temperature")
-"""What of a run can be set beside its system's settings."""
-
-Shots = Mapping[AnswerForm, Demonstrations]
+"""The fields of a run that a fork may change beside its system's settings."""
 
 
-def read_changes(record: RunRecord, given: Sequence[str]) -> dict[str, Any]:
-    """What is to be set by its key, a setting by `settings.` and its dotted path; InputError says what there is."""
-    return dict(_change(record, each) for each in given)
+class ForkRequest(Struct, frozen=True, kw_only=True):
+    """Request for a fork.
+
+    run: the origin's id, its beginning, or `latest`.
+    changes: values by field or setting; a setting goes by its dotted path, or by the last part where that is enough.
+    at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
+        that they would have asked for too.
+    questions: the ids of those to fork; all of them where none is named.
+    """
+
+    run: str
+    changes: Mapping[str, Any] = {}
+    at: Point | None = None
+    questions: tuple[str, ...] = ()
 
 
-def prepare_fork(record: RunRecord, shots: Shots, changes: Mapping[str, Any], at: Point | None) -> Submission:
-    """The run that a fork begins, checked as `cotrail submit` checks it; raises InputError and its kinds.
+class ForkedRun(Struct, frozen=True, kw_only=True):
+    """A run that was just forked; adopted: how many steps it took over."""
 
-    What isn't changed stays as the origin pinned it, be that still there or not.
+    run: str
+    origin: str
+    questions: int
+    adopted: int
+
+
+def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
+    """Checks and records a fork, which workers then carry out; raises InputError and its kinds."""
+    with engine.connect() as connection:
+        origin = read_run(connection, resolve_run(connection, request.run))
+        shots = Runs().plan(connection, origin.id).shots
+    submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
+    forked = forking.fork(engine, submission, request.at, request.questions)
+    return ForkedRun(run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted)
+
+
+def resolve_changes(record: RunRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes with whole keys, a setting's as `settings.` and its dotted path; InputError says what there is."""
+    return {_resolved(record, key): _storable(key, value) for key, value in changes.items()}
+
+
+def prepare_fork(
+    record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], changes: Mapping[str, Any], at: Point | None
+) -> Submission:
+    """The run that a fork begins, checked as every submission is; raises InputError and its kinds.
+
+    What isn't changed stays as the origin pinned it, whether or not it can still be found.
     shots: the origin's demonstrations.
     """
-    spec = find_system(record.system, record.system_version)
     request = _request(record, changes)
-    configured = system_settings(spec, request)
-    needs = needs_of(spec, configured)
-    if needs.corpus and record.corpus is None:
+    system = configure(find_system(record.system, record.system_version), request)
+    if system.needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
     kept: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
     submission = compose(
         request,
-        spec=spec,
-        configured=configured,
-        needs=needs,
-        retriever=None,
-        shots={**make_shots(needs, _source(record, shots, needs), Demonstrations()), **shots},
+        system,
+        corpus_revision=record.corpus_revision,
+        shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
         provenance={**kept, "set": dict(changes)},
-        today=date.today(),
     )
     return replace(
         submission,
-        binding=_pinned(record, submission.binding, changes, searches=needs.corpus),
+        binding=_pinned(record, submission.binding, changes),
         origin=record.id,
         forked_at=None if at is None else str(at),
     )
@@ -95,45 +123,41 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
     return make_request(given | {key: value for key, value in changes.items() if key in (*NAMES, *NUMBERS)})
 
 
-def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any], *, searches: bool) -> Binding:
-    """What the fork binds: as the origin did, but for what is changed or new."""
+def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Binding:
+    """The fork's binding: the origin's, except where something is changed or new."""
+    # An entailer that asks the run's language model has that model's identity in its own.
     judged = "entailer" in changes or ("model" in changes and record.model in record.entailer)
     return replace(
         fresh,
         model=fresh.model if "model" in changes else record.model,
-        corpus=record.corpus_revision if searches else "",
         embedder=fresh.embedder if "embedder" in changes else record.embedder or fresh.embedder,
         entailer=fresh.entailer if judged else record.entailer or fresh.entailer,
         knowledge={source: record.knowledge.get(source, revision) for source, revision in fresh.knowledge.items()},
     )
 
 
-def _source(record: RunRecord, shots: Shots, needs: Needs) -> Demonstrations:
-    """What the fork's demonstrations are made from: the origin's chains, its file, or else its answers."""
+def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
+    """The demonstrations that the fork's are made from: the origin's chains, its file, or else its answers."""
     if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
         return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
     files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
     if "demonstrations" not in files:
         return shots.get(AnswerForm.DIRECT, Demonstrations())
     for file in (files[key] for key in ("demonstrations", "sets") if key in files):
-        if described(Path(file["path"])) != file:
+        if file_record(Path(file["path"])) != file:
             raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
     sets = files["sets"]["path"] if "sets" in files else request.get("sets")
     return in_form(read_shown(files["demonstrations"]["path"], sets, request.get("set_number")), AnswerForm.COT)
 
 
-def _change(record: RunRecord, given: str) -> tuple[str, Any]:
-    key, equals, text = given.partition("=")
-    if not equals:
-        raise InputError(f"{given!r} sets nothing: write KEY=VALUE")
-    if key in NAMES:
-        return key, text
-    if key in NUMBERS:
-        return key, _value(text)
+def _resolved(record: RunRecord, key: str) -> str:
+    """The whole key that the given one stands for."""
+    if key in (*NAMES, *NUMBERS):
+        return key
     paths = [path for path in _paths(record.settings) if key in (path, f"settings.{path}")]
     paths = paths or [path for path in _paths(record.settings) if path.rsplit(".", 1)[-1] == key]
     if len(paths) == 1:
-        return f"settings.{paths[0]}", _value(text)
+        return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
     known = ", ".join((*NAMES, *NUMBERS, *_paths(record.settings)))
@@ -148,12 +172,8 @@ def _paths(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{name}"
 
 
-def _value(text: str) -> Any:
-    """As JSON, and a text where it isn't any."""
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
+def _storable(key: str, value: Any) -> Any:
+    # PostgreSQL's JSON can't hold this character, which a setting may have anywhere within.
     if b"\\u0000" in msgspec.json.encode(value):
-        raise InputError(f"{text!r} holds a NUL character (\\u0000), which can't be stored; take it out")
+        raise InputError(f"{key}: the value holds a NUL character (\\u0000), which can't be stored; take it out")
     return value

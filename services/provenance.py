@@ -1,13 +1,16 @@
-"""What a run was submitted with: versions and the git revision, for a reader."""
+"""Provenance of runs: versions, the git revision and the files that a run was submitted with."""
 
+import hashlib
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from cotrail.errors import InputError
+
 INSTEAD = "instead"
-"""Where a run's provenance says what serves in another's place."""
+"""The key of a run's provenance under which it says what stands in for what the paper has."""
 
 PACKAGES = (
     "celery",
@@ -36,6 +39,15 @@ def versions() -> dict[str, Any]:
     }
 
 
+def file_record(path: Path) -> dict[str, str]:
+    """A file as a run records it: its path, and the SHA-256 of its content; InputError where it can't be read."""
+    try:
+        with path.open("rb") as file:
+            return {"path": str(path.absolute()), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
+
+
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -44,7 +56,7 @@ def _version(name: str) -> str | None:
 
 
 def _git_revision() -> str | None:
-    """The commit of the checkout that runs, with `+changes` where files differ from it; None outside of one."""
+    """The commit of the checkout that this process runs, `+changes` where files differ from it; None outside of one."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
         return None

@@ -30,7 +30,7 @@ from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems import find_system
-from services.requests import Prepared
+from services.composing import PreparedRun
 
 SEED = 1
 """What the sample of the questions is drawn with."""
@@ -121,7 +121,7 @@ def measure(job: Job) -> dict[str, Any]:
     }
 
 
-def _answer(world: World, prepared: Prepared, question: Question) -> int:
+def _answer(world: World, prepared: PreparedRun, question: Question) -> int:
     """Carries the system through; returns the number of its steps."""
     history: list[Recorded] = []
     submission = prepared.submission

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, func, select
 
 from benchmarks.asked import Asked, read_asked, save_asked
 from benchmarks.ways import Job, peak_mib
-from cli.watch import follow
+from cli.following import follow
 from configuration.settings import settings
 from models.commands.submission import submit
 from models.schema.database import connect

@@ -18,6 +18,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
+from cotrail.evaluation.metrics.scores import QuestionScores, question_scores
 from cotrail.faithfulness.weighing import Weighing
 from models.records.histories import SEARCHES, hit
 from models.records.runs import Runs
@@ -97,6 +98,10 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     def paragraphs(self) -> tuple[Paragraph, ...]:
         """The collected paragraphs alone."""
         return tuple(each.paragraph for each in self.collected)
+
+    def scores(self, dataset: str) -> QuestionScores:
+        """The scores of the answer and the paragraphs by that dataset's metrics."""
+        return question_scores(dataset, self.answer, self.answers, self.paragraphs, self.gold, pinned=self.pinned)
 
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:

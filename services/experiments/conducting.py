@@ -1,37 +1,34 @@
-"""Carries an experiment out: submits each run as soon as what it depends on is known, and waits.
+"""Conduct of an experiment: each run is submitted as soon as what it depends on is known, until all are done.
 
-Everything is decided anew from the store at each round, so that it may be ended and begun again at any point.
+Each round decides everything again from what the store holds, so a process may end at any point and another take over.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
-from cotrail.common.humanize import count
+from cotrail.evaluation.metrics.scores import QuestionScores
 from models.commands.submission import submit
 from models.execution.blockage import stopped_runs
 from models.queries.experiments import read_experiment
-from models.queries.progress import count_steps, is_complete, read_standings
+from models.queries.progress import count_steps, is_complete, read_run, read_standings
+from models.queries.traces import read_questions
 from models.schema.tables import QuestionStatus
 from services.experiments.schedule import Schedule
 
 POLL_SECONDS = 1.0
-LINE_SECONDS = 10.0
-"""How often a line is printed where the output is no terminal."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """How far an experiment is.
+class ExperimentProgress(Struct, frozen=True, kw_only=True):
+    """Progress of an experiment.
 
-    runs: those that are submitted; planned: all; done: those that no more comes of by itself. stuck: the ids of those
-    with blocked or cancelled questions, which cannot be counted.
+    runs: those that are submitted; planned: all; done: those with no open questions, or stopped by one cause.
+    stuck: the ids of done runs with blocked or cancelled questions, which can't be scored.
     """
 
     planned: int
@@ -45,12 +42,34 @@ class Standing(Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come of it by itself."""
+        """Return whether nothing more will happen without a person's help."""
         return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
 
 
+class StoredRuns:
+    """The runs of an experiment in the store; see `RecordedRuns`."""
+
+    def __init__(self, connection: Connection, experiment: str) -> None:
+        self._connection = connection
+        self._experiment = experiment
+        self.ids = read_experiment(connection, experiment).runs
+
+    def is_complete(self, run: str) -> bool:
+        """See `RecordedRuns`."""
+        return is_complete(self._standings[run])
+
+    def scores(self, run: str) -> tuple[QuestionScores, ...]:
+        """See `RecordedRuns`."""
+        dataset = read_run(self._connection, run).dataset
+        return tuple(question.scores(dataset) for question in read_questions(self._connection, run))
+
+    @cached_property
+    def _standings(self) -> Mapping[str, Mapping[str, int]]:
+        return read_standings(self._connection, self._experiment)
+
+
 class Conductor:
-    """One experiment as it is carried out.
+    """One experiment under way.
 
     pinned: the models' identities by name, as when it was begun; reuse: whether its runs adopt steps from one another.
     """
@@ -61,33 +80,24 @@ class Conductor:
         self._pinned = pinned
         self._reuse = reuse
 
-    def conduct(self, show: Callable[[Standing], None]) -> Standing:
-        """Goes on until every run is done, or none can go on; returns how it stands then."""
+    def conduct(self, show: Callable[[ExperimentProgress], None]) -> ExperimentProgress:
+        """Submits runs until every run is done or none can continue; shows each round's progress, returns the last."""
         while True:
             self._submit_due()
-            standing = self._standing()
-            show(standing)
-            if standing.over:
-                return standing
+            progress = self.progress()
+            show(progress)
+            if progress.over:
+                return progress
             time.sleep(POLL_SECONDS)
 
-    def _submit_due(self) -> None:
-        with self._engine.connect() as connection:
-            due = self._schedule.due(connection, read_experiment(connection, self._schedule.name))
-        for cell in due:
-            prepared = self._schedule.prepare(cell)
-            submission = prepared.submission
-            binding = replace(submission.binding, model=self._pinned[submission.model_name])
-            member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
-            submit(self._engine, replace(submission, **member), prepared.questions)
-
-    def _standing(self) -> Standing:
+    def progress(self) -> ExperimentProgress:
+        """The experiment's progress as the store has it now."""
         with self._engine.connect() as connection:
             standings = read_standings(connection, self._schedule.name)
             stopped = stopped_runs(connection)
             steps, adopted = count_steps(connection, self._schedule.name)
         done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
-        return Standing(
+        return ExperimentProgress(
             planned=self._schedule.planned,
             runs=len(standings),
             done=len(done),
@@ -98,46 +108,13 @@ class Conductor:
             stuck=tuple(run for run, counts in done.items() if not is_complete(counts)),
         )
 
-
-@contextmanager
-def display(screen: Console) -> Iterator[Callable[[Standing], None]]:
-    """Bars on a terminal, and elsewhere a line now and then."""
-    if not screen.is_terminal:
-        yield _lines(screen)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
-    with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[note]}"), console=screen) as progress:
-        runs = progress.add_task("Runs", note="")
-        questions = progress.add_task("Questions", note="")
-
-        def show(standing: Standing) -> None:
-            progress.update(runs, completed=standing.done, total=standing.planned)
-            note = f"{count(standing.steps, 'step')}, {standing.adopted:,} of them adopted"
-            progress.update(questions, completed=standing.answered, total=standing.questions, note=note)
-
-        yield show
-
-
-def _lines(screen: Console) -> Callable[[Standing], None]:
-    printed, last = -LINE_SECONDS, ""
-
-    def show(standing: Standing) -> None:
-        nonlocal printed, last
-        now = time.monotonic()
-        if not standing.over and now - printed < LINE_SECONDS:
-            return
-        printed, line = now, describe(standing)
-        if line != last:
-            screen.print(line, soft_wrap=True)
-        last = line
-
-    return show
-
-
-def describe(standing: Standing) -> str:
-    """e.g. `12 of 36 runs done, 240 of 400 questions, 3,012 steps (1,400 adopted)`."""
-    return (
-        f"{standing.done} of {count(standing.planned, 'run')} done, {standing.answered:,} of "
-        f"{count(standing.questions, 'question')} in those begun, {count(standing.steps, 'step')} "
-        f"({standing.adopted:,} adopted)"
-    )
+    def _submit_due(self) -> None:
+        with self._engine.connect() as connection:
+            due = self._schedule.due(StoredRuns(connection, self._schedule.name))
+        for cell in due:
+            prepared = self._schedule.prepare(cell)
+            submission = prepared.submission
+            # The model as the experiment pinned it, even where its file now bears another name.
+            binding = replace(submission.binding, model=self._pinned[submission.model_name])
+            member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
+            submit(self._engine, replace(submission, **member), prepared.questions)

@@ -1,33 +1,26 @@
-"""What an experiment's protocol decides: how it is carried out, and what is reported of it."""
+"""Experiments by their papers' protocols: an experiment's file, and the schedule that carries it out."""
 
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection
 
 from configuration.settings import settings
 from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
-from models.queries.experiments import read_experiment
 from services.experiments.ircot import IRCoTSchedule
-from services.experiments.ircot_inputs import Inputs
-from services.experiments.results import read_results
 from services.experiments.rethinking import RethinkingSchedule
 from services.experiments.schedule import Schedule
-from services.reports.experiment_report import Report
-from services.reports.ircot import ircot_report
-from services.reports.rethinking import read_trials, rethinking_report
-from services.requests import read_file
+from services.requests import read_toml_file
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:
     """The experiment of a TOML file; InputError says what is wrong with it."""
     try:
-        experiment = experiment_of(read_file(path))
+        experiment = experiment_of(read_toml_file(path))
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: {str(error).replace('`$.', '`')}; correct it") from error
     return replace(
@@ -37,22 +30,14 @@ def read_experiment_file(path: Path) -> AnyExperiment:
     )
 
 
+def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
+    """The schedule of the experiment's protocol; the paths that it names are relative to `folder`."""
+    if isinstance(experiment, Experiment):
+        return IRCoTSchedule(experiment, folder)
+    return RethinkingSchedule(experiment, folder)
+
+
 def _versioned(given: dict[str, Any]) -> dict[str, Any]:
     """A system's settings with the version of the splitter that is installed, so that the plan has it."""
     splitter = given.get("splitter")
     return given | {"splitter": pinned(splitter)} if isinstance(splitter, str) else given
-
-
-def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
-    """How the experiment is carried out; the paths that it names are relative to `folder`."""
-    if isinstance(experiment, Experiment):
-        return IRCoTSchedule(Inputs(experiment, folder))
-    return RethinkingSchedule(experiment, folder)
-
-
-def read_report(connection: Connection, name: str) -> Report:
-    """What came out of the experiment so far."""
-    experiment = experiment_of(read_experiment(connection, name).plan["experiment"])
-    if isinstance(experiment, Experiment):
-        return ircot_report(read_results(connection, name))
-    return rethinking_report(read_trials(connection, experiment))

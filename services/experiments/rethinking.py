@@ -1,13 +1,11 @@
-"""The protocol of Rethinking with Retrieval: its files read and checked, and every run as it is submitted."""
+"""Protocol of Rethinking with Retrieval: its files read and checked, and every run of its tables."""
 
 from collections.abc import Sequence
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
@@ -21,18 +19,12 @@ from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExper
 from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems import find_system
-from models.queries.experiments import ExperimentRecord
-from services.requests import (
-    Prepared,
-    RunRequest,
-    check_evidence,
-    compose,
-    described,
-    make_shots,
-    merged,
-    needs_of,
-    system_settings,
-)
+from services.composing import PreparedRun, check_evidence, compose
+from services.experiments.schedule import RecordedRuns
+from services.provenance import file_record
+from services.requests import RunRequest
+from services.shots import make_shots
+from services.system_settings import configure, merged
 
 
 class RethinkingSchedule:
@@ -43,7 +35,7 @@ class RethinkingSchedule:
         self._folder = folder
         self._trials = trials(experiment)
         self._prepared = cache(self._prepare)
-        self._asked = cache(self._draw)
+        self._drawn = cache(self._draw)
         self._corpus = cache(self._open_corpus)
         self._demonstrations = cache(read_demonstrations)
 
@@ -65,7 +57,7 @@ class RethinkingSchedule:
         files = [name for each in self._experiment.datasets.values() for name in (each.questions, each.demonstrations)]
         return {
             "experiment": msgspec.to_builtins(self._experiment),
-            "files": {name: described(self._folder / name)["sha256"] for name in files},
+            "files": {name: file_record(self._folder / name)["sha256"] for name in files},
             "corpora": corpora,
             "knowledge": {source: revision for each in bindings for source, revision in each.knowledge.items()},
             "models": {submission.model_name: submission.binding.model for submission in submissions},
@@ -74,46 +66,40 @@ class RethinkingSchedule:
         }
 
     def check(self) -> Sequence[str]:
-        """See `Schedule`; says what serves in the place of what the paper has."""
+        """See `Schedule`; the notes say what stands in for what the paper has."""
         if not self._trials:
             raise InputError(
                 f"no dataset of the experiment {self.name} has a part in the tables that it names; name others"
             )
         return list(dict.fromkeys(note for trial in self._trials for note in self.prepare(trial).notes))
 
-    def due(self, connection: Connection, record: ExperimentRecord) -> Sequence[Trial]:  # noqa: ARG002 - all are at once
-        """See `Schedule`."""
-        return [trial for trial in self._trials if trial.name not in record.runs]
+    def due(self, recorded: RecordedRuns) -> Sequence[Trial]:
+        """See `Schedule`; no run depends on another's results."""
+        return [trial for trial in self._trials if trial.name not in recorded.ids]
 
-    def prepare(self, cell: Trial) -> Prepared:
+    def prepare(self, cell: Trial) -> PreparedRun:
         """See `Schedule`."""
         return self._prepared(cell)
 
-    def _prepare(self, trial: Trial) -> Prepared:
-        spec, request = find_system(trial.method), self._request(trial)
+    def _prepare(self, trial: Trial) -> PreparedRun:
+        request = self._request(trial)
         demonstrations = self._demonstrations(self._folder / self._experiment.datasets[trial.dataset].demonstrations)
-        configured = system_settings(spec, request, instructed=bool(demonstrations.instruction))
-        needs = needs_of(spec, configured)
-        if needs.corpus and request.corpus is None:
+        system = configure(find_system(trial.method), request, instructed=bool(demonstrations.instruction))
+        if system.needs.corpus and request.corpus is None:
             raise InputError(
                 f"the dataset {trial.dataset} needs a `corpus`, where the sentences of chains are looked up"
             )
-        asked = self._asked(request.dataset, trial.dataset, request.corpus)
-        if needs.evidence:
-            check_evidence(asked, self._folder / request.questions)
-        return Prepared(
-            submission=compose(
-                request,
-                spec=spec,
-                configured=configured,
-                needs=needs,
-                retriever=self._corpus(request.corpus) if needs.corpus and request.corpus else None,
-                shots=make_shots(needs, demonstrations, Demonstrations()),
-                provenance={"cell": msgspec.to_builtins(trial)},
-                today=date.today(),
-            ),
-            questions=asked,
+        questions = self._drawn(request.dataset, trial.dataset, request.corpus)
+        if system.needs.evidence:
+            check_evidence(questions, self._folder / request.questions)
+        composed = compose(
+            request,
+            system,
+            corpus_revision=self._corpus(request.corpus).revision if system.needs.corpus else "",
+            shots=make_shots(system.needs, demonstrations, Demonstrations()),
+            provenance={"cell": msgspec.to_builtins(trial)},
         )
+        return PreparedRun(submission=composed, questions=questions)
 
     def _request(self, trial: Trial) -> RunRequest:
         experiment, files = self._experiment, self._experiment.datasets[trial.dataset]
@@ -135,14 +121,14 @@ class RethinkingSchedule:
         )
 
     def _draw(self, format_: str, dataset: str, corpus: str | None) -> tuple[Question, ...]:
-        """The questions, with what gold the corpus has of them; InputError where nothing tells what is right."""
+        """The test questions, their gold paragraphs as the corpus has them; InputError where one has no answer."""
         experiment, files = self._experiment, self._experiment.datasets[dataset]
         lookup = self._corpus(corpus).paragraphs if corpus else None
-        asked = load_questions(format_, self._folder / files.questions, lookup)
-        if unanswered := [question.id for question in asked if not question.answers]:
+        questions = load_questions(format_, self._folder / files.questions, lookup)
+        if unanswered := [question.id for question in questions if not question.answers]:
             raise InputError(f"{files.questions}: the question {unanswered[0]!r} has no answer to compare with; add it")
         count = experiment.test_questions
-        return asked if count is None else sample_questions(asked, 0, count, experiment.seed)[1]
+        return questions if count is None else sample_questions(questions, 0, count, experiment.seed)[1]
 
     def _open_corpus(self, name: str) -> Corpus:
         return settings().corpus_store.open(name)

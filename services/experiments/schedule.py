@@ -1,12 +1,10 @@
-"""What the protocols of papers have in common for whoever carries an experiment out."""
+"""Protocol of a paper's experiment: which runs it has, given what is recorded, and what each of them is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection
-
-from models.queries.experiments import ExperimentRecord
-from services.requests import Prepared
+from cotrail.evaluation.metrics.scores import QuestionScores
+from services.composing import PreparedRun
 
 
 class Named(Protocol):
@@ -14,37 +12,51 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """What names the run in its experiment."""
+        """The run's name in its experiment."""
 
 
 C = TypeVar("C", bound=Named)
 
 
+class RecordedRuns(Protocol):
+    """The runs of an experiment that are recorded."""
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The runs' ids by their names in the experiment."""
+
+    def is_complete(self, run: str) -> bool:
+        """Return whether every question of the run has ended with an answer or a failure, so that it can be scored."""
+
+    def scores(self, run: str) -> tuple[QuestionScores, ...]:
+        """The scores of the run's questions."""
+
+
 class Schedule(Protocol[C]):
-    """An experiment by its paper's protocol: which runs there are, given what is recorded, and what each of them is.
+    """An experiment by its paper's protocol.
 
     Raises InputError and its kinds for whatever can't be used.
     """
 
     @property
     def name(self) -> str:
-        """The experiment's."""
+        """The experiment's name."""
 
     @property
     def planned(self) -> int:
-        """How many runs there are in all."""
+        """The number of runs in all."""
 
     def plan(self) -> dict[str, Any]:
-        """Everything that decides the experiment's results; an experiment that goes on must have the same.
+        """Everything that decides the experiment's results; an experiment that is continued must have the same.
 
         Under `experiment` it has what the file describes, under `models` the models' identities by name.
         """
 
     def check(self) -> Sequence[str]:
-        """Prepares whatever may be run, so that what can't be used shows first; returns what a person should know."""
+        """Prepares whatever may be run, so that unusable inputs show first; returns notes for the user."""
 
-    def due(self, connection: Connection, record: ExperimentRecord) -> Sequence[C]:
+    def due(self, recorded: RecordedRuns) -> Sequence[C]:
         """The runs that can be submitted now and aren't yet."""
 
-    def prepare(self, cell: C) -> Prepared:
-        """A run, as it is submitted."""
+    def prepare(self, cell: C) -> PreparedRun:
+        """A run, ready to be submitted."""

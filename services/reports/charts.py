@@ -1,4 +1,4 @@
-"""The numbers behind the report's plots, placed on a canvas; the report's template draws them."""
+"""Charts of a run's report: numbers placed on a canvas, which the report's template draws as SVG."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ LEFT, RIGHT, TOP, BOTTOM = 40, 12, 22, 34
 """The canvas and the room around the plotted area, in SVG units."""
 
 
-class Mark(Struct, frozen=True, kw_only=True):
-    """A point of a line or a bar's top: its place, its label on the axis, and what it stands for."""
+class ChartPoint(Struct, frozen=True, kw_only=True):
+    """A point of a line or the top of a bar; label: below it on the axis; value: above it."""
 
     x: float
     y: float
@@ -24,10 +24,10 @@ class Mark(Struct, frozen=True, kw_only=True):
     value: str
 
 
-class Plot(Struct, frozen=True, kw_only=True):
-    """A plot: marks, and lines across with what they stand for."""
+class Chart(Struct, frozen=True, kw_only=True):
+    """A chart; grid: the y of each line across, and its label."""
 
-    marks: tuple[Mark, ...]
+    points: tuple[ChartPoint, ...]
     grid: tuple[tuple[float, str], ...]
     width: int = WIDTH
     height: int = HEIGHT
@@ -37,12 +37,15 @@ class Plot(Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The marks as points of an SVG polyline."""
-        return " ".join(f"{mark.x:.1f},{mark.y:.1f}" for mark in self.marks)
+        """The points of an SVG polyline."""
+        return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
 
 
-def recall_by_search(questions: Sequence[TracedQuestion]) -> Plot | None:
-    """The mean recall of finished questions after each search; one that needs no more searches keeps its recall."""
+def recall_by_search(questions: Sequence[TracedQuestion]) -> Chart | None:
+    """The mean recall of finished questions after each search; None where none has gold paragraphs.
+
+    A question with fewer searches keeps its last recall, so that all means are over the same questions.
+    """
     finished = [question for question in questions if question.status == QuestionStatus.FINISHED]
     curves = [curve for question in finished if (curve := recall_curve(question))]
     longest = max(map(len, curves), default=0)
@@ -50,7 +53,7 @@ def recall_by_search(questions: Sequence[TracedQuestion]) -> Plot | None:
         return None
     columns = [[curve[min(place, len(curve) - 1)] for curve in curves] for place in range(longest)]
     means = [sum(column) / len(column) for column in columns]
-    return _plot([(str(place), mean, f"{mean:.0%}") for place, mean in enumerate(means, start=1)], 1.0, percent=True)
+    return _chart([(str(place), mean, f"{mean:.0%}") for place, mean in enumerate(means, start=1)], 1.0, percent=True)
 
 
 def recall_curve(question: TracedQuestion) -> list[float]:
@@ -64,25 +67,25 @@ def recall_curve(question: TracedQuestion) -> list[float]:
     ]
 
 
-def sentences_per_question(questions: Sequence[TracedQuestion]) -> Plot | None:
-    """How many questions have so many sentences in their chain."""
+def sentences_per_question(questions: Sequence[TracedQuestion]) -> Chart | None:
+    """A histogram of questions by the sentences of their chain; None where there is none."""
     counts = Counter(len(question.sentences) for question in questions)
     longest = max(counts, default=0)
     if not longest:
         return None
-    return _plot([(str(n), counts[n], str(counts[n])) for n in range(longest + 1)], max(counts.values()))
+    return _chart([(str(n), counts[n], str(counts[n])) for n in range(longest + 1)], max(counts.values()))
 
 
-def _plot(values: Sequence[tuple[str, float, str]], top: float, *, percent: bool = False) -> Plot:
+def _chart(values: Sequence[tuple[str, float, str]], top: float, *, percent: bool = False) -> Chart:
     slot = (WIDTH - LEFT - RIGHT) / len(values)
     height = HEIGHT - TOP - BOTTOM
 
     def place(value: float) -> float:
         return HEIGHT - BOTTOM - height * value / top
 
-    marks = tuple(
-        Mark(x=LEFT + slot * (i + 0.5), y=place(value), width=min(slot * 0.7, 56), label=label, value=shown)
+    points = tuple(
+        ChartPoint(x=LEFT + slot * (i + 0.5), y=place(value), width=min(slot * 0.7, 56), label=label, value=shown)
         for i, (label, value, shown) in enumerate(values)
     )
     lines = [0, top / 2, top] if percent or top % 2 == 0 else [0, top]
-    return Plot(marks=marks, grid=tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines))
+    return Chart(points=points, grid=tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines))

@@ -1,29 +1,25 @@
-"""`cotrail report`: a run as one HTML file that needs nothing else."""
+"""Report of a run: one HTML page with its configuration, scores, and the reasoning behind every answer."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from msgspec import Struct
+from sqlalchemy import Connection
 
-from cli.output import console
-from cli.show import configuration, local
-from cli.store import RunName, reading
 from cotrail.common.humanize import count, cut, duration, number
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.errors import InputError
 from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
+from cotrail.evaluation.metrics.support import is_gold
 from models.queries.progress import count_repeated, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
 from models.schema.tables import QuestionStatus
 from services.reports.charts import recall_by_search, sentences_per_question
+from services.reports.configuration import configuration, local
 from services.reports.pages import page
-from services.scoring import is_gold, run_scores, scores_of
+from services.scoring import run_scores
 
 SNIPPET = 190
-"""How much of a paragraph stands beside a sentence; the whole is at the end of the report, once."""
+"""Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""
 
 TITLES = {
     "answer_em": "Exact match",
@@ -33,7 +29,7 @@ TITLES = {
 }
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ReportedHit(Struct, frozen=True, kw_only=True):
     """A paragraph that a search added."""
 
     title: str
@@ -44,19 +40,19 @@ class Found(Struct, frozen=True, kw_only=True):
     gold: bool
 
 
-class Move(Struct, frozen=True, kw_only=True):
+class ReportedStep(Struct, frozen=True, kw_only=True):
     """A step as the report shows it."""
 
     kind: str
     text: str
-    found: tuple[Found, ...] = ()
+    found: tuple[ReportedHit, ...] = ()
     known: int = 0
-    """How many of the hits were collected before, or left out."""
+    """The number of hits that were collected before, or left out."""
     note: str = ""
     failed: bool = False
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ReportedQuestion(Struct, frozen=True, kw_only=True):
     """A question as the report shows it."""
 
     number: int
@@ -71,31 +67,25 @@ class Entry(Struct, frozen=True, kw_only=True):
     right: bool
     missing: bool
     reason: str
-    moves: tuple[Move, ...]
+    steps: tuple[ReportedStep, ...]
 
 
-def report(
-    run: RunName,
-    html: Annotated[Path, typer.Option("--html", metavar="PATH", help="The file to write.", show_default=False)],
-) -> None:
-    """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
+class RunPage(Struct, frozen=True, kw_only=True):
+    """The report of a run; questions: how many it holds."""
 
-    The file needs no network and no script. Example: `cotrail report latest --html report.html`
-    """
-    asked = write_report(run, html)
-    console().print(f"Wrote {html} with {count(asked, 'question')}.", soft_wrap=True)
+    html: str
+    questions: int
 
 
-def write_report(run: str, path: Path) -> int:
-    """Writes the report; returns how many questions it holds."""
-    with reading() as connection:
-        record = read_run(connection, resolve_run(connection, run))
-        progress = read_progress(connection, record.id)
-        repeated = count_repeated(connection, record.id)
-        questions = list(read_questions(connection, record.id))
-    rows = [scores_of(record, question) for question in questions]
+def run_report(connection: Connection, run: str) -> RunPage:
+    """The report of a run as it stands; run: its id, the beginning of it, or `latest`."""
+    record = read_run(connection, resolve_run(connection, run))
+    progress = read_progress(connection, record.id)
+    repeated = count_repeated(connection, record.id)
+    questions = list(read_questions(connection, record.id))
+    rows = [question.scores(record.dataset) for question in questions]
     scores = run_scores(record, progress, rows)
-    text = page(
+    html = page(
         "report.html",
         run=record,
         standing=progress.standing,
@@ -109,14 +99,10 @@ def write_report(run: str, path: Path) -> int:
         repeated=repeated,
         recall=recall_by_search(questions),
         sentences=sentences_per_question(questions),
-        entries=[_entry(i, each, row) for i, (each, row) in enumerate(zip(questions, rows, strict=True), start=1)],
+        questions=[_question(i, each, row) for i, (each, row) in enumerate(zip(questions, rows, strict=True), start=1)],
         paragraphs=_paragraphs(questions),
     )
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InputError(f"{path} can't be written ({error.strerror}); choose another --html") from error
-    return len(questions)
+    return RunPage(html=html, questions=len(questions))
 
 
 def _metric(name: str, value: float | None) -> str:
@@ -125,9 +111,9 @@ def _metric(name: str, value: float | None) -> str:
     return f"{value:.1f}" if name == "paragraphs_collected" else f"{value:.1%}"
 
 
-def _entry(place: int, question: TracedQuestion, row: QuestionScores) -> Entry:
+def _question(place: int, question: TracedQuestion, row: QuestionScores) -> ReportedQuestion:
     reason = question.reason
-    return Entry(
+    return ReportedQuestion(
         number=place,
         key=question.key,
         text=question.text,
@@ -140,29 +126,29 @@ def _entry(place: int, question: TracedQuestion, row: QuestionScores) -> Entry:
         right=row.answer_em == 1,
         missing=row.support_recall is not None and row.support_recall < 1,
         reason=f"{reason.type}: {reason.message}" if reason else "",
-        moves=tuple(_move(step, question) for step in question.steps),
+        steps=tuple(_step(step, question) for step in question.steps),
     )
 
 
-def _move(step: TracedStep, question: TracedQuestion) -> Move:
+def _step(step: TracedStep, question: TracedQuestion) -> ReportedStep:
     if step.failure:
-        return Move(kind=step.kind, text=f"{step.failure.type}: {step.failure.message}", failed=True)
+        return ReportedStep(kind=step.kind, text=f"{step.failure.type}: {step.failure.message}", failed=True)
     if step.kind == "retrieve":
         new = [hit for hit in step.hits if hit.paragraph.digest in step.new]
-        found = tuple(_found(hit, question) for hit in new)
-        return Move(kind="retrieve", text=step.query or "", found=found, known=len(step.hits) - len(found))
+        found = tuple(_hit(hit, question) for hit in new)
+        return ReportedStep(kind="retrieve", text=step.query or "", found=found, known=len(step.hits) - len(found))
     written = step.generated
     if written is None:
-        return Move(kind=step.kind, text="", note=step.state)
+        return ReportedStep(kind=step.kind, text="", note=step.state)
     took = "" if step.milliseconds is None else f", {duration(step.milliseconds / 1000)}"
     dropped = step.paragraphs - written.paragraphs
     left_out = f", {count(dropped, 'paragraph')} didn't fit the context" if dropped else ""
     note = f"{written.prompt_tokens:,} tokens read, {written.generated_tokens:,} written{took}{left_out}"
-    return Move(kind=step.kind, text=written.text, note=note)
+    return ReportedStep(kind=step.kind, text=written.text, note=note)
 
 
-def _found(hit: Hit, question: TracedQuestion) -> Found:
-    return Found(
+def _hit(hit: Hit, question: TracedQuestion) -> ReportedHit:
+    return ReportedHit(
         title=hit.paragraph.title,
         snippet=cut(hit.paragraph.text, SNIPPET),
         anchor=_anchor(hit.paragraph),

@@ -1,25 +1,20 @@
-"""Prints an experiment's tables: on the terminal and as Markdown; scores in points out of 100."""
+"""Tables of experiments as text, for every kind of display, and as Markdown; scores in points out of 100."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table as RichTable
-from rich.text import Text
 
-from cli.output import heading
 from cotrail.common.humanize import duration
 from cotrail.evaluation.experiments.measures import Mean, Share
 from cotrail.evaluation.experiments.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
 from cotrail.evaluation.experiments.table import Column, Interval, Pair, Row, Table, Unit, Value
 
 NOTHING = "-"
-"""Where there is no value."""
+"""Shown where there is no value."""
 
 TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
-"""What stands at the left of its column; numbers stand at the right."""
+"""The units that are aligned to the left; numbers are aligned to the right."""
 
 NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": METRICS}
 
@@ -35,12 +30,8 @@ NUMBERS: dict[Unit, Callable[[float], str]] = {
 }
 
 
-PASSAGE_WIDTH = 40
-"""Characters in a line of a long text, as far as there is room."""
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    """A row as text; remark: that it is published and where, or chosen."""
+class SheetRow(Struct, frozen=True, kw_only=True):
+    """A row as text; remark: whether it is published and where, or chosen."""
 
     cells: tuple[str, ...]
     remark: str
@@ -55,49 +46,34 @@ class Sheet(Struct, frozen=True, kw_only=True):
     headings: tuple[str, ...]
     numeric: tuple[bool, ...]
     long: tuple[bool, ...]
-    lines: tuple[Line, ...]
+    rows: tuple[SheetRow, ...]
     notes: tuple[str, ...]
 
     @property
     def remarked(self) -> bool:
-        """Whether any line has a remark."""
-        return any(line.remark for line in self.lines)
+        """Return whether any row has a remark."""
+        return any(row.remark for row in self.rows)
 
 
 def sheet(table: Table) -> Sheet:
-    """The table as text, for whatever shows it."""
+    """The table as text."""
     return Sheet(
         title=table.title,
         headings=tuple(column.title for column in table.columns),
         numeric=tuple(column.unit not in TEXTS for column in table.columns),
         long=tuple(column.unit == "passage" for column in table.columns),
-        lines=tuple(_line(row, table.columns) for row in table.rows),
+        rows=tuple(_row(row, table.columns) for row in table.rows),
         notes=table.notes,
     )
-
-
-def print_tables(tables: Sequence[Table], screen: Console) -> None:
-    """Prints the tables one below the other; where the output is no terminal, as wide as they are."""
-    for table in tables:
-        text = sheet(table)
-        drawn = _drawn(text)
-        if not screen.is_terminal:
-            wide = screen.options.update(max_width=10_000)
-            screen.width = max(screen.width, Measurement.get(screen, wide, drawn).maximum)
-        screen.print()
-        screen.print(heading(text.title), soft_wrap=True)
-        screen.print(drawn)
-        for note in text.notes:
-            screen.print(Text(note, style="dim"), soft_wrap=not screen.is_terminal)
 
 
 def as_markdown(text: Sheet) -> str:
     """The table in GitHub's form, below a heading of the second degree and above its notes."""
     rules = ["---:" if numeric else "---" for numeric in text.numeric]
-    rows = [list(text.headings), *(list(line.cells) for line in text.lines)]
+    rows = [list(text.headings), *(list(row.cells) for row in text.rows)]
     drawn = [[_escaped(cell) for cell in row] for row in rows]
     if text.remarked:
-        drawn = [[*row, remark] for row, remark in zip(drawn, ("", *(line.remark for line in text.lines)), strict=True)]
+        drawn = [[*row, remark] for row, remark in zip(drawn, ("", *(row.remark for row in text.rows)), strict=True)]
         rules.append("---")
     table = "\n".join(f"| {' | '.join(row)} |" for row in (drawn[0], rules, *drawn[1:]))
     return "\n\n".join((f"## {_escaped(text.title)}", table, *map(_escaped, text.notes))) + "\n"
@@ -123,8 +99,8 @@ def shown(value: Value, unit: Unit) -> str:
     return NUMBERS[unit](value)
 
 
-def _line(row: Row, columns: Sequence[Column]) -> Line:
-    return Line(
+def _row(row: Row, columns: Sequence[Column]) -> SheetRow:
+    return SheetRow(
         cells=tuple(shown(row.values.get(column.name), column.unit) for column in columns),
         remark="chosen" if row.chosen else f"published, {row.published}" if row.published else "",
         published=bool(row.published),
@@ -132,21 +108,6 @@ def _line(row: Row, columns: Sequence[Column]) -> Line:
     )
 
 
-def _drawn(text: Sheet) -> RichTable:
-    drawn = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, numeric, long in zip(text.headings, text.numeric, text.long, strict=True):
-        width = PASSAGE_WIDTH if long else None
-        drawn.add_column(
-            title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold", max_width=width
-        )
-    if text.remarked:
-        drawn.add_column("", overflow="fold")
-    for line in text.lines:
-        cells = (*line.cells, line.remark) if text.remarked else line.cells
-        drawn.add_row(*cells, style="bold" if line.chosen else "dim" if line.published else "")
-    return drawn
-
-
 def _escaped(text: str) -> str:
-    """What Markdown would take for its own, as itself."""
+    """The text with Markdown's own characters escaped."""
     return re.sub(r"([\\|*_<`])", r"\\\1", text)

@@ -31,7 +31,7 @@ from models.commands.submission import submit
 from models.execution.ledger import Claim, Completion, Ledger
 from models.queries.annotations import forget_annotation, read_annotations, read_chains, read_marks, record_annotations
 from models.queries.progress import read_run
-from services.experiments.results import with_examples
+from services.reports.ircot_results import with_examples
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
 

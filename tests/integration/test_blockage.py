@@ -118,7 +118,7 @@ def test_it_is_said_wherever_the_run_is_shown(engine: Engine, ledger: Ledger, co
     blocked = block_until_stopped(engine, ledger)
     line = (
         f"Paused after {blocked} questions were blocked by CorpusChangedError: the corpus was indexed anew. "
-        f"Mend it, then `cotrail resume {RUN}` goes on."
+        f"Fix it, then `cotrail resume {RUN}` continues."
     )
     watched = cotrail("watch", RUN)
     assert watched.exit_code == 4
@@ -152,10 +152,10 @@ def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engi
     ledger = Ledger(engine, "w", LEASE)
     for claim in ledger.claim(admitted(engine)):
         assert claim is not None
-        assert (conductor._standing().done, conductor._standing().stuck) == (0, ())
+        assert (conductor.progress().done, conductor.progress().stuck) == (0, ())
         ledger.block(claim, CAUSE)
     block_until_stopped(engine, ledger)
-    assert (conductor._standing().done, conductor._standing().stuck) == (1, (RUN,))
+    assert (conductor.progress().done, conductor.progress().stuck) == (1, (RUN,))
 
 
 def test_a_paused_run_is_paused(engine: Engine, ledger: Ledger) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Connection, Engine, func, select
 
-from cli.watch import Pace
+from cli.run_speed import RunSpeed
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
 from models.commands.chunks import by_chunks
@@ -187,7 +187,7 @@ def test_a_run_that_is_being_cancelled_is_shown_as_that(engine: Engine) -> None:
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
     assert (progress.standing, progress.open) == ("cancelled", ASKED - REPLAYED)
-    assert str(Pace().waits_for(progress)).startswith("It is being cancelled")
+    assert str(RunSpeed().waits_for(progress)).startswith("It is being cancelled")
 
 
 def test_maintenance_does_not_wait_for_who_holds_what_is_to_be_cancelled(

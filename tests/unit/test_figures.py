@@ -15,9 +15,9 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.cells import CellResult, SystemName
 from cotrail.evaluation.experiments.plots import Plot, build_plots
 from cotrail.systems.settings import Reader
-from services.reports.experiment_report import write_report
+from services.reports.documents import write_report
+from services.reports.experiments import ircot_report
 from services.reports.figures import draw, write_figures
-from services.reports.ircot import ircot_report
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")

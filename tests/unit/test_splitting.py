@@ -17,7 +17,8 @@ from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems import find_system
 from models.execution.ledger import Claim
 from services.experiments.protocols import read_experiment_file
-from services.requests import RunRequest, system_settings
+from services.requests import RunRequest
+from services.system_settings import system_settings
 from tasks.generating import generate
 from tasks.station import Station
 

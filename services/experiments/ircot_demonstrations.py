@@ -1,4 +1,4 @@
-"""The demonstrations of an experiment's runs: which file, which set, which form."""
+"""Demonstration sets of an experiment by IRCoT's protocol: file, set and form for each run."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +16,7 @@ from cotrail.evaluation.experiments.cells import Cell
 from cotrail.evaluation.experiments.experiment import DemonstrationFiles, Experiment
 
 
-class Shots:
+class DemonstrationSets:
     """The demonstrations of an experiment, each file read once; paths are relative to `folder`."""
 
     def __init__(self, experiment: Experiment, folder: Path) -> None:
@@ -26,7 +26,7 @@ class Shots:
         self._drawn = cache(self._draw)
 
     def of(self, cell: Cell, form: AnswerForm) -> Demonstrations:
-        """What the cell's prompts begin with in this form; nothing where the dataset has no title demonstrations."""
+        """The cell's demonstrations in this form; empty where the dataset has no title demonstrations."""
         style = self._experiment.style_of(cell.line.model)
         return self._drawn(cell.line.demonstrations, style, cell.distractors, form)[cell.demonstration_set - 1]
 

@@ -1,4 +1,4 @@
-"""What came out of an experiment's runs, read from the store."""
+"""Results of an experiment by IRCoT's protocol, read from the store."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,19 +8,17 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, ExampleChain
+from cotrail.evaluation.experiments.cells import Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.examples import EXAMPLES, Contrast, contrasts
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocol import position
 from cotrail.evaluation.metrics.factual import AnnotatedChain, factual_errors, untrue
 from models.queries.annotations import chain_of, read_annotations, read_marks
 from models.queries.experiments import read_experiment
-from models.queries.progress import Progress, read_progress, read_run
+from models.queries.progress import read_progress, read_run
 from models.queries.traces import read_question, read_questions
 from models.schema.tables import QuestionStatus
-from services.scoring import scores_of
-
-MODEL_KINDS = ("reason", "read")
+from services.reports.costs import run_cost
 
 
 def read_results(connection: Connection, experiment: str) -> list[CellResult]:
@@ -32,16 +30,16 @@ def read_results(connection: Connection, experiment: str) -> list[CellResult]:
 
 
 def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
-    """What came out of one run so far."""
+    """The results of one run so far."""
     record, progress = read_run(connection, run), read_progress(connection, run)
-    asked = list(read_questions(connection, run))
+    questions = list(read_questions(connection, run))
     return CellResult(
         cell=cell,
         run=run,
-        scores={question.key: scores_of(record, question) for question in asked},
-        kinds={question.key: question.kind for question in asked},
+        scores={question.key: question.scores(record.dataset) for question in questions},
+        kinds={question.key: question.kind for question in questions},
         finished=progress.questions[QuestionStatus.FINISHED],
-        cost=cost_of(progress),
+        cost=run_cost(progress),
         factual_errors=factual_errors(read_annotations(connection, run)),
     )
 
@@ -50,14 +48,14 @@ def with_examples(connection: Connection, results: Sequence[CellResult]) -> list
     """The results with the chains of the questions that `cotrail.evaluation.experiments.examples` chooses."""
     chains: dict[str, dict[str, ExampleChain]] = defaultdict(dict)
     for contrast in contrasts(results):
-        for question, by_run in islice(_told(connection, contrast), EXAMPLES):
+        for question, by_run in islice(_with_chains(connection, contrast), EXAMPLES):
             for run, chain in by_run.items():
                 chains[run][question] = chain
     return [replace(result, chains=chains[result.run]) for result in results]
 
 
-def _told(connection: Connection, contrast: Contrast) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
-    """The questions of which each run has a chain, with these."""
+def _with_chains(connection: Connection, contrast: Contrast) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
+    """The questions for which every run has a chain, with these chains by run."""
     runs = [result.run for result in contrast.runs]
     for question in contrast.questions:
         by_run = {run: chain for run in runs if (chain := read_chain(connection, run, question))}
@@ -66,7 +64,7 @@ def _told(connection: Connection, contrast: Contrast) -> Iterator[tuple[str, dic
 
 
 def read_chain(connection: Connection, run: str, key: str) -> ExampleChain | None:
-    """A question's chain with what people say of it; None where it isn't finished or has none."""
+    """A question's chain with its annotations; None where it isn't finished or has none."""
     question = read_question(connection, run, key)
     sentences = chain_of(read_run(connection, run), question)
     if not sentences:
@@ -74,19 +72,6 @@ def read_chain(connection: Connection, run: str, key: str) -> ExampleChain | Non
     marks = tuple(mark for mark in read_marks(connection, run) if mark.question_id == key)
     judged = AnnotatedChain(question_id=key, sentences=sentences, marks=marks)
     return ExampleChain(question=question.text, answers=question.answers, sentences=sentences, untrue=untrue(judged))
-
-
-def cost_of(progress: Progress) -> Cost:
-    """What a run's steps took when they were computed."""
-    return Cost(
-        steps=progress.steps,
-        adopted=sum(counts.adopted for counts in progress.kinds),
-        model_calls=sum(counts.done for counts in progress.kinds if counts.kind in MODEL_KINDS),
-        prompt_tokens=progress.tokens("prompt_tokens"),
-        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
-        generated_tokens=progress.tokens("generated_tokens"),
-        seconds=sum(counts.milliseconds for counts in progress.kinds) / 1000,
-    )
 
 
 def _cell(connection: Connection, run: str) -> Cell:

@@ -1,4 +1,4 @@
-"""`cotrail annotate`: a person says which sentences of the chains of thought aren't true."""
+"""`cotrail annotate`: a person marks the sentences of chains of thought that aren't true."""
 
 import getpass
 from collections.abc import Sequence
@@ -18,20 +18,12 @@ from cotrail.common.humanize import count
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import Mark, facts, factual_errors, sample
-from models.queries.annotations import (
-    Chain,
-    forget_annotation,
-    question_ids,
-    read_annotations,
-    read_chains,
-    read_marks,
-    record_annotations,
-)
+from cotrail.evaluation.metrics.factual import Mark, facts
+from models.queries.annotations import Chain, forget_annotation, read_marks, record_annotations
 from models.queries.progress import RunRecord, read_run, resolve_run
-from services.annotation_files import Place, checked, lines_of, read_lines, write_lines
+from services.annotations import Place, export_sentences, import_marks, sample_chains, summarize
 
-KEYS = "y true · n not true · s skip · u undo · q quit; behind y or n a note, if you like"
+KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
 
 Key = Literal["y", "n", "s", "u", "q"]
 
@@ -60,7 +52,7 @@ def annotate(
     """Mark which sentences of a run's chains of thought aren't true.
 
     Each sentence before the one that states the answer is shown with its question and the paragraphs that were there.
-    What is marked is stored at once: quit when you like, and the same command goes on.
+    Each mark is stored at once: quit when you like, and the same command continues.
     """
     if export and marked:
         raise InputError("--export and --import can't go together; export, fill in `is_true`, then import")
@@ -81,7 +73,7 @@ LONGEST_NAME = 200
 
 
 def annotator_name(given: str | None) -> str:
-    """Who marks; InputError where that isn't known."""
+    """The annotator's name, by default the system's user; InputError where neither is usable."""
     try:
         name = (getpass.getuser() if given is None else given).strip()
     except (KeyError, OSError):
@@ -89,7 +81,7 @@ def annotator_name(given: str | None) -> str:
     if len(name) > LONGEST_NAME:
         raise InputError(f"a name of {len(name):,} characters is too long; give one of at most {LONGEST_NAME}")
     if not name or not name.isprintable():
-        raise InputError("it isn't known who marks; say it with --annotator NAME")
+        raise InputError("the annotator has no usable name; give one with --annotator NAME")
     return name
 
 
@@ -98,19 +90,19 @@ def _ask(engine: Engine, record: RunRecord, annotator: str, sampled: int, seed: 
         chains = _sampled(connection, record, sampled, seed)
         known = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)}
     screen = console()
-    session = Session(engine, record.id, annotator, chains, known)
+    session = AnnotationSession(engine, record.id, annotator, chains, known)
     while (place := session.place) is not None:
         session.show(screen, place)
         key, note = ask_key(screen)
         if key == "q":
             break
-        session.take(place, key, note)
+        session.apply(place, key, note)
     with engine.connect() as connection:
-        _summarize(connection, screen, record, chains, annotator)
+        _print_summary(connection, record, annotator, chains)
 
 
 def ask_key(screen: Console) -> tuple[Key, str]:
-    """What the person types, and the note behind it; asks again where it means nothing."""
+    """The key that the person types, and the note after it; asks again where it is none."""
     while True:
         typed = typer.prompt("true?", prompt_suffix=" ").strip()
         key, _, note = typed.partition(" ")
@@ -122,7 +114,7 @@ def ask_key(screen: Console) -> tuple[Key, str]:
         screen.print(KEYS, style="dim")
 
 
-class Session:
+class AnnotationSession:
     """A person's way through the sentences of the sampled chains; each mark is stored as it is made."""
 
     def __init__(self, engine: Engine, run_id: str, annotator: str, chains: Sequence[Chain], known: set[Place]) -> None:
@@ -137,8 +129,8 @@ class Session:
         """The sentence to be judged next; None where none is left."""
         return self._open[self._passed] if self._passed < len(self._open) else None
 
-    def take(self, place: Place, key: Key, note: str) -> None:
-        """Does what a key says: marks the sentence, leaves it for another time, or goes back to the one before."""
+    def apply(self, place: Place, key: Key, note: str) -> None:
+        """Applies a key: marks the sentence, leaves it for another time, or goes back to the one before."""
         if key == "u":
             self._go_back()
             return
@@ -180,60 +172,37 @@ def _paragraph(paragraph: Paragraph) -> Text:
     return Text(one_line(paragraph.title), style="bold").append(f"  {one_line(paragraph.text)}", style="not bold dim")
 
 
-def _sampled(connection: Connection, record: RunRecord, sampled: int, seed: int) -> list[Chain]:
-    """The chains of the sampled questions; InputError where there is none to judge."""
-    keys = question_ids(connection, record.id)
-    drawn = sample(keys, sampled, seed)
-    chains = list(read_chains(connection, record, [key for key in keys if key in drawn]))
-    if not chains:
-        raise InputError(
-            f"there is no chain of thought to judge in run {record.id}: the {count(len(drawn), 'sampled question')} "
-            "either isn't finished or was answered without one; wait for the run, or annotate one of IRCoT or with "
-            "the reader `cot`"
-        )
-    if len(chains) < len(drawn):
-        left_out = count(len(drawn) - len(chains), "sampled question")
+def _sampled(connection: Connection, record: RunRecord, size: int, seed: int) -> tuple[Chain, ...]:
+    found = sample_chains(connection, record, size, seed)
+    if found.left_out:
+        left_out = count(found.left_out, "sampled question")
         console().print(f"{left_out} without a finished chain of thought left out", style="dim")
-    return chains
+    return found.chains
 
 
-def _summarize(
-    connection: Connection, screen: Console, record: RunRecord, chains: Sequence[Chain], annotator: str
-) -> None:
-    places = {(chain.question_id, position) for chain in chains for position in facts(chain.sentences)}
-    marked = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)} & places
-    errors = factual_errors(read_annotations(connection, record.id))
-    screen.print(
-        f"{record.id}: {annotator} has marked {len(marked)} of {count(len(places), 'sentence')} in "
-        f"{count(len(chains), 'chain')}. By all annotators together, {count(len(errors), 'chain')} judged so far, "
-        f"{sum(errors.values())} with a factual error; a sentence counts as untrue where the majority says so or "
+def _print_summary(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> None:
+    found = summarize(connection, record, annotator, chains)
+    console().print(
+        f"{record.id}: {annotator} has marked {found.marked} of {count(found.sentences, 'sentence')} in "
+        f"{count(found.chains, 'chain')}. By all annotators together, {count(found.judged, 'chain')} judged so far, "
+        f"{found.erroneous} with a factual error; a sentence counts as untrue where the majority says so or "
         "annotators are divided.",
         soft_wrap=True,
     )
 
 
-def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, sampled: int, seed: int) -> None:
+def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int) -> None:
     with engine.connect() as connection:
-        chains = _sampled(connection, record, sampled, seed)
-        marks = {(mark.question_id, mark.position): mark for mark in read_marks(connection, record.id, annotator)}
-    written = list(lines_of(record.id, chains, marks))
-    write_lines(path, written)
-    screen = console()
-    screen.print(
-        f"{count(len(written), 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
+        chains = _sampled(connection, record, size, seed)
+        written = export_sentences(connection, record, annotator, chains, path)
+    console().print(
+        f"{count(written, 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
         f"false), then: cotrail annotate {record.id} --import {path}",
         soft_wrap=True,
     )
 
 
 def _import(engine: Engine, record: RunRecord, annotator: str, path: Path) -> None:
-    filled = read_lines(path)
+    chains = import_marks(engine, record, annotator, path)
     with engine.connect() as connection:
-        known = set(question_ids(connection, record.id))
-        asked = {line.question_id for line in filled.values()} & known
-        chains = {chain.question_id: chain for chain in read_chains(connection, record, asked)}
-    marks = checked(record.id, annotator, filled, known, chains)
-    with engine.begin() as connection:
-        record_annotations(connection, record.id, marks)
-    with engine.connect() as connection:
-        _summarize(connection, console(), record, list(chains.values()), annotator)
+        _print_summary(connection, record, annotator, chains)

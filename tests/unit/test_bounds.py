@@ -33,7 +33,7 @@ from cotrail.engines.language_models.scripted import Script
 from cotrail.engines.scripts import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
-from services.annotation_files import read_lines
+from services.annotations import read_rows
 from services.experiments.protocols import read_experiment_file
 from services.requests import read_run_file
 
@@ -71,7 +71,7 @@ READERS = (
     Reader("corpus", lambda path: list(read_corpus([path]))),
     Reader("recorded", lambda path: read_recorded(path, "commonsense")),
     Reader("chains", read_chains),
-    Reader("annotations", read_lines),
+    Reader("annotations", read_rows),
     Reader("script", lambda path: read_script(path, Script)),
     Reader("demonstrations", read_demonstrations),
     Reader("conceptnet", lambda path: build_conceptnet([path], path.parent / "c"), gzip.compress, ".csv.gz"),

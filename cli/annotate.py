@@ -12,8 +12,8 @@ from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
+from cli.arguments import RunName
 from cli.output import console, heading
-from cli.store import RunName, open_store
 from cotrail.common.humanize import count
 from cotrail.common.printable import one_line
 from cotrail.core.paragraphs import Paragraph
@@ -22,6 +22,7 @@ from cotrail.evaluation.metrics.factual import Mark, facts
 from models.queries.annotations import Chain, forget_annotation, read_marks, record_annotations
 from models.queries.progress import RunRecord, read_run, resolve_run
 from services.annotations import Place, export_sentences, import_marks, sample_chains, summarize
+from services.store import open_store
 
 KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
 

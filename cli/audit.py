@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.output import Json, console, print_exact, print_json
-from cli.store import RunName, reading
+from cli.arguments import Json, RunName
+from cli.output import console, print_exact, print_json
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.provenance import provenance
@@ -23,6 +23,7 @@ from cotrail.errors import InputError
 from models.queries.progress import resolve_run
 from models.queries.traces import find_question, find_step, rebuild_prompt
 from models.records.trail import read_trail
+from services.store import reading
 
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where something isn't as it was recorded, and where nothing is wrong but not all of it is sealed."""

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from cli.output import Json, console, print_json
-from cli.store import RunName, open_store
+from cli.arguments import Json, RunName
+from cli.output import console, print_json
 from cotrail.common.humanize import count
 from services import control
 from services.control import Report, RetriedRun
 from services.requests import MAX_PRIORITY
+from services.store import open_store
 
 
 def pause(run: RunName, *, json: Json = False) -> None:

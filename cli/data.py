@@ -11,7 +11,8 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cli.output import Json, console, print_json
+from cli.arguments import Json
+from cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.data.corpora.building import Built, Progress, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe

@@ -18,7 +18,6 @@ from cli.following import follow
 from cli.output import console, heading
 from cli.run_text import INCOMPLETE, closing_line, print_reasons
 from cli.score import table_of
-from cli.store import open_store, reading
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable import one_line
@@ -32,6 +31,7 @@ from services import corpora, submission
 from services.reports.run_report import run_report
 from services.requests import RunRequest, make_request
 from services.scoring import read_scores
+from services.store import open_store, reading
 
 if TYPE_CHECKING:
     from workers.stack import Stack

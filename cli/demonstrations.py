@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.output import Json, console, print_json
+from cli.arguments import Json
+from cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.prompts import AnswerForm
 from cotrail.data.datasets import DATASETS

@@ -11,18 +11,19 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Engine
 
+from cli.arguments import Json
 from cli.experiment_display import describe, display
-from cli.output import Json, console, heading, print_json
+from cli.output import console, heading, print_json
 from cli.run_text import INCOMPLETE, print_reasons
-from cli.store import open_store, reading
 from cli.tables import print_tables
-from models.queries.experiments import open_experiment, read_experiment, resolve_experiment
+from models.queries.experiments import read_experiment, resolve_experiment
 from models.queries.progress import read_reasons, read_standings
-from services.experiments.conducting import Conductor, ExperimentProgress
+from services.experiments.conducting import ExperimentProgress, begin
 from services.experiments.protocols import read_experiment_file, schedule_of
 from services.reports.documents import write_report
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.experiments import read_report
+from services.store import open_store, reading
 
 experiment = typer.Typer(
     name="experiment",
@@ -60,10 +61,10 @@ def run(
     for note in schedule.check():
         screen.print(note, style="yellow", soft_wrap=True)
     with open_store() as engine:
-        pinned = open_experiment(engine, schedule.name, plan)["models"]
+        conductor = begin(engine, schedule, plan, reuse=not no_reuse)
         try:
             with display(screen) as show:
-                progress = Conductor(engine, schedule, pinned, reuse=not no_reuse).conduct(show)
+                progress = conductor.conduct(show)
         except KeyboardInterrupt:
             screen.print(f"Queued runs continue. `cotrail experiment run {file}` submits the rest.")
             raise

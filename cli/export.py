@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cli.store import RunName, reading
+from cli.arguments import RunName
 from cotrail.errors import InputError
 from models.queries.progress import read_run, resolve_run
 from models.queries.traces import read_questions
 from services.exporting import Format, lines
+from services.store import reading
 
 
 def export(

@@ -6,15 +6,16 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from cli.arguments import Json, RunName
 from cli.following import follow
-from cli.output import Json, console, print_json
+from cli.output import console, print_json
 from cli.run_text import summarize
-from cli.store import RunName, open_store
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
 from cotrail.errors import InputError
 from services import forking
 from services.forking import NAMES, ForkedRun, ForkRequest
+from services.store import open_store
 
 
 def fork(

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cli.output import Json, console, print_json
+from cli.arguments import Json
+from cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digest import shortened
 from services import corpora

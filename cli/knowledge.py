@@ -12,7 +12,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from cli.output import Json, console, grid, print_json
+from cli.arguments import Json
+from cli.output import console, grid, print_json
 from configuration.settings import settings
 from cotrail.common.humanize import duration, number
 from cotrail.common.short_digest import shortened

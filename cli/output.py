@@ -5,7 +5,7 @@ All that it prints goes through here, so that nothing of it is obeyed by a termi
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import typer
@@ -26,8 +26,6 @@ from cotrail.common.printable import (
 
 PLAIN_WIDTH = 100
 """Columns where the output is no terminal."""
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel="Output")]
 
 
 class Screen(Console):

@@ -9,12 +9,13 @@ from msgspec.structs import asdict
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
-from cli.output import Json, console, print_json
-from cli.store import open_store
+from cli.arguments import Json
+from cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
 from models.queries.progress import resolve_run
+from services.store import open_store
 
 
 def prune_runs(

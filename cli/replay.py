@@ -4,11 +4,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Json, console, print_json
-from cli.store import RunName, reading
+from cli.arguments import Json, RunName
+from cli.output import console, print_json
 from cotrail.common.humanize import count
 from models.queries.progress import resolve_run
 from models.queries.replaying import Replayed, replay_run
+from services.store import reading
 
 DIVERGED = 1
 

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from cli.arguments import RunName
 from cli.files import write_text
 from cli.output import console
-from cli.store import RunName, reading
 from cotrail.common.humanize import count
 from services.reports.run_report import run_report
+from services.store import reading
 
 
 def report(

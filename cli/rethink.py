@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from cli.output import Json, console, print_json
+from cli.arguments import Json
+from cli.output import console, print_json
 from cotrail.common.humanize import count, cut, number
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import Task

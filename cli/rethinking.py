@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from cli.arguments import Json
 from cli.files import write_text
-from cli.output import Json, console, print_json
-from cli.store import reading
+from cli.output import console, print_json
 from cli.tables import print_tables
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking_published import SOURCE
@@ -17,6 +17,7 @@ from services.reports.experiment_report import ExperimentReport
 from services.reports.experiments import comparison_report
 from services.reports.figures import svg_of
 from services.reports.rethinking_results import read_rethinking
+from services.store import reading
 
 TITLE = "Rethinking with retrieval"
 

@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from cli.output import Json, console, print_json
-from cli.store import RunName, reading
+from cli.arguments import Json, RunName
+from cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS
 from services import scoring
 from services.scoring import RunScores
+from services.store import reading
 
 
 def score(

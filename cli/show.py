@@ -8,9 +8,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from cli.output import Json, console, grid, heading, print_json
+from cli.arguments import Json, RunName
+from cli.output import console, grid, heading, print_json
 from cli.run_text import blockage_line, outage_line, print_reasons, summary
-from cli.store import RunName, reading
 from cotrail.common.humanize import count, duration
 from models.queries.progress import (
     Progress,
@@ -25,6 +25,7 @@ from models.queries.progress import (
 )
 from models.schema.tables import QuestionStatus
 from services.reports.configuration import configuration, local
+from services.store import reading
 
 
 def runs(*, json: Json = False) -> None:

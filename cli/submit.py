@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.arguments import Json
 from cli.following import follow
-from cli.output import Json, console, print_json
+from cli.output import console, print_json
 from cli.run_text import summarize
-from cli.store import open_store
 from cotrail.common.humanize import count
 from cotrail.data.datasets import DATASETS
 from cotrail.errors import InputError
@@ -17,6 +17,7 @@ from cotrail.systems import SYSTEMS
 from services import submission
 from services.composing import PreparedRun
 from services.requests import REQUIRED, make_request, read_run_file
+from services.store import open_store
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
 _SYSTEMS = ", ".join(spec.name for spec in SYSTEMS)

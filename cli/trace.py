@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Json, console, grid, heading, print_exact, print_json
-from cli.store import RunName, reading
+from cli.arguments import Json, RunName
+from cli.output import console, grid, heading, print_exact, print_json
 from cli.weighed import compared, name_of, weighed
 from cotrail.common.humanize import count, cut, duration, number
 from cotrail.common.printable import one_line
@@ -20,6 +20,7 @@ from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.tables import QuestionStatus
 from services import exporting
+from services.store import reading
 
 SNIPPET = 160
 """How much of a paragraph is shown; `--full` shows all of it."""

@@ -2,11 +2,11 @@
 
 import typer
 
+from cli.arguments import Json, RunName
 from cli.following import follow
-from cli.output import Json
 from cli.run_text import summarize
-from cli.store import RunName, open_store
 from models.queries.progress import resolve_run
+from services.store import open_store
 
 
 def watch(run: RunName, *, json: Json = False) -> None:

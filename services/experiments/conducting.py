@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine
 from cotrail.evaluation.metrics.scores import QuestionScores
 from models.commands.submission import submit
 from models.execution.blockage import stopped_runs
-from models.queries.experiments import read_experiment
+from models.queries.experiments import open_experiment, read_experiment
 from models.queries.progress import count_steps, is_complete, read_run, read_standings
 from models.queries.traces import read_questions
 from models.schema.tables import QuestionStatus
@@ -66,6 +66,14 @@ class StoredRuns:
     @cached_property
     def _standings(self) -> Mapping[str, Mapping[str, int]]:
         return read_standings(self._connection, self._experiment)
+
+
+def begin(engine: Engine, schedule: Schedule[Any], plan: dict[str, Any], *, reuse: bool) -> "Conductor":
+    """Records an experiment with its schedule's plan, or continues one; InputError where that has another plan.
+
+    reuse: whether its runs adopt steps from one another.
+    """
+    return Conductor(engine, schedule, open_experiment(engine, schedule.name, plan)["models"], reuse=reuse)
 
 
 class Conductor:

@@ -31,9 +31,7 @@ Key = Literal["y", "n", "s", "u", "q"]
 
 def annotate(
     run: RunName,
-    sampled: Annotated[
-        int, typer.Option("--sample", min=1, metavar="N", help="How many questions, drawn by the seed.")
-    ] = 40,
+    sampled: Annotated[int, typer.Option("--sample", min=1, metavar="N", help="How many questions to sample.")] = 40,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Draws the same questions in every run over the same questions.")
     ] = 0,
@@ -43,7 +41,7 @@ def annotate(
     ] = None,
     export: Annotated[
         Path | None,
-        typer.Option("--export", metavar="FILE", help="Write the sentences into this file, to be marked there."),
+        typer.Option("--export", metavar="FILE", help="Write the sentences into this file, to mark them there."),
     ] = None,
     marked: Annotated[
         Path | None,
@@ -70,7 +68,7 @@ def annotate(
 
 
 LONGEST_NAME = 200
-"""How many characters an annotator's name may have: it is part of a key in the database."""
+"""The longest name of an annotator, in characters: it is part of a key in the database."""
 
 
 def annotator_name(given: str | None) -> str:
@@ -116,7 +114,7 @@ def ask_key(screen: Console) -> tuple[Key, str]:
 
 
 class AnnotationSession:
-    """A person's way through the sentences of the sampled chains; each mark is stored as it is made."""
+    """Annotation of sampled chains, sentence by sentence; each mark is stored at once."""
 
     def __init__(self, engine: Engine, run_id: str, annotator: str, chains: Sequence[Chain], known: set[Place]) -> None:
         self._engine, self._run_id, self._annotator = engine, run_id, annotator
@@ -127,7 +125,7 @@ class AnnotationSession:
 
     @property
     def place(self) -> Place | None:
-        """The sentence to be judged next; None where none is left."""
+        """The sentence to judge next; None where none is left."""
         return self._open[self._passed] if self._passed < len(self._open) else None
 
     def apply(self, place: Place, key: Key, note: str) -> None:

@@ -1,4 +1,4 @@
-"""`cotrail audit`: whether a run's audit trail is as it was recorded, and the trail as files for others."""
+"""`cotrail audit`: verification of a run's audit trail, and the trail as files for other programs."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,16 +26,14 @@ from models.records.trail import read_trail
 from services.store import reading
 
 DEPARTED, UNSEALED = 1, 5
-"""The exit codes where something isn't as it was recorded, and where nothing is wrong but not all of it is sealed."""
+"""The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""
 
 SHOWN = 20
-"""How many findings are printed; `--json` has all."""
+"""The most findings that are printed; `--json` has all."""
 
 SUFFIX = ".audit.jsonl.zst"
 
-audit = typer.Typer(
-    help="Verify what is recorded of a run, hand it on, and show the exact prompts.", no_args_is_help=True
-)
+audit = typer.Typer(help="Verify a run's record, export it, and show the exact prompts.", no_args_is_help=True)
 
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write into this file.", show_default=False)
@@ -111,8 +109,8 @@ def export(
     with reading() as connection:
         run_id = resolve_run(connection, run)
         if question is not None:
-            asked = [find_question(connection, run_id, question)]
-            _write_json(provenance(read_trail(connection, run_id, asked)), output)
+            trail = read_trail(connection, run_id, [find_question(connection, run_id, question)])
+            _write_json(provenance(trail), output)
             return
         path = output or Path(f"{run_id}{SUFFIX}")
         with _progress() as progress:
@@ -162,7 +160,7 @@ def _write_json(document: dict[str, object], output: Path | None) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar on a terminal, which is gone in the end; nothing elsewhere."""
+    """A transient bar on a terminal; nothing elsewhere."""
     screen = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
@@ -200,7 +198,7 @@ def _show(screen: Console, found: Verification) -> None:
 
 
 def _unsealed(found: Verification) -> str:
-    """What nothing shows changes of."""
+    """The rows whose changes no digest would show."""
     if not found.open_questions:
         return "the run isn't closed; nothing shows whether its digest was removed, or questions from its end."
     open_ones = f"{count(found.open_questions, 'question')} and {count(found.open_steps, 'step')} haven't ended"

@@ -1,4 +1,4 @@
-"""`cotrail demo`: the whole of it on the bundled sample, on this machine, from nothing to a report."""
+"""`cotrail demo`: everything on the bundled sample and this machine alone, from starting the stack to a report."""
 
 import os
 from collections.abc import Iterator
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 SAMPLE = Path(cotrail.__file__).parent / "sample"
 CORPUS = "sample"
 QUESTIONS = 8
-"""How many of the sample's questions are asked without --all."""
+"""The number of the sample's questions that run without --all."""
 
 RETRIEVAL_COUNT = 2
 REPORT = Path("cotrail-demo.html")
 HOME = Path(".cotrail")
-"""Where the demo's stack lives, inside the working directory, unless COTRAIL_HOME says otherwise."""
+"""The home of the demo's stack in the working directory, unless COTRAIL_HOME is set."""
 
 
 def demo(
@@ -52,9 +52,9 @@ def demo(
     every: Annotated[bool, typer.Option("--all", help="Ask all 32 questions instead of the first eight.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running afterwards.")] = False,
 ) -> None:
-    """Show all of it on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
+    """Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
 
-    Nothing but this machine is used. State goes into `./.cotrail` unless COTRAIL_HOME is set.
+    Only this machine is used. State goes into `./.cotrail` unless COTRAIL_HOME is set.
     """
     os.environ.setdefault("COTRAIL_HOME", str(HOME.absolute()))
     settings.cache_clear()
@@ -69,7 +69,7 @@ def demo(
 
 @contextmanager
 def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
-    """The local stack, taken down afterwards unless it ran before or is to be kept."""
+    """The local stack, stopped afterwards unless it was running before or `keep` is set."""
     stack = _stack()
     ran = _runs(stack)
     _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
@@ -81,7 +81,9 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
     finally:
         if keep or ran:
             screen.print()
-            screen.print(f"The stack runs on. To stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True)
+            screen.print(
+                f"The stack keeps running; to stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True
+            )
         else:
             with screen.status("stopping the stack…"):
                 stack.down()
@@ -125,7 +127,7 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
 
 
 def sample_request(limit: int | None) -> RunRequest:
-    """The demo's run."""
+    """The request for the demo's run."""
     return make_request(
         {
             "system": "ircot",

@@ -27,7 +27,7 @@ def fork(
             metavar="STEP",
             help="Take over the steps before this one, whatever the new settings would have asked for: a step's number "
             "in `cotrail trace`, a negative one counted from the end, or a kind of step, whose first is meant. Without "
-            "it, all steps that the new settings would have asked for just so.",
+            "it, all steps that the new settings would have asked for in the same way.",
             show_default=False,
         ),
     ] = None,

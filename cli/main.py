@@ -1,4 +1,4 @@
-"""The command `cotrail`: registers the commands and turns expected errors into one line and an exit code."""
+"""The command `cotrail`: registers the subcommands, and turns expected errors into one line and an exit code."""
 
 import errno
 import logging

@@ -1,4 +1,4 @@
-"""`cotrail prune`: removes runs for good."""
+"""`cotrail prune`: removes runs permanently."""
 
 import sys
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ def prune_runs(
     *,
     older_than: Annotated[
         float | None,
-        typer.Option(metavar="DAYS", min=0, help="All runs that ended at least so many days ago, in whatever way."),
+        typer.Option(metavar="DAYS", min=0, help="All runs that ended, in any way, at least this many days ago."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove runs for good: their questions, steps and attempts, and paragraphs that no other run refers to.
+    """Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.
 
-    A run that hasn't ended is cancelled first: `cotrail cancel RUN`. What another run adopted stays that run's own.
-    Broken off, it is gone on with by the next `cotrail prune`.
+    A run that hasn't ended is cancelled first: `cotrail cancel RUN`. Steps that another run adopted stay with that run.
+    Where it is interrupted, the next `cotrail prune` completes it.
     """
     with open_store() as engine:
         chosen, weight = _choose(engine, runs or [], older_than)
@@ -51,7 +51,7 @@ def prune_runs(
 
 
 def _choose(engine: Engine, given: Sequence[str], older_than: float | None) -> tuple[list[str], Weight]:
-    """The runs that are meant, those that were begun with first, and what they hold."""
+    """The runs to remove, first those whose removal was interrupted, and what they hold."""
     with engine.connect() as connection:
         chosen = begun(connection)
         chosen += (resolve_run(connection, run) for run in given)
@@ -65,8 +65,8 @@ def _choose(engine: Engine, given: Sequence[str], older_than: float | None) -> t
 
 def _confirm(weight: Weight) -> None:
     if not sys.stdin.isatty():
-        raise InputError(f"{_described(weight)} would be removed for good; say so with --yes")
-    typer.confirm(f"Remove {_described(weight)} for good?", abort=True)
+        raise InputError(f"{_described(weight)} would be removed permanently; confirm with --yes")
+    typer.confirm(f"Remove {_described(weight)} permanently?", abort=True)
 
 
 def _prune(engine: Engine, chosen: Sequence[str]) -> Pruned:

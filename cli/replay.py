@@ -1,4 +1,4 @@
-"""`cotrail replay`: whether the code still does what a run's record says."""
+"""`cotrail replay`: a check that the code still does what a run's record says."""
 
 import typer
 from rich.table import Table
@@ -15,9 +15,9 @@ DIVERGED = 1
 
 
 def replay(run: RunName, *, json: Json = False) -> None:
-    """Run the system's code over a run's recorded steps, and report where it departs from them.
+    """Run the system's code over a run's recorded steps, and report where it diverges.
 
-    Needs no model, no index and no worker, and changes nothing. The exit code is 1 where something departs.
+    Needs no model, no index and no worker, and changes nothing. Exits with 1 where something diverges.
     """
     questions = steps = 0
     diverged = []
@@ -41,7 +41,7 @@ def _show(run: str, questions: int, steps: int, diverged: list[Replayed]) -> Non
     agree = f"{questions - len(diverged)} of {count(questions, 'question')} with {count(steps, 'step')}"
     screen.print(f"{run}: {agree} replay as recorded.", soft_wrap=True)
     if diverged:
-        table = Table("question", "where the code departs", box=None, header_style="dim")
+        table = Table("question", "where the code diverges", box=None, header_style="dim")
         for question in diverged:
             table.add_row(question.key, Text(question.divergence))
         screen.print(table)

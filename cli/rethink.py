@@ -17,7 +17,7 @@ from services import recorded_chains
 from services.recorded_chains import InferenceOptions, Rethought
 
 SHOWN = 48
-"""Characters of a question that are shown."""
+"""The most characters shown of a question."""
 
 _FUNCTION = "Options of the faithfulness function"
 
@@ -95,12 +95,12 @@ def _table(rethought: Sequence[Rethought]) -> Table:
 
 def _summary(rethought: Sequence[Rethought], chains: int | None) -> str:
     verdicts = [each.right for each in rethought if each.right is not None]
-    said = [count(len(rethought), "question")]
+    parts = [count(len(rethought), "question")]
     if verdicts:
         share = sum(verdicts) / len(verdicts)
-        said.append(f"accuracy {share:.2%}: {sum(verdicts)} of {count(len(verdicts), 'question')} with a gold answer")
+        parts.append(f"accuracy {share:.2%}: {sum(verdicts)} of {count(len(verdicts), 'question')} with a gold answer")
     if undecided := sum(not each.prediction for each in rethought):
-        said.append(f"{undecided:,} without a prediction, as no chain states one")
+        parts.append(f"{undecided:,} without a prediction, as no chain states one")
     if chains and (fewer := sum(len(each.weighing.chains) < chains for each in rethought)):
-        said.append(f"{fewer:,} with fewer than {count(chains, 'chain')}")
-    return "; ".join(said)
+        parts.append(f"{fewer:,} with fewer than {count(chains, 'chain')}")
+    return "; ".join(parts)

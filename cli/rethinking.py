@@ -38,7 +38,7 @@ def rethinking(
 ) -> None:
     """Compare runs of `rethinking` and its baselines with one another and with what the paper reports.
 
-    Accuracy with fewer chains is worked out from those that are stored; no model is asked. A question without an answer
+    Accuracy with fewer chains is computed from the stored ones, without a model. A question without an answer
     counts as wrong.
 
     Example: `cotrail rethinking rethinking-20250301-4be0c1 self-consistency-20250301-77a2d0 --html report.html`

@@ -141,8 +141,8 @@ def _steps(progress: Progress) -> Table:
 
 def _effort(progress: Progress, repeated: dict[str, int]) -> str:
     again = ", ".join(f"{number} {outcome}" for outcome, number in repeated.items())
-    said = f"; executions that didn't count: {again}" if again else ""
-    return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{said}"
+    repeats = f"; executions that didn't count: {again}" if again else ""
+    return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{repeats}"
 
 
 def _hint(screen: Console, run: str, progress: Progress) -> None:

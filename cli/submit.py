@@ -62,7 +62,7 @@ def submit(
         str | None, _option("--corpus", text="A corpus made by `cotrail index`.", panel=_WHAT, metavar="CORPUS")
     ] = None,
     limit: Annotated[
-        int | None, _option("--limit", text="Only the first so many questions.", panel=_WHAT, metavar="N")
+        int | None, _option("--limit", text="Only the first N questions.", panel=_WHAT, metavar="N")
     ] = None,
     reader: Annotated[
         str | None,
@@ -162,13 +162,19 @@ def submit(
     ] = None,
     entailer: Annotated[
         str | None,
-        _option("--entailer", text="What judges whether evidence bears a sentence out.", panel=_MODEL, metavar="NAME"),
+        _option(
+            "--entailer",
+            text="The model that judges whether evidence entails a sentence.",
+            panel=_MODEL,
+            metavar="NAME",
+        ),
     ] = None,
     temperature: Annotated[
-        float | None, _option("--temperature", text="0 (the default) takes the likeliest.", panel=_MODEL, metavar="T")
+        float | None,
+        _option("--temperature", text="0 (the default) takes the likeliest.", panel=_MODEL, metavar="T"),
     ] = None,
     seed: Annotated[
-        int | None, _option("--seed", text="What sampling begins with; 0 by default.", panel=_MODEL, metavar="N")
+        int | None, _option("--seed", text="The seed of sampling; 0 by default.", panel=_MODEL, metavar="N")
     ] = None,
     priority: Annotated[
         int | None,
@@ -185,7 +191,7 @@ def submit(
 ) -> None:
     """Submit a run to the queue and print its id.
 
-    Everything is checked before anything is written. Workers carry it out; this command may end, or be ended.
+    Everything is checked before anything is written. Workers carry it out; this command may end or be ended.
 
     Example: `cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
     """

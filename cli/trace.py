@@ -23,7 +23,7 @@ from services import exporting
 from services.store import reading
 
 SNIPPET = 160
-"""How much of a paragraph is shown; `--full` shows all of it."""
+"""The most characters shown of a paragraph; `--full` shows all of it."""
 
 
 def trace(

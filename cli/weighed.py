@@ -1,4 +1,4 @@
-"""How evidence and answers were weighed, for a reader."""
+"""Weighed evidence and answers on the terminal."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from models.queries.traces import TracedStep
 
 NAME = 60
-"""How much of a sentence that has no title stands for it."""
+"""The characters of a sentence without a title that name it."""
 
 
 def name_of(paragraph: Paragraph) -> str:
@@ -24,9 +24,9 @@ def name_of(paragraph: Paragraph) -> str:
 
 
 def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:
-    """What an embed or an entail step found; None where it has no result.
+    """The result of an embed or an entail step; None where it has none.
 
-    names: what paragraphs are called, by digest.
+    names: the paragraphs' names by digest.
     """
     if step.entailed is not None:
         found = step.entailed
@@ -81,8 +81,8 @@ def _predictions(weighing: Weighing) -> Table:
     table = grid("dim", "bold", "", "dim")
     for number, each in enumerate(weighing.predictions):
         chains = ", ".join(str(chain + 1) for chain in each.chains)
-        said = f"chain{'s' * (len(each.chains) > 1)} {chains}" if chains else "no chain"
-        table.add_row("" if number else "answers", each.prediction, f"{each.weight:.2f}", said)
+        chains_named = f"chain{'s' * (len(each.chains) > 1)} {chains}" if chains else "no chain"
+        table.add_row("" if number else "answers", each.prediction, f"{each.weight:.2f}", chains_named)
     return table
 
 

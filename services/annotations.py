@@ -47,7 +47,7 @@ class SampledChains(Struct, frozen=True, kw_only=True):
 
 
 class AnnotationSummary(Struct, frozen=True, kw_only=True):
-    """How far an annotator is with some chains, and what all annotators found in the run.
+    """An annotator's progress with some chains, and the findings of all annotators in the run.
 
     sentences: those to judge in the chains; marked: those that the annotator has marked.
     judged: the run's chains with any mark; erroneous: those of them with a factual error.
@@ -98,7 +98,7 @@ def import_marks(engine: Engine, record: RunRecord, annotator: str, path: Path) 
 
 
 def summarize(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> AnnotationSummary:
-    """How far the annotator is with these chains, and what all annotators found in the run."""
+    """The annotator's progress with these chains, and the findings of all annotators in the run."""
     places = {(chain.question_id, position) for chain in chains for position in facts(chain.sentences)}
     marked = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)} & places
     errors = factual_errors(read_annotations(connection, record.id))

@@ -1,1 +1,1 @@
-"""The papers' protocols, carried out."""
+"""Experiments: the papers' protocols as schedules of runs, and their conduct."""

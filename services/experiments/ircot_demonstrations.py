@@ -31,7 +31,7 @@ class DemonstrationSets:
         return self._drawn(cell.line.demonstrations, style, cell.distractors, form)[cell.demonstration_set - 1]
 
     def files(self) -> Iterator[str]:
-        """Every file that a run may need."""
+        """All files that runs may need."""
         styles = dict.fromkeys(map(self._experiment.style_of, self._experiment.model_names))
         for dataset, style in product(self._experiment.datasets, styles):
             files = self._files(dataset, style)
@@ -80,7 +80,7 @@ class DemonstrationSets:
             raise DemonstrationError(f"{error} (`demonstrations_per_set`)") from error
 
     def _path(self, files: DemonstrationFiles, distractors: int | None, form: AnswerForm) -> tuple[Path | None, bool]:
-        """The file, and whether its paragraphs are to be left out."""
+        """The file, and True if its paragraphs are left out."""
         if form is AnswerForm.TITLES:
             return (self._folder / files.titles if files.titles else None), False
         with_context = (files.direct if form is AnswerForm.DIRECT else None) or files.cot

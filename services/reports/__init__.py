@@ -1,1 +1,1 @@
-"""What runs and experiments come to, as tables, figures and pages."""
+"""Reports of runs and experiments: tables, figures and pages."""

@@ -1,4 +1,4 @@
-"""Draws an experiment's figures with matplotlib: the same results give the same bytes."""
+"""Figures of experiments, drawn with matplotlib: the same results give the same bytes."""
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,24 +24,24 @@ COLOURS = {
     "self-consistency": "#e69f00",
     "rethinking": "#0072b2",
 }
-"""After the palette of Okabe and Ito: told apart by the colour-blind, and in grey by their lightness."""
+"""The palette of Okabe and Ito: distinct for the colour-blind, and in grey by their lightness."""
 
 VALUES = {"no-retrieval": "#222222", "one-step": "#222222", "ircot": "#ffffff"}
-"""Of the numbers in the bars."""
+"""Colours of the numbers in the bars."""
 
 SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency": "s", "rethinking": "o"}
-"""Of a system's points on a line."""
+"""Markers of a system's points on a line."""
 
 MARKERS = ("D", "o", "s", "^", "v")
-"""Of published values, one a model."""
+"""Markers of published values, one per model."""
 
 INK = "#222222"
 SLOT = 0.3
-"""The width of a bar's place, in inches."""
+"""The width of a bar and its margin, in inches."""
 LEGEND = 5.3
 """The width of a legend that has published values, in inches."""
 GROUP = 0.84
-"""How much of the room between the middles of two groups their bars take."""
+"""The share of the space between the centres of two groups that their bars take."""
 
 WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8, "capsize": 2}
 FOOT: dict[str, Any] = {
@@ -54,10 +54,10 @@ FOOT: dict[str, Any] = {
 LINE: dict[str, Any] = {"markersize": 4, "linewidth": 1.4, "elinewidth": 0.8, "capsize": 2}
 
 FEWEST = 2.6
-"""The groups that there is room for at least, so that a single one isn't drawn out."""
+"""The least number of groups that an axis has room for, so that a single one isn't stretched."""
 
 LOW = 0.08
-"""A bar that takes less of the axis than this has its number above it."""
+"""A bar that takes a smaller share of the axis has its number above it."""
 
 STYLE: dict[Any, Any] = {
     "savefig.dpi": 200,
@@ -100,7 +100,7 @@ def write_figure(plot: Plot, directory: Path) -> tuple[Path, Path]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with _style():
-            figure.savefig(svg, metadata=_told(plot))
+            figure.savefig(svg, metadata=_metadata(plot))
             figure.savefig(png, metadata={"Software": "cotrail", "Title": plot.title})
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
@@ -111,12 +111,12 @@ def svg_of(plot: Plot) -> str:
     """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
     figure, drawn = draw(plot), io.StringIO()
     with _style():
-        figure.savefig(drawn, format="svg", metadata=_told(plot))
+        figure.savefig(drawn, format="svg", metadata=_metadata(plot))
     return drawn.getvalue()
 
 
-def _told(plot: Plot) -> dict[str, str | None]:
-    """What an SVG says of itself; no date, which would differ each time."""
+def _metadata(plot: Plot) -> dict[str, str | None]:
+    """Metadata of an SVG, without a date, so that the same results give the same bytes."""
     return {"Date": None, "Creator": "cotrail", "Title": plot.title}
 
 
@@ -169,19 +169,19 @@ def _own(panel: Panel) -> list[Series]:
 
 
 def _top(plot: Plot) -> float:
-    """Where the value axis ends: a little above all that is drawn."""
+    """The upper end of the value axis, a little above all points."""
     points = [point for panel in plot.panels for series in panel.series for point in series.points if point]
     return 1.08 * max(point.value + (point.deviation or 0) for point in points) or 1
 
 
 def _marks(plot: Plot) -> dict[str, str]:
-    """The mark of each model that published values are of."""
+    """The marker of each model with published values."""
     models = dict.fromkeys(series.published for panel in plot.panels for series in panel.series if series.published)
     return dict(zip(models, cycle(MARKERS)))
 
 
 def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
-    """Groups of bars, each with its value in it, and published values as marks on them."""
+    """Groups of bars, each with its value in it, and published values as markers on them."""
     systems = [series.system for series in _own(panel)]
     width = GROUP / len(systems)
     for series in panel.series:
@@ -203,7 +203,7 @@ def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
 
 
 def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
-    """A line a system over the models, and published values as marks."""
+    """A line per system over the models, and published values as markers."""
     for series in panel.series:
         colour = COLOURS[series.system]
         known = [(place, point) for place, point in enumerate(series.points) if point]
@@ -230,7 +230,7 @@ def _marker(shape: str, colour: str) -> dict[str, Any]:
 
 
 def _explain(figure: "Figure", plot: Plot) -> None:
-    """The legend above, and below it all what a star means."""
+    """The legend above the panels, and the meaning of a star below them."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,4 +1,4 @@
-"""HTML pages: what is put into one is text, whatever is in it."""
+"""HTML pages from templates; every value is escaped as text."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from cotrail.common.short_digest import shortened
 
 
 def page(template: str, **values: Any) -> str:
-    """A template of this package, filled in."""
+    """A template of this package with the values filled in; raises where it uses one that isn't given."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -23,5 +23,5 @@ def page(template: str, **values: Any) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Text without control characters, its directions isolated; what is HTML already stays as it is."""
+    """Text without control characters, its writing directions isolated; markup stays as it is."""
     return value if hasattr(value, "__html__") or not isinstance(value, str) else printable(value)

@@ -16,7 +16,7 @@ from models.execution.ledger import Ledger
 from models.execution.recovery import take_unsent
 from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 LEASE_SECONDS = 600.0
 AT_ONCE = 64

@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.ways import CORPUS, MODEL, Job, authors, bound, cotrail
-from cli.corpora import build
 from cotrail.engines.language_models.smollm2 import smollm2_path
+from services.corpora import index
 
 WAYS: dict[str, Callable[[Job], dict[str, Any]]] = {
     "cotrail": cotrail.measure,
@@ -92,7 +92,7 @@ def _make_home(job: Job) -> None:
     (home / "models.toml").write_text(
         f'[models.{MODEL}]\nengine = "llamacpp"\npath = {path}\ncontext = {job.context}\n'
     )
-    build(list(job.corpus), CORPUS)
+    index(list(job.corpus), CORPUS)
 
 
 def _measured(job: Job, way: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from configuration.settings import Settings
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 
 @contextmanager

@@ -4,39 +4,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
-from sqlalchemy import Engine
 
-from cli.output import Json, console, count, print_json
-from cli.request import MAX_PRIORITY
-from cli.store import RunName, open_store
-from cotrail.systems.registry import find_system
-from models.commands import control, retrying
-from models.commands.chunks import Report
-from models.commands.retrying import Retried
-from models.queries.runs import resolve_run
+from cli.arguments import Json, RunName
+from cli.output import console, print_json
+from cotrail.common.humanize import count
+from services import control
+from services.control import Report, RetriedRun
+from services.requests import MAX_PRIORITY
+from services.store import open_store
 
 
 def pause(run: RunName, *, json: Json = False) -> None:
     """Begin no further step of a run; what is under way is finished and recorded."""
     with open_store() as engine:
-        name = _resolve(engine, run)
-        control.pause(engine, name)
-    _say("pause", f"{name}: paused. `cotrail resume {name}` goes on.", name, json=json)
+        name = control.pause(engine, run)
+    _report("pause", f"{name}: paused. `cotrail resume {name}` continues it.", name, json=json)
 
 
 def resume(run: RunName, *, json: Json = False) -> None:
-    """Go on with a paused run, and try its blocked questions again.
+    """Continue a paused run, and try its blocked questions again.
 
-    Broken off, it is gone on with by doing it again.
+    Where it is interrupted, doing it again completes it.
     """
-    with open_store() as engine:
-        name = _resolve(engine, run)
-        with _counting("tried again") as told:
-            control.resume(engine, name, find_system, told)
-    _say("resume", f"{name}: goes on. `cotrail watch {name}` shows it.", name, json=json)
+    with open_store() as engine, _counting("tried again") as report:
+        name = control.resume(engine, run, report)
+    _report("resume", f"{name}: continues. `cotrail watch {name}` shows it.", name, json=json)
 
 
 def retry(
@@ -48,16 +42,12 @@ def retry(
 ) -> None:
     """Try a run's failed and blocked questions again, from the step that they stopped at."""
     both = failed == blocked
-    with open_store() as engine:
-        name = _resolve(engine, run)
-        with _counting("tried again") as told:
-            retried = retrying.retry(
-                engine, name, find_system, failed=failed or both, blocked=blocked or both, report=told
-            )
+    with open_store() as engine, _counting("tried again") as report:
+        retried = control.retry(engine, run, report, failed=failed or both, blocked=blocked or both)
     if json:
-        print_json({"run": name, **msgspec.structs.asdict(retried)})
+        print_json(retried)
         return
-    for line in _retried(name, retried):
+    for line in _outcomes(retried):
         console().print(line, soft_wrap=True)
 
 
@@ -67,7 +57,7 @@ def prioritize(
         int,
         typer.Argument(
             metavar="NUMBER",
-            help="Any whole number; runs have 0 unless told otherwise.",
+            help="Any whole number; runs have 0 by default.",
             min=-MAX_PRIORITY,
             max=MAX_PRIORITY,
             show_default=False,
@@ -78,8 +68,7 @@ def prioritize(
 ) -> None:
     """Have a run's questions begun before those of runs with a lower number."""
     with open_store() as engine:
-        name = _resolve(engine, run)
-        control.prioritize(engine, name, number)
+        name = control.prioritize(engine, run, number)
     if json:
         print_json({"run": name, "priority": number})
     else:
@@ -87,40 +76,34 @@ def prioritize(
 
 
 def cancel(run: RunName, *, json: Json = False) -> None:
-    """End a run for ever; what is recorded stays.
+    """End a run permanently; its record stays.
 
-    Broken off, it is gone on with by doing it again, and by the maintenance process.
+    Where it is interrupted, doing it again or the maintenance process completes it.
     """
-    with open_store() as engine:
-        name = _resolve(engine, run)
-        with _counting("cancelled") as told:
-            control.cancel(engine, name, told)
-    _say("cancel", f"{name}: cancelled. What is recorded stays.", name, json=json)
+    with open_store() as engine, _counting("cancelled") as report:
+        name = control.cancel(engine, run, report)
+    _report("cancel", f"{name}: cancelled. What is recorded stays.", name, json=json)
 
 
 @contextmanager
 def _counting(done: str) -> Iterator[Report]:
-    """Shows on a terminal how many questions are done, as that may take long."""
+    """Shows on a terminal how many questions are done, as large runs take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         shown = progress.add_task("")
         yield lambda number: progress.update(shown, description=f"{count(number, 'question')} {done}")
 
 
-def _say(verb: str, said: str, run: str, *, json: bool) -> None:
+def _report(verb: str, sentence: str, run: str, *, json: bool) -> None:
     if json:
         print_json({"run": run, "done": verb})
     else:
-        console().print(said, soft_wrap=True)
+        console().print(sentence, soft_wrap=True)
 
 
-def _resolve(engine: Engine, given: str) -> str:
-    with engine.connect() as connection:
-        return resolve_run(connection, given)
-
-
-def _retried(run: str, retried: Retried) -> list[str]:
-    """What became of the questions, a line for each sort."""
+def _outcomes(retried: RetriedRun) -> list[str]:
+    """A line for each sort of questions."""
+    run = retried.run
     lines = [
         f"{run}: {count(number, f'{sort} question')} tried again."
         for sort, number in (("failed", retried.failed), ("blocked", retried.blocked))
@@ -131,6 +114,6 @@ def _retried(run: str, retried: Retried) -> list[str]:
     if retried.stuck:
         lines.append(
             f"{run}: {count(retried.stuck, 'failed question')} can't be tried again: no step of theirs failed. "
-            "`cotrail submit` asks them anew."
+            "`cotrail submit` asks them in a new run."
         )
     return lines or [f"{run}: no question to try again."]

@@ -1,6 +1,5 @@
-"""`cotrail data`: makes the datasets' corpora from their published files, and draws questions from them."""
+"""`cotrail data`: builds the datasets' corpora from their published files, and draws questions."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,13 +11,13 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cli.output import Json, console, count, duration, print_json
+from cli.arguments import Json
+from cli.output import console, print_json
+from cotrail.common.humanize import count, duration
 from cotrail.data.corpora.building import Built, Progress, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe
 from cotrail.data.datasets import DATASETS
-from cotrail.data.datasets.sampling import sample_file, suffix
-from cotrail.data.datasets.wikimultihop import ALIASES
-from cotrail.errors import InputError
+from services.sampling import sample as draw
 
 data = typer.Typer(
     name="data",
@@ -36,13 +35,6 @@ class BuiltCorpus(Struct, frozen=True, kw_only=True):
     resumed: int
     anew: bool
     seconds: float
-
-
-class Drawn(Struct, frozen=True, kw_only=True):
-    """Question files that were just written."""
-
-    development: str
-    test: str
 
 
 @data.command()
@@ -66,7 +58,7 @@ def build(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the paragraphs of IIRC's pages.")] = 0,
     json: Json = False,
 ) -> None:
-    """Build a dataset's corpus as the paper did; an interrupted build goes on where it was.
+    """Build a dataset's corpus as the paper did; an interrupted build continues where it was.
 
     Example: `cotrail data build musique musique_*_v1.0_*.jsonl --output musique.jsonl`
     """
@@ -76,13 +68,13 @@ def build(
         try:
             built = build_corpus(dataset, paths, output, seed=seed, progress=progress)
         except KeyboardInterrupt:
-            console(stderr=True).print("Interrupted; the same command goes on from here.")
+            console(stderr=True).print("Interrupted; the same command continues from here.")
             raise
     seconds = time.monotonic() - started
     if json:
         print_json(_described(built, seconds))
         return
-    console().print(_told(built, seconds), soft_wrap=True)
+    console().print(_sentence(built, seconds), soft_wrap=True)
     console().print(
         f"The paper's has {count(recipe.paper_paragraphs, 'paragraph')}. "
         f"To search it: cotrail index {output} --name {dataset}",
@@ -112,17 +104,11 @@ def sample(
 
     Example: `cotrail data sample hotpotqa hotpot_dev_distractor_v1.json --output drawn`
     """
-    contents = sample_file(dataset, path, development, test, seed)
-    targets = [output / f"{name}{suffix(dataset, path)}" for name in ("development", "test")]
-    output.mkdir(parents=True, exist_ok=True)
-    for target, content in zip(targets, contents, strict=True):
-        _write(target, content)
-    if dataset == "2wikimultihopqa":
-        _take_along(path.parent / ALIASES, output / ALIASES)
+    files = draw(dataset, path, output, development=development, test=test, seed=seed)
     if json:
-        print_json(Drawn(development=str(targets[0]), test=str(targets[1])))
+        print_json(files)
         return
-    drawn = f"{count(development, 'question')} to {targets[0]} and {test:,} to {targets[1]}"
+    drawn = f"{count(development, 'question')} to {files.development} and {test:,} to {files.test}"
     console().print(f"Wrote {drawn}.", soft_wrap=True)
 
 
@@ -137,24 +123,12 @@ def _described(built: Built, seconds: float) -> BuiltCorpus:
     )
 
 
-def _told(built: Built, seconds: float) -> str:
+def _sentence(built: Built, seconds: float) -> str:
     if not built.anew:
         return f"{built.output} is built already: {count(built.paragraphs, 'paragraph')}. Nothing to do."
     resumed = f", {built.resumed:,} of them by an earlier build that was interrupted" if built.resumed else ""
     left_out = f" {count(built.duplicates, 'duplicate')} left out." if built.duplicates else ""
     return f"Built {built.output} in {duration(seconds)}: {count(built.paragraphs, 'paragraph')}{resumed}.{left_out}"
-
-
-def _write(path: Path, content: bytes) -> None:
-    if path.exists() and path.read_bytes() != content:
-        raise InputError(f"{path} is there already and holds something else; name another folder or remove it")
-    path.write_bytes(content)
-
-
-def _take_along(source: Path, target: Path) -> None:
-    """Copies the file of other names for answers, which belongs beside the questions."""
-    if source.is_file() and not (target.exists() and target.samefile(source)):
-        shutil.copyfile(source, target)
 
 
 @contextmanager
@@ -170,7 +144,7 @@ def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None, paragraphs=0)
 
-        def told(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             bar.update(task, completed=progress.done, total=progress.total, paragraphs=progress.paragraphs)
 
-        yield told
+        yield show

@@ -1,4 +1,4 @@
-"""`cotrail demo`: the whole of it on the bundled sample, on this machine, from nothing to a report."""
+"""`cotrail demo`: everything on the bundled sample and this machine alone, from starting the stack to a report."""
 
 import os
 from collections.abc import Iterator
@@ -13,35 +13,38 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 import cotrail
-from cli.corpora import build
-from cli.output import console, count, duration, heading
-from cli.reporting import write_report
-from cli.request import RunRequest, make_request, prepare
-from cli.running import INCOMPLETE, closing_line, follow, print_reasons
-from cli.scoring import is_gold, read_scores, table_of
-from cli.store import open_store
+from cli.files import write_text
+from cli.following import follow
+from cli.output import console, heading
+from cli.run_text import INCOMPLETE, closing_line, print_reasons
+from cli.score import table_of
 from configuration.settings import settings
+from cotrail.common.humanize import count, duration
 from cotrail.common.printable import one_line
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.scores import CAVEAT
-from cotrail.systems.registry import find_system
-from models.commands.submission import submit
+from cotrail.evaluation.metrics.support import is_gold
 from models.queries.progress import read_causes
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus
+from services import corpora, submission
+from services.reports.run_report import run_report
+from services.requests import RunRequest, make_request
+from services.scoring import read_scores
+from services.store import open_store, reading
 
 if TYPE_CHECKING:
-    from workers.stack import Stack
+    from workers.stack.stack import Stack
 
 SAMPLE = Path(cotrail.__file__).parent / "sample"
 CORPUS = "sample"
 QUESTIONS = 8
-"""How many of the sample's questions are asked without --all."""
+"""The number of the sample's questions that run without --all."""
 
 RETRIEVAL_COUNT = 2
 REPORT = Path("cotrail-demo.html")
 HOME = Path(".cotrail")
-"""Where the demo's stack lives, inside the working directory, unless COTRAIL_HOME says otherwise."""
+"""The home of the demo's stack in the working directory, unless COTRAIL_HOME is set."""
 
 
 def demo(
@@ -49,9 +52,9 @@ def demo(
     every: Annotated[bool, typer.Option("--all", help="Ask all 32 questions instead of the first eight.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running afterwards.")] = False,
 ) -> None:
-    """Show all of it on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
+    """Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
 
-    Nothing but this machine is used. State goes into `./.cotrail` unless COTRAIL_HOME is set.
+    Only this machine is used. State goes into `./.cotrail` unless COTRAIL_HOME is set.
     """
     os.environ.setdefault("COTRAIL_HOME", str(HOME.absolute()))
     settings.cache_clear()
@@ -66,7 +69,7 @@ def demo(
 
 @contextmanager
 def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
-    """The local stack, taken down afterwards unless it ran before or is to be kept."""
+    """The local stack, stopped afterwards unless it was running before or `keep` is set."""
     stack = _stack()
     ran = _runs(stack)
     _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
@@ -78,7 +81,9 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
     finally:
         if keep or ran:
             screen.print()
-            screen.print(f"The stack runs on. To stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True)
+            screen.print(
+                f"The stack keeps running; to stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True
+            )
         else:
             with screen.status("stopping the stack…"):
                 stack.down()
@@ -88,7 +93,7 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
 
 def _stack() -> "Stack":
     try:
-        from workers.stack import Stack
+        from workers.stack.stack import Stack
     except ModuleNotFoundError as error:
         raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
     return Stack(settings())
@@ -100,7 +105,7 @@ def _runs(stack: "Stack") -> bool:
 
 def _demonstrate(screen: Console, *, limit: int | None) -> int:
     _part(screen, "Index the corpus", "as `cotrail index` does")
-    indexed = build([SAMPLE / "corpus.jsonl"], CORPUS)
+    indexed = corpora.index([SAMPLE / "corpus.jsonl"], CORPUS)
     screen.print(f"{count(indexed.paragraphs, 'paragraph')} in {duration(indexed.seconds)}.")
     with open_store() as engine:
         run = _submit(screen, engine, limit)
@@ -115,13 +120,14 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
             print_reasons(screen, read_causes(connection, run))
         screen.print("The bundled model is tiny (135 million parameters) and often wrong; the chains show where.")
     _part(screen, "Report", "as `cotrail report` writes it")
-    write_report(run, REPORT)
+    with reading() as connection:
+        write_text(REPORT, run_report(connection, run).html, "run the demo in another folder")
     screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
     return 0 if progress.questions[QuestionStatus.FINISHED] == progress.total else INCOMPLETE
 
 
 def sample_request(limit: int | None) -> RunRequest:
-    """The demo's run."""
+    """The request for the demo's run."""
     return make_request(
         {
             "system": "ircot",
@@ -138,10 +144,10 @@ def sample_request(limit: int | None) -> RunRequest:
 
 def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
     _part(screen, "Submit the run", "as `cotrail submit` does")
-    prepared = prepare(sample_request(limit))
-    submit(engine, prepared.submission, prepared.questions, find_system)
-    asked = count(len(prepared.questions), "question")
-    screen.print(f"{asked} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
+    prepared = submission.prepare(sample_request(limit))
+    submission.submit(engine, prepared)
+    size = count(len(prepared.questions), "question")
+    screen.print(f"{size} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
     return prepared.submission.id
 
 

@@ -6,20 +6,24 @@ from typing import Annotated, Any
 import msgspec
 import tomli_w
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cli.conducting import Conductor, Standing, describe, display
-from cli.experiment_report import print_report, report_json, write_report
-from cli.output import Json, console, heading, print_json
-from cli.protocols import read_experiment_file, read_report, schedule_of
-from cli.running import INCOMPLETE, print_reasons
-from cli.store import open_store, reading
-from cotrail.evaluation.experiments.protocols import complete_plan
-from models.commands.experiment_plans import open_experiment
+from cli.arguments import Json
+from cli.experiment_display import describe, display
+from cli.output import console, heading, print_json
+from cli.run_text import INCOMPLETE, print_reasons
+from cli.tables import print_tables
 from models.queries.experiments import read_experiment, resolve_experiment
 from models.queries.progress import read_causes, read_standings
+from services.experiments.conducting import ExperimentProgress, begin
+from services.experiments.protocols import read_experiment_file, schedule_of
+from services.reports.documents import write_report
+from services.reports.experiment_report import NO_RESULTS, ExperimentReport
+from services.reports.experiments import read_report
+from services.store import open_store, reading
 
 experiment = typer.Typer(
     name="experiment",
@@ -39,15 +43,15 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.", show_default=False)],
     *,
     no_reuse: Annotated[
-        bool, typer.Option("--no-reuse", help="Compute every step anew, also those another run computed.")
+        bool, typer.Option("--no-reuse", help="Compute every step again, even those that another run computed.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Queue the whole protocol and show progress until it is done.
 
     Everything is checked before anything is queued. Workers carry the runs out; those that depend on others' results,
-    as IRCoT's on the test questions do, are queued when these are done. This command may be ended at any time, and the
-    same command goes on.
+    as IRCoT's on the test questions do, are queued when these are done. This command may be ended at any time; run
+    again, it continues.
 
     Exits with 4 if questions are blocked or were cancelled.
     """
@@ -57,32 +61,39 @@ def run(
     for note in schedule.check():
         screen.print(note, style="yellow", soft_wrap=True)
     with open_store() as engine:
-        pinned = open_experiment(engine, schedule.name, plan, complete_plan)["models"]
+        conductor = begin(engine, schedule, plan, reuse=not no_reuse)
         try:
             with display(screen) as show:
-                standing = Conductor(engine, schedule, pinned, reuse=not no_reuse).conduct(show)
+                progress = conductor.conduct(show)
         except KeyboardInterrupt:
-            screen.print(f"What is queued goes on. `cotrail experiment run {file}` goes on with the rest.")
+            screen.print(f"Queued runs continue. `cotrail experiment run {file}` submits the rest.")
             raise
-        raise typer.Exit(_close(engine, schedule.name, standing, json=json))
+        raise typer.Exit(_close(engine, schedule.name, progress, json=json))
 
 
-def _close(engine: Engine, name: str, standing: Standing, *, json: bool) -> int:
-    """Prints how the experiment ended and what came out, and returns the exit code."""
+def _close(engine: Engine, name: str, progress: ExperimentProgress, *, json: bool) -> int:
+    """Prints the outcome and the tables of the experiment; returns the exit code."""
     with engine.connect() as connection:
-        reasons = {run: read_causes(connection, run) for run in standing.stuck}
+        reasons = {run: read_causes(connection, run) for run in progress.stuck}
         found = read_report(connection, name)
     if json:
-        print_json({"experiment": name, **msgspec.structs.asdict(standing), **report_json(found)})
+        print_json({"experiment": name, **msgspec.structs.asdict(progress), "tables": found.tables})
     else:
         screen = console()
-        screen.print(f"{name}: {describe(standing)}.", soft_wrap=True)
+        screen.print(f"{name}: {describe(progress)}.", soft_wrap=True)
         print_report(found, screen)
         for stuck, why in reasons.items():
             screen.print()
-            screen.print(heading(f"{stuck} can't go on; once this is mended: cotrail resume {stuck}"))
+            screen.print(heading(f"{stuck} can't continue; once this is fixed: cotrail resume {stuck}"))
             print_reasons(screen, why)
-    return INCOMPLETE if standing.stuck else 0
+    return INCOMPLETE if progress.stuck else 0
+
+
+def print_report(report: ExperimentReport, screen: Console) -> None:
+    """Prints the tables."""
+    if not report.tables:
+        screen.print(NO_RESULTS)
+    print_tables(report.tables, screen)
 
 
 @experiment.command()
@@ -99,13 +110,13 @@ def report(
 ) -> None:
     """Print the paper's tables for an experiment's results beside the published figures, and draw its figures.
 
-    What isn't done yet is left out and said.
+    Tables say what isn't done yet and leave it out.
     """
     with reading() as connection:
         resolved = resolve_experiment(connection, name)
         found = read_report(connection, resolved)
     if json:
-        print_json({"experiment": resolved, **report_json(found)})
+        print_json({"experiment": resolved, "tables": found.tables})
     else:
         print_report(found, console())
     if output is not None:
@@ -115,7 +126,7 @@ def report(
 
 @experiment.command()
 def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
-    """Show what an experiment was asked for, and its runs."""
+    """Show an experiment's file and its runs."""
     with reading() as connection:
         record = read_experiment(connection, resolve_experiment(connection, name))
         standings = read_standings(connection, record.id)
@@ -138,7 +149,7 @@ def as_toml(described: dict[str, Any]) -> str:
 
 
 def _without_none(tree: dict[str, Any]) -> dict[str, Any]:
-    """TOML has no null; what isn't there is left out."""
+    """TOML has no null, so keys without a value are left out."""
     return {
         key: _without_none(value) if isinstance(value, dict) else value
         for key, value in tree.items()

@@ -1,4 +1,4 @@
-"""`cotrail knowledge`: builds the knowledge sources, lists them, asks them."""
+"""`cotrail knowledge`: builds, lists and queries the knowledge sources."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,8 +12,10 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from cli.output import Json, console, duration, grid, number, print_json
+from cli.arguments import Json
+from cli.output import console, grid, print_json
 from configuration.settings import settings
+from cotrail.common.humanize import duration, number
 from cotrail.common.short_digest import shortened
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source
@@ -24,15 +26,15 @@ from cotrail.errors import NotInstalledError
 
 knowledge = typer.Typer(
     name="knowledge",
-    help="Build the knowledge sources of Rethinking with Retrieval, and ask them.",
+    help="Build and query the knowledge sources of Rethinking with Retrieval.",
     no_args_is_help=True,
 )
 
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=f"One of {', '.join(SOURCES)}.", show_default=False)]
 
 
-class Built(Struct, frozen=True, kw_only=True):
-    """A source that was just built; counts: how much of what there is in it, or was skipped."""
+class BuiltSource(Struct, frozen=True, kw_only=True):
+    """A source that was just built; counts: its contents and what was skipped, by noun."""
 
     source: str
     revision: str
@@ -40,7 +42,7 @@ class Built(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class SourceState(Struct, frozen=True, kw_only=True):
     """A source; revision: None where it isn't built."""
 
     source: str
@@ -55,7 +57,7 @@ def build(
         list[Path] | None,
         typer.Argument(
             metavar="FILE...",
-            help="What it is built from. "
+            help="The files that it is built from. "
             + " ".join(f"{name}: {needs}." for name, needs in NEEDS.items()).replace("`", ""),
             show_default=False,
         ),
@@ -63,13 +65,13 @@ def build(
     *,
     json: Json = False,
 ) -> None:
-    """Build a source from its publisher's files; the former one is asked until the new one is whole.
+    """Build a source from its publisher's files; the former one is used until the new one is complete.
 
     Example: `cotrail knowledge build conceptnet conceptnet-assertions-5.7.0.csv.gz`
     """
     started = time.monotonic()
-    with _progress(shown=not json) as tell:
-        about = _store().build(find_source(source), paths or [], tell)
+    with _progress(shown=not json) as show:
+        about = _store().build(find_source(source), paths or [], show)
     _report(source, about, time.monotonic() - started, json=json)
 
 
@@ -80,7 +82,7 @@ def wikidata(
         typer.Option(
             "--fetch",
             metavar="NAME",
-            help="An entity to add: its id (Q868), or the title of its page in English Wikipedia. May be given often.",
+            help="An entity to add: its id (Q868), or the title of its page in English Wikipedia. Repeatable.",
             show_default=False,
         ),
     ],
@@ -119,8 +121,8 @@ def list_sources(*, json: Json = False) -> None:
         return
     table = grid("bold", "dim", "")
     for each in listed:
-        told = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
-        table.add_row(each.source, shortened(each.revision or "-"), told)
+        contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
+        table.add_row(each.source, shortened(each.revision or "-"), contents)
     console().print(table)
 
 
@@ -137,7 +139,7 @@ def ask(
     *,
     json: Json = False,
 ) -> None:
-    """Print what a source knows of a text, the best first.
+    """Print a source's hits for a text, the best first.
 
     Example: `cotrail knowledge ask wordnet "The elevation of Curitiba is 934.6 m." "Curitiba is above sea level."`
     """
@@ -148,24 +150,24 @@ def ask(
     if not hits:
         console().print(f"{source} knows nothing of that.")
         return
-    console().print(_told(hits))
+    console().print(_table(hits))
 
 
 def _store() -> KnowledgeStore:
     return KnowledgeStore(settings().knowledge_path)
 
 
-def _listed(store: KnowledgeStore, source: Source) -> Listed:
+def _listed(store: KnowledgeStore, source: Source) -> SourceState:
     if source not in store.names():
-        return Listed(source=source, revision=None, counts={})
+        return SourceState(source=source, revision=None, counts={})
     about = store.about(source)
-    return Listed(source=source, revision=store.revision(source), counts=about.counts if about else {})
+    return SourceState(source=source, revision=store.revision(source), counts=about.counts if about else {})
 
 
 def _report(source: str, about: About, seconds: float, *, json: bool) -> None:
     revision = _store().revision(find_source(source))
     if json:
-        print_json(Built(source=source, revision=revision, counts=about.counts, seconds=seconds))
+        print_json(BuiltSource(source=source, revision=revision, counts=about.counts, seconds=seconds))
         return
     console().print(f"Built {source} in {duration(seconds)}: {_counted(about.counts)}.", soft_wrap=True)
     console().print(f"Revision {shortened(revision)}", style="dim")
@@ -175,7 +177,7 @@ def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{noun.replace('_', ' ')}: {count:,}" for noun, count in counts.items())
 
 
-def _told(hits: tuple[Hit, ...]) -> Table:
+def _table(hits: tuple[Hit, ...]) -> Table:
     table = grid("dim", "", "dim", "")
     for hit in hits:
         table.add_row(str(hit.rank), number(hit.score), hit.paragraph.id, hit.paragraph.text)

@@ -1,4 +1,4 @@
-"""The command `cotrail`: registers the commands and turns expected errors into one line and an exit code."""
+"""The command `cotrail`: registers the subcommands, and turns expected errors into one line and an exit code."""
 
 import errno
 import logging
@@ -12,31 +12,32 @@ import typer
 from rich.text import Text
 
 from cli import (
-    annotating,
-    auditing,
+    annotate,
+    audit,
     control,
-    corpora,
     data,
     demo,
-    demonstrating,
+    demonstrations,
     experiment,
-    exporting,
-    forking,
+    export,
+    fork,
+    index,
     knowledge,
-    pruning,
-    replaying,
-    reporting,
+    prune,
+    replay,
+    report,
+    rethink,
     rethinking,
-    rethinking_report,
-    running,
-    scoring,
-    showing,
+    score,
+    show,
     stack,
-    submitting,
-    tracing,
+    submit,
+    trace,
+    watch,
 )
-from cli.output import console, cut
+from cli.output import console
 from configuration.settings import settings
+from cotrail.common.humanize import cut
 from cotrail.common.log_records import print_safely
 from cotrail.common.printable import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
@@ -55,7 +56,7 @@ EPILOG = """
 
 `cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
 
-**Exit codes**: 0 done · 1 something else went wrong · 2 what was handed in can't be used · 3 a server doesn't answer ·
+**Exit codes**: 0 done · 1 something else went wrong · 2 the input can't be used · 3 a server doesn't answer ·
 4 a run that was waited for ended with failed, blocked or cancelled questions · 5 nothing is wrong with a run's record,
 but not all of it is sealed yet · 130 interrupted
 """
@@ -94,31 +95,31 @@ app.command(rich_help_panel=_STACK)(stack.up)
 app.command(rich_help_panel=_STACK)(stack.down)
 app.command(name="stack", rich_help_panel=_STACK)(stack.stack)
 app.command(rich_help_panel=_STACK)(demo.demo)
-app.command(rich_help_panel=_WORK)(corpora.index)
+app.command(rich_help_panel=_WORK)(index.index)
 app.add_typer(data.data, rich_help_panel=_WORK)
-app.add_typer(demonstrating.demonstrations, rich_help_panel=_WORK)
+app.add_typer(demonstrations.demonstrations, rich_help_panel=_WORK)
 app.add_typer(knowledge.knowledge, rich_help_panel=_WORK)
-app.command(rich_help_panel=_WORK)(submitting.submit)
-app.command(rich_help_panel=_WORK)(forking.fork)
+app.command(rich_help_panel=_WORK)(submit.submit)
+app.command(rich_help_panel=_WORK)(fork.fork)
 app.add_typer(experiment.experiment, rich_help_panel=_WORK)
-app.command(rich_help_panel=_WORK)(running.watch)
+app.command(rich_help_panel=_WORK)(watch.watch)
 app.command(rich_help_panel=_WORK)(control.pause)
 app.command(rich_help_panel=_WORK)(control.resume)
 app.command(rich_help_panel=_WORK)(control.retry)
 app.command(rich_help_panel=_WORK, context_settings={"ignore_unknown_options": True})(control.prioritize)
 app.command(rich_help_panel=_WORK)(control.cancel)
-app.command(name="prune", rich_help_panel=_WORK)(pruning.prune_runs)
-app.command(rich_help_panel=_RESULTS)(showing.runs)
-app.command(rich_help_panel=_RESULTS)(showing.show)
-app.command(rich_help_panel=_RESULTS)(tracing.trace)
-app.command(rich_help_panel=_RESULTS)(replaying.replay)
-app.add_typer(auditing.audit, name="audit", rich_help_panel=_RESULTS)
-app.command(rich_help_panel=_RESULTS)(scoring.score)
-app.command(rich_help_panel=_RESULTS)(rethinking.rethink)
-app.command(rich_help_panel=_RESULTS)(rethinking_report.rethinking)
-app.command(rich_help_panel=_RESULTS)(annotating.annotate)
-app.command(rich_help_panel=_RESULTS)(exporting.export)
-app.command(rich_help_panel=_RESULTS)(reporting.report)
+app.command(name="prune", rich_help_panel=_WORK)(prune.prune_runs)
+app.command(rich_help_panel=_RESULTS)(show.runs)
+app.command(rich_help_panel=_RESULTS)(show.show)
+app.command(rich_help_panel=_RESULTS)(trace.trace)
+app.command(rich_help_panel=_RESULTS)(replay.replay)
+app.add_typer(audit.audit, name="audit", rich_help_panel=_RESULTS)
+app.command(rich_help_panel=_RESULTS)(score.score)
+app.command(rich_help_panel=_RESULTS)(rethink.rethink)
+app.command(rich_help_panel=_RESULTS)(rethinking.rethinking)
+app.command(rich_help_panel=_RESULTS)(annotate.annotate)
+app.command(rich_help_panel=_RESULTS)(export.export)
+app.command(rich_help_panel=_RESULTS)(report.report)
 
 
 def main() -> None:
@@ -129,7 +130,7 @@ def main() -> None:
         code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has seen enough; Python would complain as it closes the stream.
+        # The reader closed the pipe. Python would complain when it flushes the stream at exit, so that goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
@@ -158,7 +159,7 @@ def _run() -> int:
 
 
 def exit_code(error: CotrailError) -> int:
-    """What the process exits with for this error."""
+    """The exit code of the process for this error."""
     match error:
         case InputError():
             return 2
@@ -173,7 +174,7 @@ def _refuse(message: str, code: int) -> int:
 
 
 def _discreet(message: str) -> str:
-    """Without the passwords and keys of the settings, which a server may have said again."""
+    """The message without the passwords and keys of the settings, which a server's own message may repeat."""
     try:
         return settings().secrets.hidden(message)
     except InputError:  # the message is about these settings, and quotes none

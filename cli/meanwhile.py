@@ -1,4 +1,4 @@
-"""Saying something while work that says nothing itself takes long."""
+"""Repeated callbacks while a block of code runs."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 @contextmanager
 def meanwhile(tell: Callable[[float], None], seconds: float) -> Iterator[None]:
-    """While the block runs, tells every so many seconds how many it has taken; no more once the block is left."""
+    """Calls `tell` from a thread every `seconds`, with the seconds that the block has taken, until the block ends."""
     over, began = Event(), time.monotonic()
 
     def run() -> None:
@@ -16,7 +16,7 @@ def meanwhile(tell: Callable[[float], None], seconds: float) -> Iterator[None]:
             while not over.wait(seconds):
                 tell(time.monotonic() - began)
         except OSError:
-            return  # nobody reads any more, which whoever prints next finds out too
+            return  # the output is closed; the next print of the main thread raises for it
 
     thread = Thread(target=run, daemon=True)
     thread.start()

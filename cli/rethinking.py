@@ -1,136 +1,73 @@
-"""`cotrail rethink`: what recorded chains come to, without a model."""
+"""`cotrail rethinking`: runs of Rethinking with Retrieval and its baselines beside what the paper reports."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import Struct
-from msgspec.structs import replace
-from rich.table import Table
 
-from cli.output import Json, console, count, cut, number, print_json
-from cotrail.faithfulness.chains import weigh
-from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recorded
-from cotrail.faithfulness.scores import FUNCTIONS, Function, Thresholds
-from cotrail.faithfulness.tasks import Task
-from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.parts.rules import Rules
+from cli.arguments import Json
+from cli.files import write_text
+from cli.output import console, print_json
+from cli.tables import print_tables
+from cotrail.errors import InputError
+from cotrail.evaluation.experiments.rethinking_published import SOURCE
+from models.queries.runs import resolve_run
+from services.reports.documents import report_page
+from services.reports.experiment_report import ExperimentReport
+from services.reports.experiments import comparison_report
+from services.reports.figures import svg_of
+from services.reports.rethinking_results import read_rethinking
+from services.store import reading
 
-SHOWN = 48
-"""Characters of a question that are shown."""
-
-_FUNCTION = "Options of the faithfulness function"
-
-
-class Rethought(Struct, frozen=True, kw_only=True):
-    """A question's final prediction, empty where no chain states one; `right` is None where no answer is given."""
-
-    id: str
-    question: str
-    task: Task
-    answers: tuple[str, ...]
-    prediction: str
-    right: bool | None
-    weighing: Weighing
+TITLE = "Rethinking with retrieval"
 
 
-def rethink(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON Lines of questions with chains and scores.", show_default=False)
+def rethinking(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Runs' ids, the beginnings of them, or `latest`.", show_default=False),
     ],
     *,
-    task: Annotated[Task, typer.Option(help="That of the questions that name none.")] = "commonsense",
-    chains: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only the first N of each question.  [default: all]")
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PATH", help="Write the tables and the figure as a page.")
     ] = None,
-    voting: Annotated[
-        bool, typer.Option("--voting/--no-voting", help="Add up over equal predictions, or take the best chain's.")
-    ] = True,
-    rules: Annotated[
-        Rules, typer.Option(help="`released`: read and decided as the authors' code does, where that differs.")
-    ] = "paper",
-    function: Annotated[
-        Function | None,
-        typer.Option(
-            help="Of appendix A.2.  [default: 1, for temporal questions 2]",
-            show_default=False,
-            rich_help_panel=_FUNCTION,
-        ),
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="PATH", help="Write the figure: accuracy by number of chains.")
     ] = None,
-    similarity_threshold: Annotated[
-        float, typer.Option(min=-1, max=1, metavar="T_M", help="Used by function 1.", rich_help_panel=_FUNCTION)
-    ] = Thresholds().similarity,
-    entailment_threshold: Annotated[
-        float, typer.Option(min=0, max=1, metavar="T_E", help="Used by function 3.", rich_help_panel=_FUNCTION)
-    ] = Thresholds().entailment,
-    contradiction_threshold: Annotated[
-        float, typer.Option(min=0, max=1, metavar="T_C", help="Used by function 3.", rich_help_panel=_FUNCTION)
-    ] = Thresholds().contradiction,
     json: Json = False,
 ) -> None:
-    """Infer final predictions from recorded chains and their scores, without a model.
+    """Compare runs of `rethinking` and its baselines with one another and with what the paper reports.
 
-    This is the faithful inference of Rethinking with Retrieval; docs/recorded-chains.md has the file's form.
+    Accuracy with fewer chains is computed from the stored ones, without a model. A question without an answer
+    counts as wrong.
+
+    Example: `cotrail rethinking rethinking-20250301-4be0c1 self-consistency-20250301-77a2d0 --html report.html`
     """
-    thresholds = Thresholds(
-        similarity=similarity_threshold, entailment=entailment_threshold, contradiction=contradiction_threshold
-    )
-    rethought = [
-        _rethought(replace(question, chains=question.chains[:chains]), function, thresholds, rules, voting=voting)
-        for question in read_recorded(file, task, rules)
-    ]
+    with reading() as connection:
+        ids = dict.fromkeys(resolve_run(connection, run) for run in runs)
+        found = [read_rethinking(connection, run_id) for run_id in ids]
+    report = comparison_report(found)
+    written = write_files(report, html, svg)
     if json:
-        for each in rethought:
-            print_json(each)
-    else:
-        screen = console()
-        screen.print(_table(rethought))
-        screen.print(_summary(rethought, chains))
+        print_json({"tables": report.tables})
+        return
+    screen = console()
+    print_tables(report.tables, screen)
+    screen.print()
+    screen.print(SOURCE, style="dim")
+    for path in written:
+        screen.print(f"Wrote {path}.", soft_wrap=True)
 
 
-def _rethought(
-    question: RecordedQuestion, function: Function | None, thresholds: Thresholds, rules: Rules, *, voting: bool
-) -> Rethought:
-    chosen = function or FUNCTIONS[question.task]
-    weighing = weigh(question.chains, question.task, function=chosen, thresholds=thresholds, voting=voting, rules=rules)
-    prediction = weighing.predictions[0].prediction.strip() if weighing.predictions else ""
-    return Rethought(
-        id=question.id,
-        question=question.text,
-        task=question.task,
-        answers=question.answers,
-        prediction=prediction,
-        right=is_right(prediction, question),
-        weighing=weighing,
-    )
-
-
-def _table(rethought: Sequence[Rethought]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("question", "prediction", "weight", "chains", "gold", ""):
-        table.add_column(name, justify="right" if name in ("weight", "chains") else "left", overflow="fold")
-    for each in rethought:
-        best = each.weighing.predictions[0] if each.weighing.predictions else None
-        table.add_row(
-            cut(each.question or each.id, SHOWN),
-            each.prediction or "-",
-            number(best.weight if best else None),
-            f"{len(best.chains) if best else 0} of {len(each.weighing.chains)}",
-            " | ".join(each.answers) or "-",
-            "" if each.right is None else "right" if each.right else "wrong",
-        )
-    return table
-
-
-def _summary(rethought: Sequence[Rethought], chains: int | None) -> str:
-    verdicts = [each.right for each in rethought if each.right is not None]
-    said = [count(len(rethought), "question")]
-    if verdicts:
-        share = sum(verdicts) / len(verdicts)
-        said.append(f"accuracy {share:.2%}: {sum(verdicts)} of {count(len(verdicts), 'question')} with a gold answer")
-    if undecided := sum(not each.prediction for each in rethought):
-        said.append(f"{undecided:,} without a prediction, as no chain states one")
-    if chains and (fewer := sum(len(each.weighing.chains) < chains for each in rethought)):
-        said.append(f"{fewer:,} with fewer than {count(chains, 'chain')}")
-    return "; ".join(said)
+def write_files(report: ExperimentReport, html: Path | None, svg: Path | None) -> list[Path]:
+    """Writes the page and the figure, as far as paths are given; returns these."""
+    contents = {}
+    if svg:
+        if not report.plots:
+            raise InputError("there is no figure, since no run has several chains; leave --svg out or name such a run")
+        contents[svg] = svg_of(report.plots[0])
+    if html:
+        contents[html] = report_page(TITLE, report)
+    for path, content in contents.items():
+        write_text(path, content, "choose another path")
+    return list(contents)

@@ -12,7 +12,8 @@ from configuration.settings import settings
 from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from workers.stack import Access, Stack, Status
+    from workers.stack.flower import Access
+    from workers.stack.stack import Stack, Status
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -22,14 +23,14 @@ def up(
     flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, and print how to get to it.")] = False,
     json: Json = False,
 ) -> None:
-    """Start PostgreSQL, Redis and the workers on this machine, as far as they don't run."""
+    """Start PostgreSQL, Redis and the workers on this machine, those that aren't running."""
     stack = _stack()
     access = stack.up(flower=flower)
     _show(stack.status(), json=json, access=access)
 
 
 def down(*, json: Json = False) -> None:
-    """Stop all that `cotrail up` started. Runs go on after the next `cotrail up`."""
+    """Stop everything that `cotrail up` started. Runs continue after the next `cotrail up`."""
     stack = _stack()
     stopped = stack.down()
     if json:
@@ -45,7 +46,7 @@ def stack(*, json: Json = False) -> None:
 
 def _stack() -> "Stack":
     try:
-        from workers.stack import Stack
+        from workers.stack.stack import Stack
     except ModuleNotFoundError as error:
         raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
     return Stack(settings())
@@ -60,8 +61,8 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
     screen.print(_table(statuses))
     for status in statuses:
         if status.problem is not None:
-            mend = f"end process {status.pid}, then `cotrail up` starts another"
-            screen.print(f"{status.name} doesn't work: {status.problem}; {mend}", soft_wrap=True)
+            advice = f"end process {status.pid}, then `cotrail up` starts another"
+            screen.print(f"{status.name} doesn't work: {status.problem}; {advice}", soft_wrap=True)
     if access is not None:
         screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 

@@ -1,1 +1,4 @@
-"""What the command line and the API both do: submitting, forking, scoring, experiments and reports."""
+"""Use cases behind the command line and the API: submission, forking, scoring, experiments and reports.
+
+Services take typed requests and connections, raise `CotrailError`s, print nothing, and report progress by callbacks.
+"""

@@ -9,7 +9,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from configuration.settings import Settings, settings
 from tests import search_servers
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 Eventually = Callable[..., None]
 

@@ -7,7 +7,9 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cli.request import Prepared, make_request, prepare
+from services.composing import PreparedRun
+from services.requests import make_request
+from services.submission import prepare
 
 CORPUS = MODEL = "benchmark"
 
@@ -34,7 +36,7 @@ class Job(Struct, frozen=True, kw_only=True):
         """The file of the prompts that cotrail sent."""
         return self.folder / "asked.jsonl"
 
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedRun:
         """The run, everything about it checked."""
         given = {
             "system": "ircot",

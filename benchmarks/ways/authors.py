@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct, convert
 
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
-from cli.request import Prepared
 from configuration.settings import settings
 from cotrail.common.sentences import first_sentence
 from cotrail.core.actions.kind import Action
@@ -32,6 +31,7 @@ from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems.registry import find_system
+from services.composing import PreparedRun
 
 SEED = 1
 """What the sample of the questions is drawn with."""
@@ -122,7 +122,7 @@ def measure(job: Job) -> dict[str, Any]:
     }
 
 
-def _answer(world: World, prepared: Prepared, question: Question) -> int:
+def _answer(world: World, prepared: PreparedRun, question: Question) -> int:
     """Carries the system through; returns the number of its steps."""
     history: list[Recorded] = []
     submission = prepared.submission

@@ -9,14 +9,14 @@ from sqlalchemy import Engine, func, select
 
 from benchmarks.asked import Asked, read_asked, save_asked
 from benchmarks.ways import Job, peak_mib
-from cli.running import follow
+from cli.following import follow
 from configuration.settings import settings
 from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.schema.database import connect
 from models.schema.states import QuestionStatus
 from models.schema.tables import questions, runs, steps
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 
 def measure(job: Job) -> dict[str, Any]:

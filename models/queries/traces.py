@@ -21,17 +21,15 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
-from cotrail.faithfulness.weighing import Weighing
+from cotrail.evaluation.metrics.scores import QuestionScores, question_scores
 from models.records.contents import read_demonstrations
 from models.records.histories import hit
 from models.records.trail import read_question_ids
 from models.schema.states import QuestionStatus
-from models.schema.tables import Run, attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
 CHUNK = 100
 """The number of questions read at once."""
-
-_DETAILS: dict[str, type[Struct]] = {"rethinking": Weighing, "self-consistency": Weighing}
 
 
 class Collected(Struct, frozen=True, kw_only=True):
@@ -84,7 +82,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
 class TracedQuestion(Struct, frozen=True, kw_only=True):
     """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far.
 
-    details: of the answer, in the type of its system; as JSON where that isn't known here, and None where it has none.
+    details: of the answer, as JSON; `SystemSpec.details` is their type.
     """
 
     key: str
@@ -105,6 +103,10 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     def paragraphs(self) -> tuple[Paragraph, ...]:
         """The collected paragraphs alone."""
         return tuple(each.paragraph for each in self.collected)
+
+    def scores(self, dataset: str) -> QuestionScores:
+        """The scores of the answer and the paragraphs by that dataset's metrics."""
+        return question_scores(dataset, self.answer, self.answers, self.paragraphs, self.gold, pinned=self.pinned)
 
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
@@ -194,8 +196,7 @@ def _read(connection: Connection, ids: Sequence[int]) -> Iterator[TracedQuestion
     hits = _read_hits(connection, ids)
     steps_of = _read_steps(connection, ids)
     written = _read_sentences(connection, ids)
-    of_runs = select(questions, Run.system).join(Run, questions.c.run_id == Run.id)
-    rows = connection.execute(of_runs.where(questions.c.id.in_(ids)).order_by(questions.c.position))
+    rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
     for row in rows.mappings():
         yield _question(row, steps_of[row["id"]], hits, written[row["id"]])
 
@@ -222,13 +223,8 @@ def _question(
         sentences=tuple(written if row["sentences"] is None else row["sentences"]),
         collected=tuple(kept.values()),
         steps=tuple(_step(step, hits.get(step["id"], ()), kept) for step in rows),
-        details=None if row["weighing"] is None else msgspec.convert(row["weighing"], _details_type(row["system"])),
+        details=row["weighing"],
     )
-
-
-def _details_type(system: str) -> Any:
-    """The type of the details of a system's answers; `Any` where it has none of its own."""
-    return _DETAILS.get(system, Any)
 
 
 def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]]) -> list[str]:

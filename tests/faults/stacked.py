@@ -15,7 +15,7 @@ from sqlalchemy import Engine, text
 from configuration.settings import Settings
 from cotrail.audit.verifying import verify
 from models.records.trail import read_trail
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"

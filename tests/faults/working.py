@@ -17,7 +17,7 @@ from models.schema.database import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from workers.ready import VARIABLE
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 QUICK = {
     "COTRAIL_LEASE_SECONDS": "2",

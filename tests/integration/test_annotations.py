@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessModel
-from cli.annotating import annotate
-from cli.experiment_results import with_examples
+from cli.annotate import annotate
 from configuration.settings import settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
@@ -34,6 +33,7 @@ from models.execution.claims import Claim, Completion
 from models.execution.ledger import Ledger
 from models.queries.annotations import read_annotations, read_chains, read_marks
 from models.queries.runs import read_run
+from services.reports.ircot_results import with_examples
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
 

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Engine, func, select, text, update
 from typer.testing import CliRunner, Result
 
+from cli.following import follow
 from cli.main import app
-from cli.request import make_request, prepare
-from cli.running import Pace, expected_steps, follow
+from cli.run_speed import RunSpeed, expected_steps
 from configuration.settings import Settings, settings
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
@@ -36,9 +36,11 @@ from models.records.dispatch import Dispatch
 from models.schema.database import connect, migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps
+from services.requests import make_request
+from services.submission import prepare
 from tests.integration.stepping import admit_all
 from tests.unit.test_datasets import musique, processed
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 Cotrail = Callable[..., Result]
 Submitted = Callable[..., str]
@@ -240,17 +242,17 @@ def test_watching_says_that_no_worker_takes_steps_and_that_a_run_is_paused(
     engine: Engine, submitted: Submitted, hands: Hands, cotrail: Cotrail
 ) -> None:
     run = submitted()
-    pace = Pace()
+    speed = RunSpeed()
     with engine.connect() as connection:
         progress = read_progress(connection, run)
-        pace.note(progress, 0.0)
-        pace.note(progress, 9.0)
-        assert pace.waits_for(progress) is None
-        pace.note(progress, 10.5)
-        assert "no worker has taken one" in str(pace.waits_for(progress))
+        speed.note(progress, 0.0)
+        speed.note(progress, 9.0)
+        assert speed.waits_for(progress) is None
+        speed.note(progress, 10.5)
+        assert "no worker has taken one" in str(speed.waits_for(progress))
     cotrail("pause", run)
     with engine.connect() as connection:
-        assert "Paused" in str(pace.waits_for(read_progress(connection, run)))
+        assert "Paused" in str(speed.waits_for(read_progress(connection, run)))
 
 
 def test_reasons_are_grouped_and_name_questions(engine: Engine, submitted: Submitted, hands: Hands) -> None:

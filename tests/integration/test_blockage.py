@@ -8,8 +8,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
-from cli.conducting import Conductor
-from cli.protocols import schedule_of
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
@@ -28,6 +26,8 @@ from models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_r
 from models.records.dispatch import Dispatch
 from models.schema.database import connect
 from models.schema.tables import questions
+from services.experiments.conducting import Conductor
+from services.experiments.protocols import schedule_of
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, run_to_end
 
@@ -120,7 +120,7 @@ def test_it_is_said_wherever_the_run_is_shown(engine: Engine, ledger: Ledger, co
     blocked = block_until_stopped(engine, ledger)
     line = (
         f"Paused after {blocked} questions were blocked by CorpusChangedError: the corpus was indexed anew. "
-        f"Mend it, then `cotrail resume {RUN}` goes on."
+        f"Fix it, then `cotrail resume {RUN}` continues."
     )
     watched = cotrail("watch", RUN)
     assert watched.exit_code == 4
@@ -154,10 +154,10 @@ def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engi
     ledger = Ledger(engine, "w", LEASE, find_system)
     for claim in ledger.claim(admitted(engine)):
         assert claim is not None
-        assert (conductor._standing().done, conductor._standing().stuck) == (0, ())
+        assert (conductor.progress().done, conductor.progress().stuck) == (0, ())
         ledger.block(claim, CAUSE)
     block_until_stopped(engine, ledger)
-    assert (conductor._standing().done, conductor._standing().stuck) == (1, (RUN,))
+    assert (conductor.progress().done, conductor.progress().stuck) == (1, (RUN,))
 
 
 def test_a_paused_run_is_paused(engine: Engine, ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from sqlalchemy import Connection, Engine, func, select
 
-from cli.running import Pace
+from cli.run_speed import RunSpeed
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
 from cotrail.systems.registry import find_system
@@ -194,7 +194,7 @@ def test_a_run_that_is_being_cancelled_is_shown_as_that(engine: Engine) -> None:
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
     assert (progress.standing, progress.open) == ("cancelled", ASKED - REPLAYED)
-    assert str(Pace().waits_for(progress)).startswith("It is being cancelled")
+    assert str(RunSpeed().waits_for(progress)).startswith("It is being cancelled")
 
 
 def test_maintenance_does_not_wait_for_who_holds_what_is_to_be_cancelled(

@@ -88,7 +88,7 @@ def test_an_interrupted_build_says_that_it_can_be_gone_on_with(dump: Path, whole
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from here" in told
+    assert "the same command continues from here" in told
     assert run("data", "build", "hotpotqa", dump, "--output", output).returncode == 0
     assert output.read_bytes() == whole
 

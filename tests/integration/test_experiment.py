@@ -19,7 +19,7 @@ from sqlalchemy import Engine, text
 from configuration.settings import Settings
 from models.schema.database import connect
 from tests.conftest import Eventually
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"

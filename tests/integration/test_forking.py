@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
-from cli.fork_request import read_changes
+from cli.fork import parse_changes
 from configuration.settings import settings
 from cotrail.audit.digests import head_of
 from cotrail.audit.verifying import verify
@@ -41,6 +41,7 @@ from models.records.dispatch import Dispatch
 from models.records.trail import read_trail
 from models.schema.seals import step_digest
 from models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from services.forking import resolve_changes
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 
@@ -457,7 +458,7 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
         (("--set", "readers=cot"), "there is no 'readers' to set in run costless; there are: model, profile"),
         (("--set", "reader"), "'reader' sets nothing: write KEY=VALUE"),
         (("--set", "reader=maybe"), "settings of ircot: "),
-        (("--set", "seed=many"), "the run can't be submitted so: "),
+        (("--set", "seed=many"), "the run can't be submitted: "),
         (("--set", "model=none"), "none"),
         (("--set", "embedder=small"), "compares no sentences"),
         (("--at", "reader"), "'reader' is no step to fork at"),
@@ -478,13 +479,13 @@ def test_the_last_part_of_a_path_will_do_where_it_is_but_one(origin: Engine) -> 
     with origin.connect() as connection:
         record = read_run(connection, ORIGIN)
     given = ["reader=cot", "settings.max_sentences=3", "temperature=0.5", "model=135"]
-    assert read_changes(record, given) == {
+    assert resolve_changes(record, parse_changes(given)) == {
         "settings.reading.reader": "cot",
         "settings.max_sentences": 3,
         "temperature": 0.5,
         "model": "135",
     }
     twice = replace(record, settings={"reading": {"tokens": 1}, "pages": {"tokens": 2}, "temperature": 0.7})
-    assert read_changes(twice, ["settings.temperature=0.9"]) == {"settings.temperature": 0.9}
+    assert resolve_changes(twice, {"settings.temperature": 0.9}) == {"settings.temperature": 0.9}
     with pytest.raises(InputError, match=r"'tokens' may be reading\.tokens or pages\.tokens; write the whole path"):
-        read_changes(twice, ["tokens=3"])
+        resolve_changes(twice, {"tokens": 3})

@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
-from cli.running import Pace, outage_line
+from cli.run_speed import RunSpeed
+from cli.run_text import outage_line
 from configuration.settings import Settings
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
@@ -205,7 +206,7 @@ def test_it_is_shown_what_is_away_how_much_waits_and_when_it_is_tried_again(
     assert (outage.what, outage.steps) == ("the model server", 12)
     assert 0 < outage.next_seconds <= 2
     line = outage_line(outage)
-    assert Pace().waits_for(progress) == line
+    assert RunSpeed().waits_for(progress) == line
     assert line.startswith("The model server doesn't answer (http://127.0.0.1:")
     assert " can't be reached: ConnectError" in line
     assert "): 12 steps wait for it since " in line
@@ -230,12 +231,12 @@ def test_an_outage_is_over_once_a_step_was_answered(
 
 def test_where_steps_wait_for_nobody_redis_is_asked_whether_it_answers(engine: Engine) -> None:
     begin(engine)
-    pace = Pace(lambda: "connection refused")
+    speed = RunSpeed(lambda: "connection refused")
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
-    pace.note(progress, 0.0)
-    pace.note(progress, 10.5)
-    assert str(pace.waits_for(progress)).startswith("Redis doesn't answer (connection refused): 1 retrieve step waits")
+    speed.note(progress, 0.0)
+    speed.note(progress, 10.5)
+    assert str(speed.waits_for(progress)).startswith("Redis doesn't answer (connection refused): 1 retrieve step waits")
 
 
 # Steps that kill their workers

@@ -159,7 +159,7 @@ def world() -> Iterator[World]:
 
 
 def _start(world: World, cotrail: Cotrail) -> None:
-    from workers.stack import Stack
+    from workers.stack.stack import Stack
 
     Stack(world.servers).start_servers()
     cotrail("up", "--flower")

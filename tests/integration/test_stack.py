@@ -27,8 +27,9 @@ from cotrail.errors import InputError, UnavailableError
 from tests.conftest import wait_until
 from workers import ready
 from workers.allocator import TUNED
-from workers.stack import Service, Stack, State, flower, place, python
-from workers.stack.process import Processes, Record, alive, leftovers
+from workers.stack import flower, place, python
+from workers.stack.process import Processes, Record, Service, alive, leftovers
+from workers.stack.stack import Stack, State
 from workers.stack.wheels import package_folder
 
 SECONDS = 20

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from cli.running import LONGEST_PAUSE, POLL_SECONDS, pause_after
+from cli.following import LONGEST_PAUSE, POLL_SECONDS, pause_after
 from tests.conftest import wait_until
 from tests.integration.recorded import OPEN, PLAIN
 

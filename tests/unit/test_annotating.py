@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.annotating import annotator_name
-from cli.annotation_files import checked, lines_of, read_lines, write_lines
+from cli.annotate import annotator_name
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
 from models.queries.annotations import Chain
+from services.annotations import checked_marks, read_rows, rows_of, write_rows
 
 Filled = Callable[..., Path]
 
@@ -140,7 +140,7 @@ def filled(tmp_path: Path) -> Filled:
 
     def filled(*changes: tuple[int, dict[str, Any] | str]) -> Path:
         path = tmp_path / "marks.jsonl"
-        rows = [msgspec.to_builtins(line) for line in lines_of("run", [CHAIN], {})]
+        rows = [msgspec.to_builtins(line) for line in rows_of("run", [CHAIN], {})]
         written = [json.dumps(row) for row in rows]
         for number, change in changes:
             written[number] = change if isinstance(change, str) else json.dumps(rows[number] | change)
@@ -151,12 +151,12 @@ def filled(tmp_path: Path) -> Filled:
 
 
 def marks_of(path: Path, known: set[str] = {"q1", "q2"}) -> list[Mark]:  # noqa: B006 - never changed
-    return checked("run", "ann", read_lines(path), known, {"q1": CHAIN})
+    return checked_marks("run", "ann", read_rows(path), known, {"q1": CHAIN})
 
 
 def test_a_file_has_a_line_a_fact_with_the_paragraphs_that_were_there() -> None:
     known = {("q1", 1): Mark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")}
-    first, second = lines_of("run", [CHAIN], known)
+    first, second = rows_of("run", [CHAIN], known)
     assert (first.position, first.sentence, first.is_true, first.note, first.paragraphs) == (
         0,
         "One did it.",
@@ -204,19 +204,19 @@ def test_a_line_that_is_not_of_the_run_is_refused_with_its_place(
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "marks.jsonl"
-    write_lines(path, list(lines_of("run", [CHAIN], {})))
-    assert len(read_lines(path)) == 2
+    write_rows(path, list(rows_of("run", [CHAIN], {})))
+    assert len(read_rows(path)) == 2
     with pytest.raises(InputError, match="may hold marks"):
-        write_lines(path, [])
-    assert len(read_lines(path)) == 2
+        write_rows(path, [])
+    assert len(read_rows(path)) == 2
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "marks.jsonl"
     with pytest.raises(InputError, match=r"marks.jsonl can't be read"):
-        read_lines(missing)
+        read_rows(missing)
     with pytest.raises(InputError, match=r"marks.jsonl can't be written"):
-        write_lines(missing, [])
+        write_rows(missing, [])
 
 
 def test_who_marks_is_the_systems_user_or_who_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.annotation_files import read_lines
-from cli.protocols import read_experiment_file
-from cli.request import read_run_file
 from cotrail.common import json_elements as elements
 from cotrail.common import json_files as records
 from cotrail.common import limits as bounds
@@ -36,6 +33,9 @@ from cotrail.engines.models_file import listed
 from cotrail.engines.script_files import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
+from services.annotations import read_rows
+from services.experiments.protocols import read_experiment_file
+from services.requests import read_run_file
 
 Read = Callable[[Path], object]
 
@@ -71,7 +71,7 @@ READERS = (
     Reader("corpus", lambda path: list(read_corpus([path]))),
     Reader("recorded", lambda path: read_recorded(path, "commonsense")),
     Reader("chains", read_chains),
-    Reader("annotations", read_lines),
+    Reader("annotations", read_rows),
     Reader("script", lambda path: read_script(path, Script)),
     Reader("demonstrations", read_demonstrations),
     Reader("conceptnet", lambda path: build_conceptnet([path], path.parent / "c"), gzip.compress, ".csv.gz"),

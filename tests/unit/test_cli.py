@@ -18,13 +18,11 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from cli.fork_request import prepare_fork
 from cli.main import app, exit_code
-from cli.output import cut, duration
-from cli.plots import recall_by_search, recall_curve, sentences_per_question
-from cli.request import make_request, prepare, read_run_file, system_settings
-from cli.running import Pace, closing_line, expected_steps
+from cli.run_speed import RunSpeed, expected_steps
+from cli.run_text import closing_line
 from configuration.settings import settings
+from cotrail.common.humanize import cut, duration
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import GoldParagraph
@@ -34,6 +32,11 @@ from cotrail.systems.registry import find_system
 from models.queries.progress import Progress, StepCounts
 from models.queries.runs import RunRecord, standing
 from models.queries.traces import Collected, TracedQuestion, TracedStep
+from services.forking import prepare_fork
+from services.reports.charts import recall_by_search, recall_curve, sentences_per_question
+from services.requests import make_request, read_run_file
+from services.submission import prepare
+from services.system_settings import system_settings
 from tests.conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -237,7 +240,7 @@ def test_a_corpus_line_that_can_not_be_used_is_named_and_leaves_nothing_behind(
         ({"system": "ircott"}, "there are: chain-of-thought"),
         ({"dataset": "squad"}, "there are: hotpotqa, 2wikimultihopqa"),
         ({"corpus": "unknown"}, "there are: ink"),
-        ({"corpus": None}, "name one with --corpus"),
+        ({"corpus": None}, "name its `corpus`"),
         ({"model": "gpt-9"}, "scripted"),
         ({"questions": "missing.jsonl"}, "missing.jsonl can't be read"),
         ({"demonstrations": "missing.txt"}, "missing.txt can't be read"),
@@ -461,40 +464,40 @@ def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy
 
 
 def test_the_time_left_follows_from_the_rate_and_from_finished_questions() -> None:
-    pace = Pace()
-    pace.note(progress(8), 100.0)
-    assert pace.left(progress(8)) is None
-    pace.note(progress(12), 102.0)
-    assert pace.rate == 2.0
+    speed = RunSpeed()
+    speed.note(progress(8), 100.0)
+    assert speed.left(progress(8)) is None
+    speed.note(progress(12), 102.0)
+    assert speed.rate == 2.0
     assert expected_steps(progress(12)) == 20
-    assert pace.left(progress(12)) == 4.0
-    assert pace.left(progress(12, finished=0)) is None
+    assert speed.left(progress(12)) == 4.0
+    assert speed.left(progress(12, finished=0)) is None
 
 
 def test_no_time_is_told_for_a_run_that_takes_more_steps_than_its_first_questions_promised() -> None:
-    pace = Pace()
-    pace.note(progress(8), 100.0)
-    pace.note(progress(21), 102.0)
-    assert pace.left(progress(21)) is None
+    speed = RunSpeed()
+    speed.note(progress(8), 100.0)
+    speed.note(progress(21), 102.0)
+    assert speed.left(progress(21)) is None
 
 
 def test_the_rate_is_that_of_the_last_half_minute() -> None:
-    pace = Pace()
+    speed = RunSpeed()
     for second in range(100):
-        pace.note(progress(0 if second < 60 else 10 * (second - 60)), float(second))
-    assert pace.rate == pytest.approx(10)
+        speed.note(progress(0 if second < 60 else 10 * (second - 60)), float(second))
+    assert speed.rate == pytest.approx(10)
 
 
 def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
-    pace = Pace()
+    speed = RunSpeed()
     waiting = progress(3, due=5, busy=True)
     for second in (0.0, 60.0):
-        pace.note(waiting, second)
-    assert pace.waits_for(waiting) is None
+        speed.note(waiting, second)
+    assert speed.waits_for(waiting) is None
     abandoned = progress(3, due=5)
     for second in (61.0, 80.0):
-        pace.note(abandoned, second)
-    assert "no worker has taken one for 19 s" in str(pace.waits_for(abandoned))
+        speed.note(abandoned, second)
+    assert "no worker has taken one for 19 s" in str(speed.waits_for(abandoned))
 
 
 def test_the_closing_line_says_what_did_not_finish() -> None:
@@ -537,8 +540,8 @@ def test_a_question_that_stopped_keeps_its_recall_in_the_mean() -> None:
         [question((0, "a"), gold=("a",), searches=1), question((1, "a"), gold=("a",)), question(gold=())]
     )
     assert plot is not None
-    assert [mark.value for mark in plot.marks] == ["50%", "100%"]
-    assert plot.marks[0].y > plot.marks[1].y
+    assert [mark.value for mark in plot.points] == ["50%", "100%"]
+    assert plot.points[0].y > plot.points[1].y
 
 
 def test_without_gold_or_sentences_there_is_nothing_to_plot() -> None:
@@ -550,7 +553,7 @@ def test_without_gold_or_sentences_there_is_nothing_to_plot() -> None:
 def test_sentences_are_counted_by_question() -> None:
     plot = sentences_per_question([question(gold=(), sentences=n) for n in (1, 3, 3)])
     assert plot is not None
-    assert [(mark.label, mark.value) for mark in plot.marks] == [("0", "0"), ("1", "1"), ("2", "0"), ("3", "2")]
+    assert [(mark.label, mark.value) for mark in plot.points] == [("0", "0"), ("1", "1"), ("2", "0"), ("3", "2")]
 
 
 def test_an_unfinished_question_scores_nothing_for_its_answer_and_recall_for_what_it_has() -> None:
@@ -581,10 +584,10 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 
 
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
-    from cli.corpora import build
     from cli.demo import CORPUS, QUESTIONS, SAMPLE, sample_request
+    from services.corpora import index
 
-    build([SAMPLE / "corpus.jsonl"], CORPUS)
+    index([SAMPLE / "corpus.jsonl"], CORPUS)
     prepared = prepare(msgspec.structs.replace(sample_request(QUESTIONS), model="scripted"))
     assert len(prepared.questions) == QUESTIONS
     assert all(question.gold for question in prepared.questions)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.experiment_report import page_of, print_report
-from cli.experiment_tables import as_markdown, sheet
-from cli.ircot_report import ircot_report
+from cli.experiment import print_report
 from cotrail.evaluation.experiments.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.examples import contrasts, examples
 from cotrail.evaluation.experiments.tables import build_tables
 from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, untrue
+from services.reports.documents import report_page
+from services.reports.experiments import ircot_report
+from services.reports.sheets import as_markdown, sheet
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
@@ -90,11 +91,11 @@ def test_no_table_comes_of_results_without_examples() -> None:
 def test_every_report_has_them_and_lines_stay_readable() -> None:
     table = examples(shown())
     assert table is not None
-    text = sheet(table)
+    text, report = sheet(table), ircot_report(shown())
     assert "Ada built it in Paris. So the answer is: Rome." in as_markdown(text)
-    assert '<td class="p">Ada built it in Paris. So the answer is: Rome.</td>' in page_of("e", "", [text], [])
+    assert '<td class="p">Ada built it in Paris. So the answer is: Rome.</td>' in report_page("e", report)
     out = io.StringIO()
-    print_report(ircot_report(shown()), Console(file=out, width=100))
+    print_report(report, Console(file=out, width=100))
     lines = [each for each in out.getvalue().splitlines() if "Ada built" in each]
     assert lines
     assert all(len(each) < 220 for each in lines)

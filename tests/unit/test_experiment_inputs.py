@@ -6,8 +6,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.experiment_inputs import Inputs
-from cli.protocols import read_experiment_file
 from configuration.settings import settings
 from cotrail.core.prompts import AnswerForm
 from cotrail.data.corpora.files import read_corpus
@@ -17,6 +15,8 @@ from cotrail.evaluation.experiments.cells import Cell, Line
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocol import IRCoTProtocol
 from cotrail.systems.registry import SYSTEMS
+from services.experiments.ircot import IRCoTSchedule
+from services.experiments.protocols import read_experiment_file
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."
@@ -55,15 +55,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def inputs(folder: Path, file: str = FILE) -> Inputs:
+def inputs(folder: Path, file: str = FILE) -> IRCoTSchedule:
     path = folder / "experiment.toml"
     path.write_text(file)
     experiment = read_experiment_file(path)
     assert isinstance(experiment, Experiment)
-    return Inputs(experiment, folder)
+    return IRCoTSchedule(experiment, folder)
 
 
-def cells(opened: Inputs) -> list[Cell]:
+def cells(opened: IRCoTSchedule) -> list[Cell]:
     protocol = IRCoTProtocol(opened.experiment, SYSTEMS)
     return [
         cell
@@ -87,7 +87,7 @@ def test_every_cell_can_be_submitted(folder: Path) -> None:
 
 def test_development_and_test_questions_have_none_in_common(folder: Path) -> None:
     opened = inputs(folder)
-    drawn = [{question.id for question in opened.questions("jsonl", stage)} for stage in ("search", "test")]
+    drawn = [{question.id for question in opened.inputs.questions("jsonl", stage)} for stage in ("search", "test")]
     assert [len(ids) for ids in drawn] == [8, 20]
     assert drawn[0].isdisjoint(drawn[1])
 
@@ -98,8 +98,8 @@ def test_a_file_of_each_is_taken_up_to_the_numbers_asked_for(folder: Path) -> No
     (folder / "test.jsonl").write_text("\n".join(rows[5:]))
     each = FILE.replace('questions = "questions.jsonl"', 'development = "dev.jsonl"\ntest = "test.jsonl"')
     opened = inputs(folder, each)
-    assert len(opened.questions("jsonl", "search")) == 5
-    assert len(opened.questions("jsonl", "test")) == 20
+    assert len(opened.inputs.questions("jsonl", "search")) == 5
+    assert len(opened.inputs.questions("jsonl", "test")) == 20
 
 
 def test_all_forms_and_all_m_of_a_set_show_the_same_demonstrations(folder: Path) -> None:
@@ -326,7 +326,7 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted(folder: Path) -> None
     with (folder / "questions.jsonl").open("a") as file:
         file.write(json.dumps(lacking) + "\n")
     whole = inputs(folder, FILE.replace("test_questions = 20", "test_questions = 25"))
-    gold, missing = whole.missing_gold("jsonl")
+    gold, missing = whole.inputs.missing_gold("jsonl")
     assert missing == 1
     assert gold > 33
 

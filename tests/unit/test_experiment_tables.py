@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.experiment_report import print_report, report_json
-from cli.experiment_tables import as_markdown, sheet, shown
-from cli.ircot_report import ircot_report
+from cli.experiment import print_report
 from cotrail.evaluation.experiments.cells import CellResult
 from cotrail.evaluation.experiments.measures import Mean, Share, mean_score, question_means
 from cotrail.evaluation.experiments.naming import in_order, parameters
 from cotrail.evaluation.experiments.published import published
 from cotrail.evaluation.experiments.table import Interval, Pair, Row, Table, Unit, Value
 from cotrail.evaluation.experiments.tables import build_tables
+from services.reports.experiments import ircot_report
+from services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import COST, line, made
 
 
@@ -85,7 +85,7 @@ def test_f1_is_the_mean_over_the_demonstration_sets_with_their_sample_deviation(
 
 def test_with_one_demonstration_set_there_is_no_deviation() -> None:
     readers = table([made(line(dataset="mine"), [0.5, 0.7])], "readers")
-    assert sheet(readers).lines[0].cells[-1] == "60.0"
+    assert sheet(readers).rows[0].cells[-1] == "60.0"
     assert readers.notes == ()
 
 
@@ -237,7 +237,7 @@ def test_runs_with_unanswered_questions_come_first_and_their_means_are_marked() 
         ("test/qa/hotpotqa/tiny-1b/ircot/direct/set1/K4/M1", 1, 2)
     ]
     readers = table(results, "readers")
-    cells = {line.cells[0]: line.cells[-1] for line in sheet(readers).lines if not line.published}
+    cells = {line.cells[0]: line.cells[-1] for line in sheet(readers).rows if not line.published}
     assert cells == {"IRCoT": "25.0*", "OneR": "40.0"}
     assert any(note.startswith("*") for note in readers.notes)
     assert any("no answer" in note for note in table(results, "differences").notes)
@@ -259,7 +259,7 @@ def test_untrue_chains_are_counted_of_the_annotated() -> None:
 
 def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
     results = [made(line(), [1 / 3, 1.0], demonstration_set=i) for i in (1, 2)]
-    decoded = msgspec.json.decode(msgspec.json.encode(report_json(ircot_report(results))))
+    decoded = msgspec.json.decode(msgspec.json.encode({"tables": ircot_report(results).tables}))
     (readers,) = (each for each in decoded["tables"] if each["name"] == "readers")
     assert readers["rows"][0]["values"]["hotpotqa"] == {
         "mean": pytest.approx(2 / 3),

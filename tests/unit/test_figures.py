@@ -11,13 +11,13 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from cli.experiment_report import write_report
-from cli.figures import draw, write_figures
-from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.cells import CellResult
 from cotrail.evaluation.experiments.plots import Plot, build_plots
 from cotrail.systems.parts.reader import Reader
+from services.reports.documents import write_report
+from services.reports.experiments import ircot_report
+from services.reports.figures import draw, write_figures
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from cli.protocols import read_experiment_file, schedule_of
-from cli.rethinking_schedule import RethinkingSchedule
 from configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.prompts import AnswerForm
@@ -15,6 +13,8 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking_protocol import Trial
+from services.experiments.protocols import read_experiment_file, schedule_of
+from services.experiments.rethinking import RethinkingSchedule
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")

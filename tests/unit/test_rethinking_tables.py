@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cli.experiment_tables import sheet
-from cli.rethinking_report import write_report
+from cli.rethinking import write_files
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments import rethinking_published as published
 from cotrail.evaluation.experiments.rethinking_published import METHODS, Reported
@@ -31,6 +30,8 @@ from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
 from cotrail.systems.registry import find_system
+from services.reports.experiments import comparison_report
+from services.reports.sheets import sheet
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"
 
@@ -104,7 +105,7 @@ def table(runs: Sequence[RethinkingRun], name: str) -> Table:
 
 def shown(of: Table) -> list[tuple[str, ...]]:
     """The rows as they are printed, each with what is said about it."""
-    return [(*line.cells, line.remark) if line.remark else line.cells for line in sheet(of).lines]
+    return [(*line.cells, line.remark) if line.remark else line.cells for line in sheet(of).rows]
 
 
 def own(of: Table, *columns: str) -> list[tuple[Any, ...]]:
@@ -347,7 +348,7 @@ def test_runs_without_several_chains_have_no_figure(tmp_path: Path) -> None:
     assert chains_plot([made("zero-shot", ["yes"])]) is None
     assert chains_plot([rethinking(["yes"], weighings=[weighing([("yes", 0.5)])])]) is None
     with pytest.raises(InputError, match="no run has several chains"):
-        write_report([made("zero-shot", ["yes"])], None, tmp_path / "chains.svg")
+        write_files(comparison_report([made("zero-shot", ["yes"])]), None, tmp_path / "chains.svg")
 
 
 def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: Path) -> None:
@@ -356,7 +357,7 @@ def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: P
         made("zero-shot", ["no"]),
     ]
     page, figure = tmp_path / "report.html", tmp_path / "chains.svg"
-    assert set(write_report(runs, page, figure)) == {page, figure}
+    assert set(write_files(comparison_report(runs), page, figure)) == {page, figure}
     drawn = ET.fromstring(figure.read_text())
     texts = {"".join(each.itertext()).strip() for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
     assert {"Chains", "Accuracy (%)", "self-consistency", "rethinking", "1", "2"} <= texts
@@ -364,13 +365,13 @@ def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: P
     assert "<svg" in text
     assert "published, table 1" in text
     assert "77.73" in text
-    assert write_report(runs, page, None) == [page]
+    assert write_files(comparison_report(runs), page, None) == [page]
     assert page.read_text() == text
 
 
 def test_a_page_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="choose another path"):
-        write_report([made("zero-shot", ["no"])], tmp_path, None)
+        write_files(comparison_report([made("zero-shot", ["no"])]), tmp_path, None)
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text isn't beside the repository")

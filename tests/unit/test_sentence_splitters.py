@@ -6,8 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from cli.protocols import read_experiment_file
-from cli.request import RunRequest, system_settings
 from cotrail.core.actions.kind import Engines, Splitter
 from cotrail.core.actions.reason import REASON, Reason
 from cotrail.core.binding import Binding
@@ -18,6 +16,9 @@ from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.systems.registry import find_system
+from services.experiments.protocols import read_experiment_file
+from services.requests import RunRequest
+from services.system_settings import system_settings
 
 Install = Callable[..., str]
 

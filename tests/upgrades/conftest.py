@@ -12,7 +12,7 @@ from configuration.settings import Settings
 from models.schema.database import connect
 from tests.faults.stacked import Cotrail, stacked
 from tests.upgrades.keeping import STORES, restore
-from workers.stack import Stack
+from workers.stack.stack import Stack
 
 
 @pytest.fixture(scope="module", params=[store.name for store in STORES])

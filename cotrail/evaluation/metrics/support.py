@@ -106,6 +106,12 @@ def content_key(title: str, text: str) -> str:
     return f"{_whole(title)}\0{_whole(text)}"
 
 
+def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
+    """Return whether the dataset marks the paragraph as needed, by its content as in the recall."""
+    key = content_key(paragraph.title, paragraph.text)
+    return any(content_key(each.title, each.text) == key for each in gold)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _ascii(text: str) -> str:
     """IRCoT's folding: mended, without spaces and characters beyond ASCII, in lower case."""

@@ -1,0 +1,100 @@
+"""`cotrail fork`: a new run from what another one has recorded."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from cli.arguments import Json, RunName
+from cli.following import follow
+from cli.output import console, print_json
+from cli.run_text import summarize
+from cotrail.common.humanize import count
+from cotrail.core.fork_points import read_point
+from cotrail.errors import InputError
+from services import forking
+from services.forking import NAMES, ForkedRun, ForkRequest
+from services.store import open_store
+
+
+def fork(
+    run: RunName,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="STEP",
+            help="Take over the steps before this one, whatever the new settings would have asked for: a step's number "
+            "in `cotrail trace`, a negative one counted from the end, or a kind of step, whose first is meant. Without "
+            "it, all steps that the new settings would have asked for in the same way.",
+            show_default=False,
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the system, by its dotted path or the last part of it, or model, profile, seed, "
+            "temperature, embedder, entailer. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question", metavar="ID", help="Only this question. May be given several times.", show_default=False
+        ),
+    ] = None,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
+    json: Json = False,
+) -> None:
+    """Start a new run that takes over recorded steps of another one and computes only what follows.
+
+    Example: `cotrail fork latest --at read --set reader=cot --wait`
+    """
+    request = ForkRequest(
+        run=run,
+        changes=parse_changes(changes or ()),
+        at=None if at is None else read_point(at),
+        questions=tuple(keys or ()),
+    )
+    with open_store() as engine:
+        forked = forking.fork(engine, request)
+        if wait and not json:
+            console().print(_summary(forked), soft_wrap=True)
+        if wait:
+            raise typer.Exit(summarize(engine, follow(engine, forked.run, stderr=json), json=json))
+    if json:
+        print_json(forked)
+        return
+    typer.echo(forked.run)
+    hint = f"{_summary(forked)} `cotrail watch {forked.run}` shows progress."
+    console(stderr=True).print(hint, style="dim", soft_wrap=True)
+
+
+def parse_changes(given: Iterable[str]) -> dict[str, Any]:
+    """Changes from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any."""
+    return dict(_change(each) for each in given)
+
+
+def _change(given: str) -> tuple[str, Any]:
+    key, equals, text = given.partition("=")
+    if not equals:
+        raise InputError(f"{given!r} sets nothing: write KEY=VALUE")
+    # A name may look like a number: the model `135` is no integer.
+    return key, text if key in NAMES else _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def _summary(forked: ForkedRun) -> str:
+    took = f"{count(forked.questions, 'question')} of {forked.origin} and {count(forked.adopted, 'step')} of theirs"
+    return f"{forked.run} has {took}."

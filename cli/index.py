@@ -1,0 +1,57 @@
+"""`cotrail index`: makes a corpus searchable."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cli.arguments import Json
+from cli.output import console, print_json
+from cotrail.common.humanize import count, duration
+from cotrail.common.short_digest import shortened
+from services import corpora
+
+
+def index(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help='Files of `{"id", "title", "text"}`, one JSON object a line, '
+            "or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
+            "whose contexts are taken, or of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
+            "`cotrail data build` makes IRCoT's corpora.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str, typer.Option("--name", metavar="CORPUS", help="What runs call the corpus.", show_default=False)
+    ],
+    *,
+    json: Json = False,
+) -> None:
+    """Index paragraphs as a corpus; one of that name is replaced once the new one is complete.
+
+    It is kept in a folder, or in the search server that COTRAIL_SEARCH_URL names.
+
+    Example: `cotrail index corpus.jsonl --name mine`
+    """
+    with _progress(shown=not json) as progress:
+        done = corpora.index(paths, name, progress)
+    if json:
+        print_json(done)
+        return
+    console().print(f"Indexed {count(done.paragraphs, 'paragraph')} as {name} in {duration(done.seconds)}.")
+    console().print(f"Revision {shortened(done.revision)}", style="dim")
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[int], None]]:
+    columns = (TextColumn("Indexing"), BarColumn(), TextColumn("{task.completed:,} paragraphs"), TimeElapsedColumn())
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done: bar.update(task, completed=done)

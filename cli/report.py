@@ -1,0 +1,27 @@
+"""`cotrail report`: a run as one HTML file that needs nothing else."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.arguments import RunName
+from cli.files import write_text
+from cli.output import console
+from cotrail.common.humanize import count
+from services.reports.run_report import run_report
+from services.store import reading
+
+
+def report(
+    run: RunName,
+    html: Annotated[Path, typer.Option("--html", metavar="PATH", help="The file to write.", show_default=False)],
+) -> None:
+    """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
+
+    The file needs no network and no script. Example: `cotrail report latest --html report.html`
+    """
+    with reading() as connection:
+        written = run_report(connection, run)
+    write_text(html, written.html, "choose another --html")
+    console().print(f"Wrote {html} with {count(written.questions, 'question')}.", soft_wrap=True)

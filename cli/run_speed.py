@@ -1,0 +1,111 @@
+"""Speed of a watched run: steps a second, the time left, and what it waits for."""
+
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from cli.run_text import blockage_line, outage_line
+from cotrail.common.humanize import count, duration
+from models.queries.progress import Progress, StepCounts
+from models.schema.states import QuestionStatus, RunState
+
+IDLE_SECONDS = 10.0
+"""After this long without a change, waiting steps are reported as taken by no worker."""
+
+WINDOW_SECONDS = 30.0
+"""The sliding window over which the rate is measured."""
+
+
+class Sample(Struct, frozen=True):
+    """The steps recorded at a moment; at: seconds of the monotonic clock."""
+
+    at: float
+    steps: int
+
+
+class RunSpeed:
+    """The speed of a watched run, and what it waits for, from successive readings of its progress.
+
+    ask_broker: says why Redis doesn't answer; None where it does.
+    lost: why the database doesn't answer, if so.
+    reading_seconds: how long the read that is under way has taken, where that is long.
+    """
+
+    def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
+        self.lost: str | None = None
+        self.reading_seconds = 0.0
+        self._ask_broker = ask_broker
+        self._samples: deque[Sample] = deque()
+        self._moved: dict[str, tuple[tuple[int, ...], float]] = {}
+        self._now = 0.0
+
+    def note(self, progress: Progress, now: float) -> None:
+        """Takes in progress that was read at `now` (seconds, monotonic)."""
+        self._now, self.lost, self.reading_seconds = now, None, 0.0
+        self._samples.append(Sample(now, progress.steps))
+        while len(self._samples) > 2 and now - self._samples[0].at > WINDOW_SECONDS:
+            self._samples.popleft()
+        for counts in progress.kinds:
+            # Only a change of these tells that a worker took or ended a step of this kind.
+            state = (counts.due, counts.done, counts.running, counts.busy)
+            if counts.kind not in self._moved or self._moved[counts.kind][0] != state:
+                self._moved[counts.kind] = (state, now)
+
+    @property
+    def rate(self) -> float:
+        """Steps a second within the window."""
+        first, last = self._samples[0], self._samples[-1]
+        return (last.steps - first.steps) / (last.at - first.at) if last.at > first.at else 0.0
+
+    def idle(self, counts: StepCounts) -> float:
+        """For how many seconds steps of this kind have waited with no worker taking any."""
+        waiting = counts.due > 0 and not counts.running and not counts.busy
+        return self._now - self._moved[counts.kind][1] if waiting else 0.0
+
+    def left(self, progress: Progress) -> float | None:
+        """Estimate of the remaining seconds by the steps of finished questions; None if unknown."""
+        steps = expected_steps(progress)
+        if steps is None or steps <= progress.steps or not self.rate:
+            return None
+        return (steps - progress.steps) / self.rate
+
+    def waits_for(self, progress: Progress) -> str | None:
+        """The reason why nothing seems to happen; None where something does."""
+        if self.lost:
+            return f"The database doesn't answer ({self.lost}): the workers and this command wait for it."
+        if self.reading_seconds:
+            return self.slowness
+        if progress.standing == "paused":
+            return f"Paused. `cotrail resume {progress.run}` continues it."
+        if progress.state == RunState.CANCELLED:
+            return f"It is being cancelled; if that was interrupted, `cotrail cancel {progress.run}` completes it."
+        if progress.blockage:
+            return blockage_line(progress.run, progress.blockage)
+        if progress.outages:
+            return " ".join(outage_line(outage) for outage in progress.outages)
+        for counts in progress.kinds:
+            if (seconds := self.idle(counts)) > IDLE_SECONDS:
+                return self._idleness(counts, seconds)
+        blocked = progress.questions[QuestionStatus.BLOCKED]
+        return f"{count(blocked, 'question')} blocked; `cotrail show {progress.run}` says why." if blocked else None
+
+    @property
+    def slowness(self) -> str:
+        """The line for a read that takes long."""
+        return f"The database has been asked for {duration(self.reading_seconds)} and hasn't answered yet."
+
+    def _idleness(self, counts: StepCounts, seconds: float) -> str:
+        waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"
+        if problem := self._ask_broker():
+            return f"Redis doesn't answer ({problem}): {waits}, and workers continue when it is back."
+        return (
+            f"{waits}, and no worker has taken one for {duration(seconds)}. "
+            "`cotrail stack` shows the workers, `cotrail up` starts those that are missing."
+        )
+
+
+def expected_steps(progress: Progress) -> float | None:
+    """Estimate of the whole run's steps from its finished questions; None where none is finished."""
+    finished = progress.questions[QuestionStatus.FINISHED]
+    return progress.done_in_finished / finished * progress.total if finished else None

@@ -1,0 +1,69 @@
+"""`cotrail score`: a run's scores."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cli.arguments import Json, RunName
+from cli.output import console, print_json
+from cotrail.common.humanize import count, number
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS
+from services import scoring
+from services.scoring import RunScores
+from services.store import reading
+
+
+def score(
+    run: RunName,
+    *,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            metavar="NAME",
+            help="Whose questions they are, for a run on processed files that was submitted as `ircot`.",
+            show_default=False,
+        ),
+    ] = None,
+    official: Annotated[
+        Path | None,
+        typer.Option(
+            "--official", metavar="PATH", help="That dataset's own file, which has all answers.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print a run's scores. A question that isn't finished counts 0, so a run under way scores low."""
+    if official and dataset is None:
+        raise InputError("--official is a dataset's own file; say with --dataset which it is")
+    with reading() as connection:
+        scores = scoring.score(connection, run, dataset=dataset, official=official)
+    if json:
+        print_json(scores)
+        return
+    screen = console()
+    screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
+    screen.print(table_of(scores))
+    screen.print(CAVEAT, style="dim")
+
+
+def table_of(scores: RunScores) -> Table:
+    """The metrics, each with its definition."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column(style="dim")
+    for name, definition in DEFINITIONS.items():
+        table.add_row(name, number(scores.metrics[name]), definition)
+    work = (
+        ("steps", scores.steps, "steps carried out"),
+        ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
+        ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
+        ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
+    )
+    for name, value, definition in work:
+        table.add_row(name, f"{value:,}", definition)
+    return table

@@ -1,0 +1,21 @@
+"""`cotrail watch`: a run's progress while workers carry it out."""
+
+import typer
+
+from cli.arguments import Json, RunName
+from cli.following import follow
+from cli.run_text import summarize
+from models.queries.runs import resolve_run
+from services.store import open_store
+
+
+def watch(run: RunName, *, json: Json = False) -> None:
+    """Show a run's progress until nothing more comes by itself, and what holds it back. Ctrl-C ends only the watching.
+
+    Exits with 4 if questions failed, are blocked or were cancelled.
+    """
+    with open_store() as engine:
+        with engine.connect() as connection:
+            found = resolve_run(connection, run)
+        progress = follow(engine, found, stderr=json)
+        raise typer.Exit(summarize(engine, progress, json=json))

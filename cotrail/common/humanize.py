@@ -1,0 +1,36 @@
+"""Numbers, counts, durations and excerpts as people read them."""
+
+from cotrail.common.printable import without_commands
+
+
+def cut(text: str, characters: int) -> str:
+    """The text on one line, with an ellipsis where it is longer; cut between words where there are any."""
+    line = " ".join(without_commands(text).split())
+    if len(line) <= characters:
+        return line
+    head = line[: characters - 1]
+    return (head.rsplit(" ", 1)[0] if " " in head[characters // 2 :] else head) + "…"
+
+
+def duration(seconds: float) -> str:
+    """e.g. `80 ms`, `4.2 s`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A mean, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def count(value: int, noun: str) -> str:
+    """e.g. `1 question`, `1,200 questions`."""
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"

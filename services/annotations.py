@@ -1,0 +1,195 @@
+"""Annotations of chains of thought: sentences sampled, exported to a file to be judged there, and marks imported."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Engine
+
+from cotrail.common.humanize import count
+from cotrail.common.json_files import opened
+from cotrail.common.limits import MAX_FILE_BYTES, numbered_lines
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.factual import Mark, facts, factual_errors, sample
+from models.commands.annotating import record_annotations
+from models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
+from models.queries.runs import RunRecord
+
+Place = tuple[str, int]
+"""A sentence's question id, and its position in the chain."""
+
+
+class SentenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sentence in an annotation file; `is_true` is for the annotator to fill in."""
+
+    run: str
+    question_id: str
+    question: str
+    position: int
+    sentence: str
+    is_true: bool | None = None
+    note: str = ""
+    paragraphs: tuple[dict[str, str], ...] = ()
+
+
+class SampledChains(Struct, frozen=True, kw_only=True):
+    """The chains of the sampled questions; left_out: how many of these have no finished chain."""
+
+    chains: tuple[Chain, ...]
+    left_out: int
+
+
+class AnnotationSummary(Struct, frozen=True, kw_only=True):
+    """An annotator's progress with some chains, and the findings of all annotators in the run.
+
+    sentences: those to judge in the chains; marked: those that the annotator has marked.
+    judged: the run's chains with any mark; erroneous: those of them with a factual error.
+    """
+
+    chains: int
+    sentences: int
+    marked: int
+    judged: int
+    erroneous: int
+
+
+def sample_chains(connection: Connection, record: RunRecord, size: int, seed: int) -> SampledChains:
+    """The chains of as many questions, drawn by the seed; InputError where there is none to judge."""
+    keys = question_ids(connection, record.id)
+    drawn = sample(keys, size, seed)
+    chains = tuple(read_chains(connection, record, [key for key in keys if key in drawn]))
+    if not chains:
+        raise InputError(
+            f"there is no chain of thought to judge in run {record.id}: the {count(len(drawn), 'sampled question')} "
+            "either isn't finished or was answered without one; wait for the run, or annotate one of IRCoT or with "
+            "the reader `cot`"
+        )
+    return SampledChains(chains=chains, left_out=len(drawn) - len(chains))
+
+
+def export_sentences(
+    connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain], path: Path
+) -> int:
+    """Writes the sentences of the chains, with the annotator's marks so far, into a new file; returns how many."""
+    marks = {(mark.question_id, mark.position): mark for mark in read_marks(connection, record.id, annotator)}
+    rows = list(rows_of(record.id, chains, marks))
+    write_rows(path, rows)
+    return len(rows)
+
+
+def import_marks(engine: Engine, record: RunRecord, annotator: str, path: Path) -> list[Chain]:
+    """Stores the marks of a file that was filled in, all or none; returns the chains that the file is about."""
+    filled = read_rows(path)
+    with engine.connect() as connection:
+        known = set(question_ids(connection, record.id))
+        named = {row.question_id for row in filled.values()} & known
+        chains = {chain.question_id: chain for chain in read_chains(connection, record, named)}
+    marks = checked_marks(record.id, annotator, filled, known, chains)
+    with engine.begin() as connection:
+        record_annotations(connection, record.id, marks)
+    return list(chains.values())
+
+
+def summarize(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> AnnotationSummary:
+    """The annotator's progress with these chains, and the findings of all annotators in the run."""
+    places = {(chain.question_id, position) for chain in chains for position in facts(chain.sentences)}
+    marked = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)} & places
+    errors = factual_errors(read_annotations(connection, record.id))
+    return AnnotationSummary(
+        chains=len(chains),
+        sentences=len(places),
+        marked=len(marked),
+        judged=len(errors),
+        erroneous=sum(errors.values()),
+    )
+
+
+def write_rows(path: Path, rows: Sequence[SentenceRow]) -> None:
+    """Writes an annotation file; InputError where it can't be written or is there already, as it may hold marks."""
+    try:
+        with path.open("xb") as file:
+            file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
+    except FileExistsError as error:
+        raise InputError(f"{path} is there already and may hold marks; import it, or name another file") from error
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); name another file") from error
+
+
+def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, Mark]) -> Iterator[SentenceRow]:
+    """The sentences to be judged, with the annotator's marks so far."""
+    for chain in chains:
+        for position in facts(chain.sentences):
+            mark = marks.get((chain.question_id, position))
+            yield SentenceRow(
+                run=run_id,
+                question_id=chain.question_id,
+                question=chain.question,
+                position=position,
+                sentence=chain.sentences[position],
+                is_true=None if mark is None else mark.is_true,
+                note="" if mark is None else mark.note,
+                paragraphs=tuple({"title": each.title, "text": each.text} for each in chain.paragraphs[position]),
+            )
+
+
+def read_rows(path: Path) -> dict[str, SentenceRow]:
+    """The rows of an annotation file by their place in it; InputError says where one has another form."""
+    found: dict[str, SentenceRow] = {}
+    with opened(path, InputError) as file:
+        for number, line in numbered_lines(file, str(path), InputError, MAX_FILE_BYTES):
+            if line.strip():
+                found[f"{path}:{number}"] = _row(line, f"{path}:{number}")
+    return found
+
+
+def _row(raw: bytes, place: str) -> SentenceRow:
+    try:
+        return msgspec.json.decode(raw, type=SentenceRow)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: {error}; each line is an object as the exported file has it") from error
+
+
+def checked_marks(
+    run_id: str, annotator: str, filled: Mapping[str, SentenceRow], known: set[str], chains: Mapping[str, Chain]
+) -> list[Mark]:
+    """The marks of the rows that are filled in; InputError where any row, filled in or not, isn't of this run.
+
+    known: the ids of the run's questions; chains: those of the questions that have one.
+    """
+    seen: dict[Place, str] = {}
+    for place, row in filled.items():
+        if row.run != run_id:
+            raise InputError(f"{place}: this is a mark of run {row.run!r}, not of {run_id!r}; import it there")
+        if row.question_id not in known:
+            raise InputError(f"{place}: run {run_id} has no question {row.question_id!r}; export the file again")
+        _check_sentence(place, row, chains.get(row.question_id))
+        if "\0" in row.note:
+            raise InputError(f"{place}: the note holds a NUL character; remove it")
+        before = seen.setdefault((row.question_id, row.position), place)
+        if before != place:
+            raise InputError(f"{place}: the same sentence stands in {before} already; remove one of them")
+    return [
+        Mark(
+            question_id=row.question_id,
+            position=row.position,
+            annotator=annotator,
+            is_true=row.is_true,
+            note=row.note,
+        )
+        for row in filled.values()
+        if row.is_true is not None
+    ]
+
+
+def _check_sentence(place: str, row: SentenceRow, chain: Chain | None) -> None:
+    if chain is None:
+        raise InputError(f"{place}: question {row.question_id!r} has no finished chain of thought; wait for the run")
+    positions = facts(chain.sentences)
+    if row.position not in positions:
+        raise InputError(
+            f"{place}: question {row.question_id!r} has {count(len(positions), 'sentence')} to judge, at positions "
+            f"from 0; there is none at {row.position}"
+        )
+    if row.sentence != chain.sentences[row.position]:
+        raise InputError(f"{place}: the sentence isn't the one that the run wrote; export the file again")

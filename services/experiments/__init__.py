@@ -1,0 +1,1 @@
+"""Experiments: the papers' protocols as schedules of runs, and their conduct."""

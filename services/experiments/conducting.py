@@ -1,0 +1,131 @@
+"""Conduct of an experiment: each run is submitted as soon as what it depends on is known, until all are done.
+
+Each round decides everything again from what the store holds, so a process may end at any point and another take over.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.registry import find_system
+from models.commands.experiment_plans import open_experiment
+from models.commands.submission import submit
+from models.queries.experiments import read_experiment
+from models.queries.progress import count_steps, is_complete, read_standings
+from models.queries.runs import read_run
+from models.queries.traces import read_questions
+from models.records.blockage import stopped_runs
+from models.schema.states import QuestionStatus
+from services.experiments.schedule import Schedule
+
+POLL_SECONDS = 1.0
+
+
+class ExperimentProgress(Struct, frozen=True, kw_only=True):
+    """Progress of an experiment.
+
+    runs: those that are submitted; planned: all; done: those with no open questions, or stopped by one cause.
+    stuck: the ids of done runs with blocked or cancelled questions, which can't be scored.
+    """
+
+    planned: int
+    runs: int
+    done: int
+    questions: int
+    answered: int
+    steps: int
+    adopted: int
+    stuck: tuple[str, ...]
+
+    @property
+    def over(self) -> bool:
+        """Return whether nothing more will happen without a person's help."""
+        return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
+
+
+class StoredRuns:
+    """The runs of an experiment in the store; see `RecordedRuns`."""
+
+    def __init__(self, connection: Connection, experiment: str) -> None:
+        self._connection = connection
+        self._experiment = experiment
+        self.ids = read_experiment(connection, experiment).runs
+
+    def is_complete(self, run: str) -> bool:
+        """See `RecordedRuns`."""
+        return is_complete(self._standings[run])
+
+    def scores(self, run: str) -> tuple[QuestionScores, ...]:
+        """See `RecordedRuns`."""
+        dataset = read_run(self._connection, run).dataset
+        return tuple(question.scores(dataset) for question in read_questions(self._connection, run))
+
+    @cached_property
+    def _standings(self) -> Mapping[str, Mapping[str, int]]:
+        return read_standings(self._connection, self._experiment)
+
+
+def begin(engine: Engine, schedule: Schedule[Any], plan: dict[str, Any], *, reuse: bool) -> "Conductor":
+    """Records an experiment with its schedule's plan, or continues one; InputError where that has another plan.
+
+    reuse: whether its runs adopt steps from one another.
+    """
+    return Conductor(engine, schedule, open_experiment(engine, schedule.name, plan)["models"], reuse=reuse)
+
+
+class Conductor:
+    """One experiment under way.
+
+    pinned: the models' identities by name, as when it was begun; reuse: whether its runs adopt steps from one another.
+    """
+
+    def __init__(self, engine: Engine, schedule: Schedule[Any], pinned: Mapping[str, str], *, reuse: bool) -> None:
+        self._engine = engine
+        self._schedule = schedule
+        self._pinned = pinned
+        self._reuse = reuse
+
+    def conduct(self, show: Callable[[ExperimentProgress], None]) -> ExperimentProgress:
+        """Submits runs until every run is done or none can continue; shows each round's progress, returns the last."""
+        while True:
+            self._submit_due()
+            progress = self.progress()
+            show(progress)
+            if progress.over:
+                return progress
+            time.sleep(POLL_SECONDS)
+
+    def progress(self) -> ExperimentProgress:
+        """The experiment's progress as the store has it now."""
+        with self._engine.connect() as connection:
+            standings = read_standings(connection, self._schedule.name)
+            stopped = stopped_runs(connection)
+            steps, adopted = count_steps(connection, self._schedule.name)
+        done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
+        return ExperimentProgress(
+            planned=self._schedule.planned,
+            runs=len(standings),
+            done=len(done),
+            questions=sum(sum(counts.values()) for counts in standings.values()),
+            answered=sum(sum(counts.values()) - counts[QuestionStatus.OPEN] for counts in standings.values()),
+            steps=steps,
+            adopted=adopted,
+            stuck=tuple(run for run, counts in done.items() if not is_complete(counts)),
+        )
+
+    def _submit_due(self) -> None:
+        with self._engine.connect() as connection:
+            due = self._schedule.due(StoredRuns(connection, self._schedule.name))
+        for cell in due:
+            prepared = self._schedule.prepare(cell)
+            submission = prepared.submission
+            # The model as the experiment pinned it, even where its file now bears another name.
+            binding = replace(submission.binding, model=self._pinned[submission.model_name])
+            member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
+            submit(self._engine, replace(submission, **member), prepared.questions, find_system)

@@ -1,0 +1,43 @@
+"""Experiments by their papers' protocols: an experiment's file, and the schedule that carries it out."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from configuration.settings import settings
+from cotrail.engines.language_models.sentence_splitters import pinned
+from cotrail.errors import InputError
+from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
+from services.experiments.ircot import IRCoTSchedule
+from services.experiments.rethinking import RethinkingSchedule
+from services.experiments.schedule import Schedule
+from services.requests import read_toml_file
+
+
+def read_experiment_file(path: Path) -> AnyExperiment:
+    """The experiment of a TOML file; InputError says what is wrong with it."""
+    try:
+        experiment = experiment_of(read_toml_file(path))
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {str(error).replace('`$.', '`')}; correct it") from error
+    return replace(
+        experiment,
+        models=experiment.models or (settings().model,),
+        settings={system: _versioned(given) for system, given in experiment.settings.items()},
+    )
+
+
+def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
+    """The schedule of the experiment's protocol; the paths that it names are relative to `folder`."""
+    if isinstance(experiment, Experiment):
+        return IRCoTSchedule(experiment, folder)
+    return RethinkingSchedule(experiment, folder)
+
+
+def _versioned(given: dict[str, Any]) -> dict[str, Any]:
+    """A system's settings with the version of the splitter that is installed, so that the plan has it."""
+    splitter = given.get("splitter")
+    return given | {"splitter": pinned(splitter)} if isinstance(splitter, str) else given

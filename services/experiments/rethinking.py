@@ -1,0 +1,136 @@
+"""Protocol of Rethinking with Retrieval: its files read and checked, and every run of its tables."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from configuration.settings import settings
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.prompts import Demonstrations
+from cotrail.core.questions import Question
+from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.sampling import sample_questions
+from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.errors import InputError
+from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
+from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.systems.registry import find_system
+from services.composing import PreparedRun, check_evidence, compose
+from services.experiments.schedule import RecordedRuns
+from services.provenance import file_record
+from services.requests import RunRequest
+from services.shots import make_shots
+from services.system_settings import configure, merged
+
+
+class RethinkingSchedule:
+    """See `Schedule`; each input is read once, and paths are relative to `folder`."""
+
+    def __init__(self, experiment: RethinkingExperiment, folder: Path) -> None:
+        self._experiment = experiment
+        self._folder = folder
+        self._trials = trials(experiment)
+        self._prepared = cache(self._prepare)
+        self._drawn = cache(self._draw)
+        self._corpus = cache(self._open_corpus)
+        self._demonstrations = cache(read_demonstrations)
+
+    @property
+    def name(self) -> str:
+        """See `Schedule`."""
+        return self._experiment.name
+
+    @property
+    def planned(self) -> int:
+        """See `Schedule`."""
+        return len(self._trials)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Schedule`."""
+        submissions = [self.prepare(trial).submission for trial in self._trials]
+        bindings = [submission.binding for submission in submissions]
+        corpora = {submission.corpus: submission.binding.corpus for submission in submissions if submission.corpus}
+        files = [name for each in self._experiment.datasets.values() for name in (each.questions, each.demonstrations)]
+        return {
+            "experiment": msgspec.to_builtins(self._experiment),
+            "files": {name: file_record(self._folder / name)["sha256"] for name in files},
+            "corpora": corpora,
+            "knowledge": {source: revision for each in bindings for source, revision in each.knowledge.items()},
+            "models": {submission.model_name: submission.binding.model for submission in submissions},
+            "embedders": sorted({each.embedder for each in bindings if each.embedder}),
+            "entailers": sorted({each.entailer for each in bindings if each.entailer}),
+        }
+
+    def check(self) -> Sequence[str]:
+        """See `Schedule`; the notes say what stands in for what the paper has."""
+        if not self._trials:
+            raise InputError(
+                f"no dataset of the experiment {self.name} has a part in the tables that it names; name others"
+            )
+        return list(dict.fromkeys(note for trial in self._trials for note in self.prepare(trial).notes))
+
+    def due(self, recorded: RecordedRuns) -> Sequence[Trial]:
+        """See `Schedule`; no run depends on another's results."""
+        return [trial for trial in self._trials if trial.name not in recorded.ids]
+
+    def prepare(self, cell: Trial) -> PreparedRun:
+        """See `Schedule`."""
+        return self._prepared(cell)
+
+    def _prepare(self, trial: Trial) -> PreparedRun:
+        request = self._request(trial)
+        demonstrations = self._demonstrations(self._folder / self._experiment.datasets[trial.dataset].demonstrations)
+        system = configure(find_system(trial.method), request, instructed=bool(demonstrations.instruction))
+        if system.needs.corpus and request.corpus is None:
+            raise InputError(
+                f"the dataset {trial.dataset} needs a `corpus`, where the sentences of chains are looked up"
+            )
+        questions = self._drawn(request.dataset, trial.dataset, request.corpus)
+        if system.needs.evidence:
+            check_evidence(questions, self._folder / request.questions)
+        composed = compose(
+            request,
+            system,
+            corpus_revision=self._corpus(request.corpus).revision if system.needs.corpus else "",
+            shots=make_shots(system.needs, demonstrations, Demonstrations()),
+            provenance={"cell": msgspec.to_builtins(trial)},
+        )
+        return PreparedRun(submission=composed, questions=questions)
+
+    def _request(self, trial: Trial) -> RunRequest:
+        experiment, files = self._experiment, self._experiment.datasets[trial.dataset]
+        format_ = files.format or trial.dataset
+        spec = find_system(trial.method)
+        needs = spec.needs(spec.settings())
+        return RunRequest(
+            system=trial.method,
+            dataset=f"{format_}-facts" if trial.has_facts else format_,
+            questions=files.questions,
+            rules=experiment.rules,
+            corpus=files.evidence if trial.has_evidence else files.corpus,
+            task=None if format_ in TASK_OF else files.task,
+            chains=experiment.chains if needs.samples and "chains" not in trial.settings else None,
+            model=trial.model,
+            embedder=experiment.embedder if needs.weighs else None,
+            entailer=experiment.entailer if needs.weighs else None,
+            seed=experiment.seed,
+            profile=experiment.profile,
+            settings=merged(experiment.settings.get(trial.method, {}), trial.settings),
+        )
+
+    def _draw(self, format_: str, dataset: str, corpus: str | None) -> tuple[Question, ...]:
+        """The test questions, their gold paragraphs as the corpus has them; InputError where one has no answer."""
+        experiment, files = self._experiment, self._experiment.datasets[dataset]
+        lookup = self._corpus(corpus).paragraphs if corpus else None
+        questions = load_questions(format_, self._folder / files.questions, lookup)
+        if unanswered := [question.id for question in questions if not question.answers]:
+            raise InputError(f"{files.questions}: the question {unanswered[0]!r} has no answer to compare with; add it")
+        count = experiment.test_questions
+        return questions if count is None else sample_questions(questions, 0, count, experiment.seed)[1]
+
+    def _open_corpus(self, name: str) -> Corpus:
+        return settings().corpus_store.open(name)

@@ -1,0 +1,118 @@
+"""Runs for other programs: all about each question, or the files that official evaluation scripts read."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from cotrail.common.printable import printable_json
+from cotrail.evaluation.metrics.support import is_gold
+from models.queries.runs import RunRecord
+from models.queries.traces import Collected, TracedQuestion, TracedStep
+
+Format = Literal["jsonl", "hotpotqa", "musique"]
+
+
+def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) -> Iterator[bytes]:
+    """The lines of a run's file in that format."""
+    match form:
+        case "jsonl":
+            for question in questions:
+                yield _encode(row(record, question)) + b"\n"
+        case "musique":
+            for question in questions:
+                yield _encode(_musique(question)) + b"\n"
+        case "hotpotqa":
+            yield _encode(_hotpotqa(questions)) + b"\n"
+
+
+def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
+    """All about a question; an unfinished one has what is recorded so far, and scores of 0."""
+    return {
+        "question_id": question.key,
+        "question": question.text,
+        "status": question.status,
+        "answer": question.answer,
+        "gold_answers": question.answers,
+        "sentences": question.sentences,
+        "paragraphs": [_paragraph(each, question) for each in question.collected],
+        "gold_paragraphs": question.gold,
+        **msgspec.structs.asdict(question.scores(record.dataset)),
+        "reason": question.reason,
+    }
+
+
+def _paragraph(each: Collected, question: TracedQuestion) -> dict[str, Any]:
+    return {
+        "id": each.paragraph.id,
+        "title": each.paragraph.title,
+        "text": each.paragraph.text,
+        "step": each.step,
+        "rank": each.rank,
+        "score": each.score,
+        "query": each.query,
+        "gold": is_gold(each.paragraph, question.gold),
+    }
+
+
+def _musique(question: TracedQuestion) -> dict[str, Any]:
+    """The support indexes count within the dataset's own paragraphs, which a search of a corpus doesn't know."""
+    return {
+        "id": question.key,
+        "predicted_answer": question.answer or "",
+        "predicted_support_idxs": [],
+        "predicted_answerable": True,
+    }
+
+
+def _hotpotqa(questions: Iterable[TracedQuestion]) -> dict[str, Any]:
+    """Supporting facts as the first sentence of each collected paragraph: cotrail retrieves whole paragraphs."""
+    answers, facts = {}, {}
+    for question in questions:
+        answers[question.key] = question.answer or ""
+        facts[question.key] = [[paragraph.title, 0] for paragraph in question.paragraphs]
+    return {"answer": answers, "sp": facts}
+
+
+def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
+    """A question with all its steps."""
+    return {
+        "run": record.id,
+        "question_id": traced.key,
+        "question": traced.text,
+        "status": traced.status,
+        "answer": traced.answer,
+        "gold_answers": traced.answers,
+        "gold_paragraphs": traced.gold,
+        **msgspec.structs.asdict(traced.scores(record.dataset)),
+        "reason": traced.reason,
+        "sentences": traced.sentences,
+        "weighing": traced.details,
+        "steps": [_step(step, traced) for step in traced.steps],
+    }
+
+
+def _step(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
+    common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "adopted", "failure")
+    fields = {name: getattr(step, name) for name in common}
+    if step.generated is not None or step.kind in ("reason", "read"):
+        return {**fields, "sample": step.sample, "paragraphs": step.paragraphs, "generated": step.generated}
+    if step.compared:
+        found = step.embedded or step.entailed
+        return {**fields, "sentences": step.compared, "paragraphs": step.against, "found": found}
+    hits = [
+        {
+            "rank": hit.rank,
+            "score": hit.score,
+            **msgspec.structs.asdict(hit.paragraph),
+            "new": hit.paragraph.digest in step.new,
+            "gold": is_gold(hit.paragraph, traced.gold),
+        }
+        for hit in step.hits
+    ]
+    return {**fields, "query": step.query, "source": step.source, "hits": hits}
+
+
+def _encode(value: Any) -> bytes:
+    """JSON in one line, with escapes for what a terminal would obey."""
+    return printable_json(msgspec.json.encode(value))

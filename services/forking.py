@@ -1,0 +1,179 @@
+"""Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from cotrail.core.binding import Binding
+from cotrail.core.fork_points import Point
+from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.data.demonstrations.files import in_form
+from cotrail.errors import InputError
+from cotrail.systems.registry import find_system
+from cotrail.systems.spec import Needs
+from models.commands import forking
+from models.commands.new_runs import Submission
+from models.queries.runs import RunRecord, read_run, resolve_run
+from models.records.runs import Runs
+from services.composing import compose
+from services.provenance import file_record
+from services.requests import RunRequest, make_request
+from services.shots import make_shots, read_shown
+from services.system_settings import configure
+
+NAMES = ("model", "profile", "embedder", "entailer")
+NUMBERS = ("seed", "temperature")
+"""The fields of a run that a fork may change beside its system's settings."""
+
+
+class ForkRequest(Struct, frozen=True, kw_only=True):
+    """Request for a fork.
+
+    run: the origin's id, its beginning, or `latest`.
+    changes: values by field or setting; a setting goes by its dotted path, or by the last part where that is enough.
+    at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
+        that they would have asked for too.
+    questions: the ids of those to fork; all of them where none is named.
+    """
+
+    run: str
+    changes: Mapping[str, Any] = {}
+    at: Point | None = None
+    questions: tuple[str, ...] = ()
+
+
+class ForkedRun(Struct, frozen=True, kw_only=True):
+    """A run that was just forked; adopted: how many steps it took over."""
+
+    run: str
+    origin: str
+    questions: int
+    adopted: int
+
+
+def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
+    """Checks and records a fork, which workers then carry out; raises InputError and its kinds."""
+    with engine.connect() as connection:
+        origin = read_run(connection, resolve_run(connection, request.run))
+        shots = Runs(find_system).plan(connection, origin.id).shots
+    submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
+    forked = forking.fork(engine, submission, request.at, find_system, request.questions)
+    return ForkedRun(run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted)
+
+
+def resolve_changes(record: RunRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes with whole keys, a setting's as `settings.` and its dotted path; InputError says what there is."""
+    return {_resolved(record, key): _storable(key, value) for key, value in changes.items()}
+
+
+def prepare_fork(
+    record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], changes: Mapping[str, Any], at: Point | None
+) -> Submission:
+    """The run that a fork begins, checked as every submission is; raises InputError and its kinds.
+
+    What isn't changed stays as the origin pinned it, whether or not it can still be found.
+    shots: the origin's demonstrations.
+    """
+    request = _request(record, changes)
+    system = configure(find_system(record.system, record.system_version), request)
+    if system.needs.corpus and record.corpus is None:
+        raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
+    kept: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
+    submission = compose(
+        request,
+        system,
+        corpus_revision=record.corpus_revision,
+        shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
+        provenance={**kept, "set": dict(changes)},
+    )
+    return replace(
+        submission,
+        binding=_pinned(record, submission.binding, changes),
+        origin=record.id,
+        forked_at=None if at is None else str(at),
+    )
+
+
+def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
+    settings: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.settings))
+    for key, value in changes.items():
+        if key.startswith("settings."):
+            *parents, name = key.split(".")[1:]
+            tree = settings
+            for parent in parents:
+                tree = tree[parent]
+            tree[name] = value
+    names = {"model": record.model_name, "embedder": record.embedder_name, "entailer": record.entailer_name}
+    given: dict[str, Any] = {
+        "system": record.system,
+        "dataset": record.dataset,
+        "questions": "",
+        "corpus": record.corpus,
+        "settings": settings,
+        "profile": record.profile,
+        "temperature": record.temperature,
+        "seed": record.seed,
+        **{key: name or None for key, name in names.items()},
+    }
+    return make_request(given | {key: value for key, value in changes.items() if key in (*NAMES, *NUMBERS)})
+
+
+def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Binding:
+    """The fork's binding: the origin's, except where something is changed or new."""
+    # An entailer that asks the run's language model has that model's identity in its own.
+    judged = "entailer" in changes or ("model" in changes and record.model in record.entailer)
+    return replace(
+        fresh,
+        model=fresh.model if "model" in changes else record.model,
+        embedder=fresh.embedder if "embedder" in changes else record.embedder or fresh.embedder,
+        entailer=fresh.entailer if judged else record.entailer or fresh.entailer,
+        knowledge={source: record.knowledge.get(source, revision) for source, revision in fresh.knowledge.items()},
+    )
+
+
+def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
+    """The demonstrations that the fork's are made from: the origin's chains, its file, or else its answers."""
+    if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
+        return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
+    files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
+    if "demonstrations" not in files:
+        return shots.get(AnswerForm.DIRECT, Demonstrations())
+    for file in (files[key] for key in ("demonstrations", "sets") if key in files):
+        if file_record(Path(file["path"])) != file:
+            raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
+    sets = files["sets"]["path"] if "sets" in files else request.get("sets")
+    return in_form(read_shown(files["demonstrations"]["path"], sets, request.get("set_number")), AnswerForm.COT)
+
+
+def _resolved(record: RunRecord, key: str) -> str:
+    """The whole key that the given one stands for."""
+    if key in (*NAMES, *NUMBERS):
+        return key
+    paths = [path for path in _paths(record.settings) if key in (path, f"settings.{path}")]
+    paths = paths or [path for path in _paths(record.settings) if path.rsplit(".", 1)[-1] == key]
+    if len(paths) == 1:
+        return f"settings.{paths[0]}"
+    if paths:
+        raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
+    known = ", ".join((*NAMES, *NUMBERS, *_paths(record.settings)))
+    raise InputError(f"there is no {key!r} to set in run {record.id}; there are: {known}")
+
+
+def _paths(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _paths(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _storable(key: str, value: Any) -> Any:
+    # PostgreSQL's JSON can't hold this character, which a setting may have anywhere within.
+    if b"\\u0000" in msgspec.json.encode(value):
+        raise InputError(f"{key}: the value holds a NUL character (\\u0000), which can't be stored; take it out")
+    return value

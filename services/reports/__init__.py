@@ -1,0 +1,1 @@
+"""Reports of runs and experiments: tables, figures and pages."""

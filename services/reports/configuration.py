@@ -1,0 +1,58 @@
+"""Configuration of a run as names and values that people read."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from cotrail.common.short_digest import shortened
+from models.queries.runs import RunRecord
+from services.provenance import INSTEAD
+
+
+def local(moment: datetime) -> str:
+    """A time in this process's time zone, to the minute."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """All that decides a run's results, and its software; names that begin with spaces are the system's settings."""
+    yield "submitted", local(record.created_at)
+    yield "priority", str(record.priority)
+    if record.origin:
+        yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
+    yield "system", f"{record.system}, version {record.system_version}"
+    for name, value in flat(record.settings):
+        yield f"  {name}", value
+    yield "dataset", record.dataset
+    for kind, file in record.provenance.get("files", {}).items():
+        yield kind, str(file["path"])
+    if record.corpus:
+        yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
+    sampling = f"temperature {record.temperature:g}, seed {record.seed}"
+    for source, revision in sorted(record.knowledge.items()):
+        yield "knowledge", f"{source}, revision {shortened(revision)}"
+    yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
+    for name in ("embedder", "entailer"):
+        if identity := getattr(record, name):
+            yield name, shortened(identity)
+    for note in record.provenance.get(INSTEAD, ()):
+        yield "instead", note
+    yield "software", _software(record.provenance)
+    yield "digest", record.digest or "none until all questions have ended"
+
+
+def _software(provenance: dict[str, Any]) -> str:
+    versions = [f"cotrail {provenance.get('cotrail')}", f"Python {provenance.get('python')}"]
+    if git := provenance.get("git"):
+        versions.append(f"git {shortened(git)}")
+    return ", ".join(versions)
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Settings as dotted names and values."""
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            shown = ", ".join(str(each).strip() for each in value) if isinstance(value, list | tuple) else str(value)
+            yield f"{prefix}{name}", shown

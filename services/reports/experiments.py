@@ -1,0 +1,76 @@
+"""Reports of experiments by both papers' protocols, and of runs compared with the published results."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from cotrail.common.humanize import count
+from cotrail.errors import UnavailableError
+from cotrail.evaluation.experiments import rethinking_tables, tables
+from cotrail.evaluation.experiments.cells import CellResult
+from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.measures import is_answered
+from cotrail.evaluation.experiments.plots import build_plots
+from cotrail.evaluation.experiments.protocols import experiment_of
+from cotrail.evaluation.experiments.rethinking_published import SOURCE
+from cotrail.evaluation.experiments.rethinking_runs import RethinkingRun
+from models.queries.experiments import read_experiment
+from services.reports.experiment_report import NO_RESULTS, ExperimentReport
+from services.reports.ircot_results import read_results
+from services.reports.rethinking_results import read_trials
+
+
+def read_report(connection: Connection, name: str) -> ExperimentReport:
+    """The results of an experiment so far."""
+    experiment = experiment_of(read_experiment(connection, name).plan["experiment"])
+    if isinstance(experiment, Experiment):
+        return ircot_report(read_results(connection, name))
+    return rethinking_report(read_trials(connection, experiment))
+
+
+def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
+    """IRCoT's tables and figures; UnavailableError where numpy isn't installed."""
+    try:
+        built, plots = tables.build_tables(results), build_plots(results)
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"the tables need {error.name}; install it with: pip install 'cotrail[reports]'"
+        ) from error
+    return ExperimentReport(summary=_ircot_summary(results), tables=built, plots=plots)
+
+
+def rethinking_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
+    """The tables of Rethinking with Retrieval; its figure has a panel for each run of the basic approach."""
+    plot = rethinking_tables.chains_plot([run for run in runs if run.method.is_basic])
+    summary = f"{count(len(runs), 'run')}; {_answered([run.is_answered for run in runs])}. {SOURCE}"
+    return ExperimentReport(
+        summary=summary if runs else NO_RESULTS,
+        tables=rethinking_tables.build_tables(runs),
+        plots=(plot,) if plot else (),
+    )
+
+
+def comparison_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
+    """Any runs of Rethinking with Retrieval and its baselines; the figure has a panel for each with several chains."""
+    plot = rethinking_tables.chains_plot(runs)
+    return ExperimentReport(
+        summary=f"{count(len(runs), 'run')}. {SOURCE}",
+        tables=rethinking_tables.build_tables(runs),
+        plots=(plot,) if plot else (),
+    )
+
+
+def _ircot_summary(results: Sequence[CellResult]) -> str:
+    if not results:
+        return NO_RESULTS
+    searches = sum(result.cell.stage == "search" for result in results)
+    return (
+        f"{count(searches, 'run')} on the development questions and {len(results) - searches:,} on the test questions; "
+        f"{_answered([is_answered(result) for result in results])}. Scores are points out of 100. What is marked as "
+        "published is from Trivedi et al., ACL 2023 (aclanthology.org/2023.acl-long.557)."
+    )
+
+
+def _answered(runs: Sequence[bool]) -> str:
+    missing = runs.count(False)
+    return f"{count(missing, 'run')} with questions that have no answer (yet)" if missing else "all answered"

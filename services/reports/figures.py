@@ -1,0 +1,249 @@
+"""Figures of experiments, drawn with matplotlib: the same results give the same bytes."""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cotrail.errors import InputError, UnavailableError
+from cotrail.evaluation.experiments.cells import CellResult
+from cotrail.evaluation.experiments.naming import system_title
+from cotrail.evaluation.experiments.plots import Panel, Plot, Series, build_plots
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    "no-retrieval": "#bfbfbf",
+    "one-step": "#e69f00",
+    "ircot": "#0072b2",
+    "self-consistency": "#e69f00",
+    "rethinking": "#0072b2",
+}
+"""The palette of Okabe and Ito: distinct for the colour-blind, and in grey by their lightness."""
+
+VALUES = {"no-retrieval": "#222222", "one-step": "#222222", "ircot": "#ffffff"}
+"""Colours of the numbers in the bars."""
+
+SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency": "s", "rethinking": "o"}
+"""Markers of a system's points on a line."""
+
+MARKERS = ("D", "o", "s", "^", "v")
+"""Markers of published values, one per model."""
+
+INK = "#222222"
+SLOT = 0.3
+"""The width of a bar and its margin, in inches."""
+LEGEND = 5.3
+"""The width of a legend that has published values, in inches."""
+GROUP = 0.84
+"""The share of the space between the centres of two groups that their bars take."""
+
+WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8, "capsize": 2}
+FOOT: dict[str, Any] = {
+    "xytext": (0, 3),
+    "textcoords": "offset points",
+    "ha": "center",
+    "va": "bottom",
+    "fontsize": 6,
+}
+LINE: dict[str, Any] = {"markersize": 4, "linewidth": 1.4, "elinewidth": 0.8, "capsize": 2}
+
+FEWEST = 2.6
+"""The least number of groups that an axis has room for, so that a single one isn't stretched."""
+
+LOW = 0.08
+"""A bar that takes a smaller share of the axis has its number above it."""
+
+STYLE: dict[Any, Any] = {
+    "savefig.dpi": 200,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#888888",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.bottom": False,
+    "ytick.left": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "text.parse_math": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cotrail",
+}
+
+
+def write_figures(results: Sequence[CellResult], directory: Path) -> tuple[Path, ...]:
+    """Writes each figure that the results have something for as SVG and PNG; returns the files.
+
+    Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
+    """
+    return tuple(path for plot in build_plots(results) for path in write_figure(plot, directory))
+
+
+def write_figure(plot: Plot, directory: Path) -> tuple[Path, Path]:
+    """Writes one figure as SVG and PNG; raises as `write_figures` does."""
+    svg, png = directory / f"{plot.name}.svg", directory / f"{plot.name}.png"
+    figure = draw(plot)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _style():
+            figure.savefig(svg, metadata=_metadata(plot))
+            figure.savefig(png, metadata={"Software": "cotrail", "Title": plot.title})
+    except OSError as error:
+        raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
+    return svg, png
+
+
+def svg_of(plot: Plot) -> str:
+    """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
+    figure, drawn = draw(plot), io.StringIO()
+    with _style():
+        figure.savefig(drawn, format="svg", metadata=_metadata(plot))
+    return drawn.getvalue()
+
+
+def _metadata(plot: Plot) -> dict[str, str | None]:
+    """Metadata of an SVG, without a date, so that the same results give the same bytes."""
+    return {"Date": None, "Creator": "cotrail", "Title": plot.title}
+
+
+def draw(plot: Plot) -> "Figure":
+    """The figure, not yet written."""
+    with _style():
+        from matplotlib.figure import Figure
+
+        width, columns = _layout(plot)
+        rows = -(-len(plot.panels) // columns)
+        figure = Figure(figsize=(width * columns, 2.6 * rows + 0.4), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        for axes, panel in zip(grid.flat, plot.panels, strict=False):
+            axes.set_title(panel.title)
+            axes.set_ylim(plot.bottom, _top(plot))
+            axes.set_xlabel(plot.across)
+            (_bars if plot.kind == "bars" else _lines)(axes, panel, _marks(plot))
+        for axes in grid.flat[len(plot.panels) :]:
+            axes.remove()
+        for axes in grid[:, 0]:
+            axes.set_ylabel(plot.axis)
+        _explain(figure, plot)
+    return figure
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise UnavailableError("figures need matplotlib; install it with: pip install 'cotrail[reports]'") from error
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
+def _layout(plot: Plot) -> tuple[float, int]:
+    """The width of a panel in inches, and how many stand side by side."""
+    if plot.kind == "lines":
+        return 2.9, min(3, len(plot.panels))
+    bars = max(len(panel.labels) * len(_own(panel)) for panel in plot.panels)
+    width = max(3.2, 0.8 + SLOT * bars)
+    columns = min(max(1, int(9 / width)), len(plot.panels))
+    return max(width, (LEGEND if _marks(plot) else 0) / columns), columns
+
+
+def _own(panel: Panel) -> list[Series]:
+    return [series for series in panel.series if not series.published]
+
+
+def _top(plot: Plot) -> float:
+    """The upper end of the value axis, a little above all points."""
+    points = [point for panel in plot.panels for series in panel.series for point in series.points if point]
+    return 1.08 * max(point.value + (point.deviation or 0) for point in points) or 1
+
+
+def _marks(plot: Plot) -> dict[str, str]:
+    """The marker of each model with published values."""
+    models = dict.fromkeys(series.published for panel in plot.panels for series in panel.series if series.published)
+    return dict(zip(models, cycle(MARKERS)))
+
+
+def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
+    """Groups of bars, each with its value in it, and published values as markers on them."""
+    systems = [series.system for series in _own(panel)]
+    width = GROUP / len(systems)
+    for series in panel.series:
+        middle = width * (systems.index(series.system) - (len(systems) - 1) / 2)
+        for place, point in enumerate(series.points):
+            if point and series.published:
+                aside = width * 0.22 * (1 if list(marks).index(series.published) % 2 else -1)
+                axes.plot(place + middle + aside, point.value, **_marker(marks[series.published], INK))
+            elif point:
+                axes.bar(place + middle, point.value, width * 0.92, color=COLOURS[series.system])
+                axes.errorbar(place + middle, point.value, point.deviation, **WHISKER)
+                inside = point.value > LOW * axes.get_ylim()[1]
+                foot = 0 if inside else point.value + (point.deviation or 0)
+                colour = VALUES[series.system] if inside else INK
+                axes.annotate(f"{point.value:.1f}", (place + middle, foot), color=colour, **FOOT)
+    axes.set_xticks(range(len(panel.labels)), panel.labels)
+    middle, reach = (len(panel.labels) - 1) / 2, max(len(panel.labels) + 0.2, FEWEST) / 2
+    axes.set_xlim(middle - reach, middle + reach)
+
+
+def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
+    """A line per system over the models, and published values as markers."""
+    for series in panel.series:
+        colour = COLOURS[series.system]
+        known = [(place, point) for place, point in enumerate(series.points) if point]
+        places, values = [place for place, _ in known], [point.value for _, point in known]
+        if series.published:
+            axes.plot(places, values, **_marker(marks[series.published], colour))
+        else:
+            deviations = [point.deviation or 0 for _, point in known]
+            axes.errorbar(places, values, deviations, color=colour, marker=SHAPES[series.system], **LINE)
+    axes.set_xticks(range(len(panel.labels)), panel.labels, rotation=30, ha="right", rotation_mode="anchor")
+    axes.set_xlim(-0.4, len(panel.labels) - 0.6)
+
+
+def _marker(shape: str, colour: str) -> dict[str, Any]:
+    return {
+        "marker": shape,
+        "linestyle": "none",
+        "markersize": 4.5,
+        "markerfacecolor": "white",
+        "markeredgecolor": colour,
+        "markeredgewidth": 1,
+        "zorder": 5,
+    }
+
+
+def _explain(figure: "Figure", plot: Plot) -> None:
+    """The legend above the panels, and the meaning of a star below them."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    systems = dict.fromkeys(series.system for panel in plot.panels for series in _own(panel))
+    handles: list[Artist] = [
+        Patch(color=COLOURS[name], label=system_title(name))
+        if plot.kind == "bars"
+        else Line2D([], [], color=COLOURS[name], marker=SHAPES[name], markersize=4, label=system_title(name))
+        for name in systems
+    ]
+    handles += [
+        Line2D([], [], label=f"{model}, published", **_marker(mark, INK)) for model, mark in _marks(plot).items()
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), columnspacing=1.2, handletextpad=0.4)
+    if any(label.endswith("*") for panel in plot.panels for label in panel.labels):
+        figure.supxlabel("* Some questions have no answer (yet).", fontsize=7, color=INK)

@@ -1,0 +1,113 @@
+"""Tables of experiments as text, for every kind of display, and as Markdown; scores in points out of 100."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from cotrail.common.humanize import duration
+from cotrail.evaluation.experiments.measures import Mean, Share
+from cotrail.evaluation.experiments.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
+from cotrail.evaluation.experiments.table import Column, Interval, Pair, Row, Table, Unit, Value
+
+NOTHING = "-"
+"""Shown where there is no value."""
+
+TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
+"""The units that are aligned to the left; numbers are aligned to the right."""
+
+NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": METRICS}
+
+NUMBERS: dict[Unit, Callable[[float], str]] = {
+    "score": lambda value: f"{100 * value:.1f}",
+    "mean": lambda value: f"{100 * value:.1f}",
+    "percent": lambda value: f"{100 * value:.2f}",
+    "gain": lambda value: f"{100 * value:+.1f}",
+    "decimal": lambda value: f"{value:.1f}" if value < 100 else f"{value:,.0f}",
+    "count": lambda value: f"{value:,.0f}",
+    "seconds": duration,
+    "probability": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
+}
+
+
+class SheetRow(Struct, frozen=True, kw_only=True):
+    """A row as text; remark: whether it is published and where, or chosen."""
+
+    cells: tuple[str, ...]
+    remark: str
+    published: bool
+    chosen: bool
+
+
+class Sheet(Struct, frozen=True, kw_only=True):
+    """A table as text; the last column is that of remarks, where there are any."""
+
+    title: str
+    headings: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    long: tuple[bool, ...]
+    rows: tuple[SheetRow, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def remarked(self) -> bool:
+        """Return whether any row has a remark."""
+        return any(row.remark for row in self.rows)
+
+
+def sheet(table: Table) -> Sheet:
+    """The table as text."""
+    return Sheet(
+        title=table.title,
+        headings=tuple(column.title for column in table.columns),
+        numeric=tuple(column.unit not in TEXTS for column in table.columns),
+        long=tuple(column.unit == "passage" for column in table.columns),
+        rows=tuple(_row(row, table.columns) for row in table.rows),
+        notes=table.notes,
+    )
+
+
+def as_markdown(text: Sheet) -> str:
+    """The table in GitHub's form, below a heading of the second degree and above its notes."""
+    rules = ["---:" if numeric else "---" for numeric in text.numeric]
+    rows = [list(text.headings), *(list(row.cells) for row in text.rows)]
+    drawn = [[_escaped(cell) for cell in row] for row in rows]
+    if text.remarked:
+        drawn = [[*row, remark] for row, remark in zip(drawn, ("", *(row.remark for row in text.rows)), strict=True)]
+        rules.append("---")
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (drawn[0], rules, *drawn[1:]))
+    return "\n\n".join((f"## {_escaped(text.title)}", table, *map(_escaped, text.notes))) + "\n"
+
+
+def shown(value: Value, unit: Unit) -> str:
+    """A value as people read it: `59.1 ± 0.9`, `49.3 | 60.7`, `12 of 40`, `+7.9`."""
+    match value:
+        case None:
+            return NOTHING
+        case str():
+            return place_title(value) if unit == "place" else NAMES.get(unit, {}).get(value, value) or NOTHING
+        case Pair():
+            return f"{shown(value.em, 'mean')} | {shown(value.f1, 'mean')}"
+        case Share():
+            return f"{value.count} of {value.of}"
+        case Interval():
+            return f"{shown(value.low, unit)} to {shown(value.high, unit)}"
+        case Mean():
+            number = NUMBERS[unit](value.mean) + ("" if value.answered else "*")
+            spread = unit == "score" and value.deviation is not None
+            return f"{number} ± {100 * (value.deviation or 0):.1f}" if spread else number
+    return NUMBERS[unit](value)
+
+
+def _row(row: Row, columns: Sequence[Column]) -> SheetRow:
+    return SheetRow(
+        cells=tuple(shown(row.values.get(column.name), column.unit) for column in columns),
+        remark="chosen" if row.chosen else f"published, {row.published}" if row.published else "",
+        published=bool(row.published),
+        chosen=row.chosen,
+    )
+
+
+def _escaped(text: str) -> str:
+    """The text with Markdown's own characters escaped."""
+    return re.sub(r"([\\|*_<`])", r"\\\1", text)

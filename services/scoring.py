@@ -1,0 +1,94 @@
+"""Scores of runs and of their questions."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from cotrail.core.questions import Question
+from cotrail.data.datasets import load_official
+from cotrail.data.datasets.forms import PROCESSED
+from cotrail.errors import InputError
+from cotrail.evaluation.experiments.experiment import PROCESSED_FORMAT
+from cotrail.evaluation.metrics.scores import QuestionScores, means
+from models.queries.progress import Progress, read_progress
+from models.queries.runs import RunRecord, read_run, resolve_run
+from models.queries.traces import TracedQuestion, read_questions
+from models.schema.states import QuestionStatus
+
+
+class RunScores(Struct, frozen=True, kw_only=True):
+    """A run's scores; each metric is a mean, None where no question has it."""
+
+    run: str
+    system: str
+    dataset: str
+    questions: int
+    finished: int
+    failed: int
+    metrics: dict[str, float | None]
+    steps: int
+    prompt_tokens: int
+    cached_prompt_tokens: int
+    generated_tokens: int
+
+
+def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
+    """The scores of a run as it stands; questions that aren't finished count 0.
+
+    run: its id, the beginning of it, or `latest`.
+    dataset: whose questions they are, for a run on processed files that was submitted without naming it.
+    official: that dataset's own file, which has all answers.
+    """
+    run_id = resolve_run(connection, run)
+    if dataset is None:
+        return read_scores(connection, run_id)
+    return _rescored(connection, run_id, dataset, official)
+
+
+def read_scores(connection: Connection, run_id: str) -> RunScores:
+    """The scores of a run as it stands."""
+    record = read_run(connection, run_id)
+    rows = (question.scores(record.dataset) for question in read_questions(connection, run_id))
+    return run_scores(record, read_progress(connection, run_id), rows)
+
+
+def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
+    """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
+    record = read_run(connection, run_id)
+    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED.datasets:
+        raise InputError(
+            f"a dataset, one of {', '.join(PROCESSED.datasets)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
+            f"{run_id} is on {record.dataset!r}: leave it out or correct it"
+        )
+    published = load_official(dataset, official, f"run {run_id}")
+    rows = (_answered(each, published).scores(dataset) for each in read_questions(connection, run_id))
+    return run_scores(replace(record, dataset=dataset), read_progress(connection, run_id), rows)
+
+
+def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
+    """The question with the answers of its dataset's own file, if there is one."""
+    if not published:
+        return question
+    if question.key not in published:
+        raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
+    return replace(question, answers=published[question.key].answers)
+
+
+def run_scores(record: RunRecord, progress: Progress, rows: Iterable[QuestionScores]) -> RunScores:
+    """The scores of a run from those of its questions."""
+    return RunScores(
+        run=record.id,
+        system=record.system,
+        dataset=record.dataset,
+        questions=progress.total,
+        finished=progress.questions[QuestionStatus.FINISHED],
+        failed=progress.questions[QuestionStatus.FAILED],
+        metrics=means(rows),
+        steps=progress.steps,
+        prompt_tokens=progress.tokens("prompt_tokens"),
+        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
+        generated_tokens=progress.tokens("generated_tokens"),
+    )

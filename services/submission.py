@@ -1,0 +1,63 @@
+"""Submission of runs: everything that a request names is checked before anything is written."""
+
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Engine
+
+from configuration.settings import settings
+from cotrail.core.ports.retriever import Corpus
+from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.systems.registry import find_system
+from models.commands import submission
+from services.composing import PreparedRun, check_evidence, compose
+from services.provenance import file_record
+from services.requests import RunRequest
+from services.shots import make_shots, read_shown
+from services.system_settings import ConfiguredSystem, configure
+
+
+def prepare(request: RunRequest) -> PreparedRun:
+    """Checks all that the request names and reads its files; raises InputError and its kinds."""
+    demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
+    titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
+    system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
+    corpus = _open_corpus(system, request.corpus)
+    path, official = Path(request.questions), Path(request.official) if request.official else None
+    lookup = corpus.paragraphs if corpus else None
+    questions = load_questions(request.dataset, path, lookup, official)[: request.limit]
+    missing = 0
+    if corpus:
+        if system.needs.evidence:
+            check_evidence(questions, path)
+        questions = located(questions, corpus.titled, snippets=has_snippets(request.dataset, path))
+        missing = len(coverage(questions, corpus.titled).missing)
+    composed = compose(
+        request,
+        system,
+        corpus_revision=corpus.revision if corpus else "",
+        shots=make_shots(system.needs, demonstrations, titles),
+        provenance={
+            "request": msgspec.to_builtins(request),
+            "files": {field: file_record(path) for field, path in request.files.items()},
+        },
+    )
+    return PreparedRun(submission=composed, questions=questions, missing_gold=missing)
+
+
+def submit(engine: Engine, prepared: PreparedRun) -> str:
+    """Records the run, which workers then carry out; returns its id."""
+    return submission.submit(engine, prepared.submission, prepared.questions, find_system)
+
+
+def _open_corpus(system: ConfiguredSystem, name: str | None) -> Corpus | None:
+    """The corpus that a run names, which a system that searches one must have."""
+    if name is not None:
+        return settings().corpus_store.open(name)
+    if system.needs.corpus:
+        raise InputError(
+            f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
+        )
+    return None

@@ -1,4 +1,4 @@
-"""The worker of `workers.app` (`celery -A ...`) with a model that some questions kill, the whole process with it."""
+"""The worker of `workers.app` (`celery -A ...`) with a model in which certain questions kill the whole process."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ from workers.app import app
 __all__ = ["app"]
 
 SECONDS = 0.1
-"""How long each sentence takes."""
+"""Seconds per sentence."""
 
 
 class FrailGenerator(CostlessGenerator):
-    """Writes as the costless one does, after a while in which a deadly prompt may end it."""
+    """Writes like the costless model, after a delay; a deadly prompt kills the process."""
 
     def write(self, prompt: Prompt, until: Until, sampling: Sampling) -> str:
-        """The next sentence, or the answer."""
+        """Writes the next sentence, or the answer."""
         time.sleep(SECONDS)
         if DEADLY in prompt.question:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -34,12 +34,12 @@ _frail, _retriever, _load = FrailGenerator(), CostlessRetriever(), Station.load
 
 
 def load(station: Station, name: str, profile: str) -> Generator:
-    """The frail model under its name, any other as ever."""
+    """Opens the frail model by its name, any other model as usual."""
     return _frail if name == "costless" else _load(station, name, profile)
 
 
 def retriever(station: Station, run: RunPlan) -> CostlessRetriever:
-    """Whatever corpus a run names."""
+    """Opens the same corpus for every name."""
     return _retriever
 
 

@@ -1,4 +1,4 @@
-"""A store in which everything has happened that may happen to steps: runs whose audit trails tests look at."""
+"""A store in which everything has happened that may happen to steps: runs whose audit trails are tested."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def record(engine: Engine) -> None:
 
 
 def _plain(engine: Engine) -> None:
-    """IRCoT, with all that may happen to a step on its way: see each question."""
+    """IRCoT, with everything that may happen to a step: see each question."""
     ledger = Ledger(engine, "w", LEASE)
     messages = begin(engine, 6, id=PLAIN)
     again, retried, blocked, caught, failed, given_up = messages
@@ -55,7 +55,7 @@ def _plain(engine: Engine) -> None:
 
 
 def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) -> None:
-    """A step that is retried, then lost by its worker, and last carried out by one whose lease ran out."""
+    """A step that is retried, then lost by its worker, and finally carried out by a worker whose lease expired."""
     ledger.retry(_claim(ledger, message), TransientStepError("not now"), 0)
     brief = Ledger(engine, "brief", 0)
     [message] = unsent(engine)
@@ -69,7 +69,7 @@ def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) ->
 
 
 def _parallel(engine: Engine) -> None:
-    """Steps that were yielded together, with look-ups and comparisons."""
+    """Steps yielded together, with look-ups and comparisons."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.commands.submission.Runs", lambda: Runs(evidence.SYSTEM))
         submit(engine, replace(submission(), id=PARALLEL), ask(2))
@@ -92,7 +92,7 @@ def _cancelled(engine: Engine) -> None:
 
 
 def _experiment(engine: Engine) -> None:
-    """Two runs, of which the second adopts what the first computed."""
+    """Two runs; the second adopts what the first computed."""
     open_experiment(engine, "ours", {"cells": ["a", "b"]})
     ledger = Ledger(engine, "w", LEASE)
     for run in (FIRST, SECOND):

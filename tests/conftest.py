@@ -1,4 +1,4 @@
-"""What every test may use: an environment without cotrail's variables, and a bounded wait."""
+"""Fixtures of all tests: an environment without cotrail's variables, a bounded wait, and the servers of a test run."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from workers.stack.stack import Stack
 
 Eventually = Callable[..., None]
 
-# What a shell starts in the background ignores Ctrl-C, and so would the commands that tests interrupt.
+# A process that a shell starts in the background ignores Ctrl-C, and its children would too: tests interrupt commands.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -23,7 +23,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(autouse=True)
 def no_variables() -> Iterator[None]:
-    # A patch of its own: the fixture `monkeypatch` would then outlive the other fixtures of every test.
+    # Not the fixture `monkeypatch`: used here, it would outlive the other fixtures of every test.
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("COTRAIL_")]:
             patch.delenv(name)
@@ -33,7 +33,7 @@ def no_variables() -> Iterator[None]:
 
 
 def wait_until(condition: Callable[[], object], what: str = "what was waited for", seconds: float = 60) -> None:
-    """Waits until a condition holds; fails with what it says where it doesn't in time."""
+    """Waits until a condition holds; fails the test with `what` if it doesn't in time."""
 
     def late(_: object) -> None:
         pytest.fail(f"after {seconds} s still not: {what}")
@@ -54,7 +54,7 @@ def eventually() -> Eventually:
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A PostgreSQL and a Redis of the tests' own, from the wheels; the settings that lead there."""
+    """Starts a PostgreSQL and a Redis for the tests, from the wheels; yields the settings that point to them."""
     own = Settings(home=tmp_path_factory.mktemp("servers"), database_url=None, broker_url=None)
     stack = Stack(own)
     stack.start_servers()

@@ -1,4 +1,4 @@
-"""What may lie in a step's queue and isn't a step's message."""
+"""Garbage that may be in a step's queue and isn't a step's message."""
 
 import json
 from base64 import b64encode
@@ -14,7 +14,7 @@ EMBED: dict[str, object] = {"callbacks": None, "errbacks": None, "chain": None, 
 
 
 def message(body: object, kind: str = "reason", **changes: object) -> bytes:
-    """A message of Celery's with that body; changes: other values, wherever in it a name stands."""
+    """A Celery message with that body; changes: other values for a name, wherever it occurs."""
     headers: dict[str, Any] = {
         "task": f"cotrail.{kind}",
         "id": "i",
@@ -89,7 +89,7 @@ GARBAGE = {
     "keywords": message([[1, 0], {"x": None}, EMBED]),
     "a callback": message([[1, 0], {}, EMBED | {"callbacks": ["cotrail.read"]}]),
 }
-"""By what is wrong with it."""
+"""Messages by what is wrong with them."""
 
 BROADCASTS = {
     "nothing": b"",
@@ -106,4 +106,4 @@ BROADCASTS = {
     "an unknown command": message({"method": "rummage", "arguments": {}, "destination": None}),
     "arguments of another type": message({"method": "ping", "arguments": 5, "destination": 7}),
 }
-"""To the exchange of Celery's remote control."""
+"""Messages for the exchange of Celery's remote control."""

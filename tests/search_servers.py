@@ -1,9 +1,9 @@
-"""Which search servers searches are tested on.
+"""The search servers that tests run on.
 
-- The one that TEST_SEARCH_URL names, where somebody has set it.
-- Else Elasticsearch and OpenSearch, each started for the tests and ended by them, where there is Java and the folder
+- The one that TEST_SEARCH_URL names, if it is set.
+- Otherwise Elasticsearch and OpenSearch, each started and ended by the tests, if there is Java and the folder
   `../shared/search-servers` beside the repository, or one that TEST_SEARCH_SERVERS names.
-- Else osmem, which speaks OpenSearch and ranks otherwise than Lucene.
+- Otherwise osmem, which speaks OpenSearch's protocol and ranks differently from Lucene.
 """
 
 import os
@@ -25,7 +25,7 @@ def tested() -> tuple[str, ...]:
 
 @contextmanager
 def opened(name: str) -> Iterator[Running]:
-    """One of them, for as long as it is needed."""
+    """Runs one of them for as long as it is needed."""
     if NAMED:
         yield Running(name, NAMED)
     elif name == OSMEM:

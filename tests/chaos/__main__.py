@@ -1,4 +1,4 @@
-"""`python -m tests.chaos --seed N --faults 200`: what strikes, and then a table of what came of it."""
+"""Command line of the chaos suite: `python -m tests.chaos --seed N --faults 200` prints each fault, then a table."""
 
 import argparse
 import secrets
@@ -19,7 +19,7 @@ SEEDS = 1_000_000
 
 
 def main() -> None:
-    """Ends with 1 where something is wrong in the end."""
+    """Exits with 1 if anything is wrong at the end."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="A real stack under faults.")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(SEEDS), help="which schedule; else a new one")
     parser.add_argument("--faults", type=int, default=200, help="how many faults")
@@ -56,7 +56,7 @@ def _show(console: Console, report: Report) -> None:
 
 
 def _table(struck: list[Struck]) -> Table:
-    """By kind and victim: how often, and how long until steps were finished again once it was mended."""
+    """Per kind and victim: how often it struck, and the time from its mending to the next finished step."""
     table = Table("fault", "victim", "times", "recovery, median (s)", "longest (s)", box=None)
     by_kind = defaultdict(list)
     for each in struck:

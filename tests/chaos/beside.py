@@ -1,4 +1,4 @@
-"""Processes that aren't the stack's: the model's server, and the search server that the corpus is in."""
+"""Processes outside the stack: the model's server, and the search server that holds the corpus."""
 
 import os
 import subprocess
@@ -17,20 +17,20 @@ Process = subprocess.Popen[bytes] | subprocess.Popen[str]
 
 
 class Beside:
-    """A process that can be started again once it has died."""
+    """A process that can be restarted after it has died."""
 
     def __init__(self, begin: Callable[[], Process]) -> None:
         self._begin = begin
         self._process: Process | None = None
 
     def start(self) -> None:
-        """Starts it, as soon as the one before has ended."""
+        """Starts it, once its predecessor has ended."""
         if self._process is not None:
             self._process.wait()
         self._process = self._begin()
 
     def find(self) -> psutil.Process | None:
-        """It, while it runs."""
+        """Returns it while it runs."""
         return psutil.Process(self._process.pid) if self._process and self._process.poll() is None else None
 
     def end(self) -> None:
@@ -41,7 +41,7 @@ class Beside:
 
 
 class Search(Struct, frozen=True, kw_only=True):
-    """A search server: which one, where its data is, and the port that it has whenever it is started."""
+    """A search server: which one, where its data is, and its port, which stays the same across restarts."""
 
     name: str
     home: Path
@@ -52,11 +52,11 @@ class Search(Struct, frozen=True, kw_only=True):
         return f"http://127.0.0.1:{self.port}"
 
     def begin(self) -> Process:
-        """Starts it, and doesn't wait until it answers."""
+        """Starts it without waiting until it answers."""
         return search_servers.begin(self.name, self.home, self.port, output=subprocess.DEVNULL)
 
     def answers(self) -> bool:
-        """Whether it does by now."""
+        """Return whether it answers by now."""
         try:
             return bool(search_servers.version(self.url))
         except OSError:
@@ -64,7 +64,7 @@ class Search(Struct, frozen=True, kw_only=True):
 
 
 def search_of(seed: int) -> str | None:
-    """The search server of a schedule: of those that there are, each has its turn; None where there are none."""
+    """The search server of a schedule; the available ones take turns. None if there are none."""
     names = search_servers.available()
     return names[seed % len(names)] if names else None
 

@@ -1,4 +1,4 @@
-"""What has to hold when all is over, however many faults there were. Each check returns what is wrong, in words."""
+"""Invariants at the end, whatever the faults. Each check returns what is wrong, in words."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -21,17 +21,17 @@ COLUMNS = (
     "sentence",
     "paragraphs",
 )
-"""What `tests.faults.stacked.steps_of` tells of a step, behind the key of its question."""
+"""The columns of `tests.faults.stacked.steps_of`, after the key of the question."""
 
 SHOWN = 5
-"""How many of one kind of wrong things are told."""
+"""How many findings of one kind are shown."""
 
 Steps = dict[str, list[tuple[Any, ...]]]
 Wrong = list[str]
 
 
 def by_question(steps: Iterable[Sequence[Any]]) -> Steps:
-    """The steps of each question, by its key."""
+    """Steps by the keys of their questions."""
     found: Steps = defaultdict(list)
     for key, *step in steps:
         found[key].append(tuple(step))
@@ -39,12 +39,12 @@ def by_question(steps: Iterable[Sequence[Any]]) -> Steps:
 
 
 def asked(key: str) -> str:
-    """Which question of the sample that is, whatever the round."""
+    """The sample's question of a key, without its round."""
     return key.rpartition("-")[0]
 
 
 def every_question_finished(connection: Connection) -> Wrong:
-    """None is open, failed or blocked."""
+    """No question is open, failed or blocked."""
     return _told(
         connection,
         """
@@ -56,13 +56,13 @@ def every_question_finished(connection: Connection) -> Wrong:
 
 
 def every_run_is_whole(connection: Connection, sizes: Collection[int]) -> Wrong:
-    """However its submission ended, a run has all questions that it was submitted with."""
+    """Each run has all questions that it was submitted with, however its submission ended."""
     query = "SELECT run_id, count(*) FROM questions GROUP BY 1"
     return [f"run {run} has {n} questions" for run, n in connection.execute(text(query)) if n not in sizes]
 
 
 def steps_as_undisturbed(engine: Engine, run: str, undisturbed: Steps) -> Wrong:
-    """Question by question, against the steps of the same question that nothing happened to."""
+    """Each question has the steps of the same question in an undisturbed run."""
     return [
         f"run {run}, question {key}: {difference(undisturbed[f'{asked(key)}-0'], steps)}"
         for key, steps in by_question(steps_of(engine, run)).items()
@@ -71,7 +71,7 @@ def steps_as_undisturbed(engine: Engine, run: str, undisturbed: Steps) -> Wrong:
 
 
 def difference(expected: Sequence[Sequence[Any]], found: Sequence[Sequence[Any]]) -> str:
-    """The first step that differs, and in what."""
+    """The first step that differs, and its column."""
     for should, is_ in zip(expected, found, strict=False):
         for column, wanted, got in zip(COLUMNS, should, is_, strict=True):
             if wanted != got:
@@ -80,7 +80,7 @@ def difference(expected: Sequence[Sequence[Any]], found: Sequence[Sequence[Any]]
 
 
 def each_step_in_effect_once(connection: Connection) -> Wrong:
-    """One attempt `finished` for each finished step, as many sentences and sets as it wrote; no step there twice."""
+    """Each step has exactly one attempt that is `finished`, and no step has two rows."""
     counting = """
         SELECT 'step ' || steps.id || ' (' || steps.kind || ') is ' || steps.state || ' with the attempts '
             || coalesce(string_agg(outcome, ', ' ORDER BY attempts.epoch), 'none')
@@ -95,7 +95,7 @@ def each_step_in_effect_once(connection: Connection) -> Wrong:
 
 
 def every_attempt_ended(connection: Connection) -> Wrong:
-    """None is left without an outcome, however its worker died."""
+    """Each attempt has an outcome, however its worker died."""
     return _told(
         connection,
         "SELECT 'step ' || step_id || ' in epoch ' || epoch || ' has no outcome' FROM attempts WHERE outcome IS NULL",
@@ -103,13 +103,13 @@ def every_attempt_ended(connection: Connection) -> Wrong:
 
 
 def everything_sealed(connection: Connection) -> Wrong:
-    """All has ended and has its digest: each step, each question, each run."""
+    """Each step, question and run has ended and has its digest."""
     unsealed = "SELECT '{0} ' || id || ' has no digest' FROM {0}s WHERE digest IS NULL"
     return [line for table in ("step", "question", "run") for line in _told(connection, unsealed.format(table))]
 
 
 def attempts_account_for_executions(connection: Connection, executions: Sequence[Execution]) -> Wrong:
-    """Nothing was executed twice under one claim, or under none; what counts was executed or adopted."""
+    """No execution happened twice under one claim, or without one; each result that counts was executed or adopted."""
     query = """
         SELECT step_id, attempts.epoch, outcome FROM attempts JOIN steps ON id = step_id WHERE adopted_from IS NULL
     """
@@ -127,13 +127,13 @@ def attempts_account_for_executions(connection: Connection, executions: Sequence
 
 
 def no_message_left(redis: "Redis") -> Wrong:
-    """Every queue is empty; Redis keeps none that is."""
+    """Every queue is empty: Redis keeps no empty lists."""
     lists = [key for key in redis.scan_iter() if redis.type(key) == b"list"]
     return [f"{redis.llen(key)} messages are left in {key!r}" for key in lists]
 
 
 def shown(wrong: Wrong) -> Wrong:
-    """The first few, and how many more."""
+    """The first findings, and how many more there are."""
     return wrong[:SHOWN] + ([f"... and {len(wrong) - SHOWN} more such"] if len(wrong) > SHOWN else [])
 
 

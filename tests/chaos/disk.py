@@ -1,4 +1,4 @@
-"""A disk of the store's own that can be made full in a moment: a file system in memory whose size is changed."""
+"""A disk for the store that can be filled in a moment: a file system in memory whose size is changed."""
 
 import re
 import shutil
@@ -11,20 +11,20 @@ from configuration.settings import Settings
 from workers.stack.place import find_place
 
 SIZE = "4g"
-"""As large as no run becomes; only what is written takes memory."""
+"""Larger than any run; only written data takes memory."""
 
 SPARE = 16 * 1024
-"""Bytes that are left where nothing is to be left: what is being written at that very moment."""
+"""Bytes left free when the disk is filled, for what is being written at that moment."""
 
 
 class Disk:
-    """The folder that it is mounted on; None where this account may not mount, and then it is never full."""
+    """The folder that it is mounted on; None if this account may not mount, in which case it is never full."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
 
     def fill(self) -> None:
-        """Leaves no room, as of now; while it is done, PostgreSQL may write on."""
+        """Leaves no room. PostgreSQL may continue to write meanwhile, so the size is tried again until it fits."""
         spare = SPARE
         while self.path is not None:
             try:
@@ -34,7 +34,7 @@ class Disk:
                 spare *= 2
 
     def empty(self) -> None:
-        """Gives back the room."""
+        """Makes room again."""
         if self.path is not None:
             self._resize(SIZE)
 
@@ -44,7 +44,7 @@ class Disk:
 
 @contextmanager
 def own_disk(settings: Settings) -> Iterator[Disk]:
-    """Mounts a disk where the home's PostgreSQL will have its data; it must not have been started yet."""
+    """Mounts a disk at the data folder of the home's PostgreSQL, which must not have been started yet."""
     place = find_place(settings.home, settings.socket_path)
     folder = place.data.parent
     if place.user is None or re.fullmatch("[0-9a-f]+", folder.name) is None:

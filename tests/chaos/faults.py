@@ -1,4 +1,4 @@
-"""How each kind of fault begins and is mended."""
+"""The beginning and the mending of each kind of fault."""
 
 import signal
 from collections.abc import Callable
@@ -19,11 +19,11 @@ Mend = Callable[[], None]
 
 
 class NotNow(Exception):  # noqa: N818 - control flow: the fault strikes a little later
-    """What the fault is for doesn't run, or doesn't answer."""
+    """The fault's victim doesn't run, or doesn't answer."""
 
 
 def begin(world: World, fault: Fault) -> Mend:
-    """Has the fault strike; returns what mends it. Raises NotNow."""
+    """Makes the fault strike; returns the function that mends it. Raises NotNow."""
     return _BEGIN[fault.kind](world, fault)
 
 
@@ -113,7 +113,7 @@ def _clock(world: World, fault: Fault) -> Mend:
 
 
 def _nothing() -> None:
-    """There is nothing to mend."""
+    """Does nothing: some faults need no mending."""
 
 
 def _running(world: World, name: str) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""A home with all that runs under chaos need, and the runs themselves.
+"""A home with everything that runs under chaos need, and the runs themselves.
 
 Two kinds of run: IRCoT, whose model is behind a server that may have moods and die; and Rethinking with Retrieval,
 whose models are scripted, with joins and all kinds of steps.
@@ -45,9 +45,9 @@ class Home(Struct, frozen=True, kw_only=True):
         return self.path / "mood"
 
     def questions(self, rounds: int, count: int | None = None) -> Path:
-        """A file that asks the sample's questions so often, the first `count` of all these.
+        """A file with the sample's questions repeated `rounds` times, or the first `count` of these.
 
-        A question's key is the sample's with the number of the round behind it.
+        A question's key is the sample's key with the number of the round appended.
         """
         path = self.path / f"questions-{rounds}-{count}.jsonl"
         asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(rounds) for q in sample()][:count]
@@ -55,7 +55,7 @@ class Home(Struct, frozen=True, kw_only=True):
         return path
 
     def submit(self, cotrail: Cotrail, system: str, questions: Path, *, model: str = "served") -> str:
-        """Submits a run of that system; returns its id."""
+        """Submits a run of a system; returns its id."""
         demonstrations = str(SAMPLE / "demonstrations.txt")
         if system == "rethinking":
             file = questions.with_suffix(".toml")
@@ -70,7 +70,7 @@ class Home(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def made_home(prefix: str) -> Iterator[Home]:
-    """A new folder with scripts and a list of models, and a port that nothing listens on; it is gone in the end."""
+    """A new folder with scripts and a list of models, and a free port; the folder is removed at the end."""
     home = Home(path=Path(tempfile.mkdtemp(prefix=prefix)), port=free_port())
     for name, content in scripts().items():
         (home.path / name).write_text(json.dumps(content))
@@ -88,7 +88,7 @@ def _chains() -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -20,20 +20,20 @@ from cotrail.engines.language_models.scripted import Script, ScriptedQuestion
 from tests.integration.served import QuietServer, Reply, answer, piece, streamed
 
 SLOW_SECONDS = 1.5
-"""How long a slow model takes for each piece, of which a sentence has a few."""
+"""Seconds per piece of a slow model; a sentence has a few pieces."""
 
 SILENT_SECONDS = 30.0
-"""How long a silent model says nothing: longer than an execution may take."""
+"""Seconds for which a silent model sends nothing: longer than an execution may take."""
 
 PIECE_SECONDS = 0.005
-"""How long a model takes that is in a good mood."""
+"""Seconds per piece of a model that works normally."""
 
 PIECES = 3
-"""In how many pieces a text comes."""
+"""The number of pieces in which a text is sent."""
 
 
 class Mood(StrEnum):
-    """How the model answers. None of these is an answer: a model that writes nothing, say, has answered."""
+    """The model's behaviour. Every mood but the first two fails: a wrong text would count as an answer."""
 
     OK = "ok"
     SLOW = "slow"
@@ -44,10 +44,10 @@ class Mood(StrEnum):
     """The stream breaks off in the middle of a sentence."""
 
     SILENT = "silent"
-    """It takes a request and says nothing."""
+    """It accepts a request and sends nothing."""
 
     GONE = "gone"
-    """The connection is closed without a word."""
+    """The connection is closed without an answer."""
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def continuation(script: Script, prompt: str, *, line: bool) -> str:
-    """What the script has for a prompt: the answer where a line is asked for, else the next sentence."""
+    """The script's text for a prompt: the answer if a line is asked for, otherwise the next sentence."""
     asked = prompt[prompt.rindex("\nQ: ") + len("\nQ: ") :]
     question, _, written = asked.partition("\nA:")
     said = script.questions[question]
@@ -112,7 +112,7 @@ def _handler(script: Script, mood: Path) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             asked = self.rfile.read(length)
-            self.close_connection = len(asked) < length  # who asked was killed
+            self.close_connection = len(asked) < length  # the client was killed
             if not self.close_connection:
                 with suppress(ConnectionError):
                     self.reply(json.loads(asked))(self)

@@ -1,7 +1,7 @@
 """Minutes without a network: a process alone, or all together, cut off from a server, one way and both.
 
 `python -m tests.chaos.partitions`; needs an account that may make network namespaces. There must be progress within
-`LIMIT_SECONDS` wherever somebody healthy is left, and as soon after the network is whole again.
+`LIMIT_SECONDS` while any healthy process is left, and within as much after the network is whole again.
 """
 
 import sys
@@ -25,10 +25,10 @@ from tests.faults.stacked import finished_steps
 
 RUN = "partitioned"
 QUESTIONS = 60_000
-"""How many questions the run has: more than the workers come to."""
+"""Questions of the run: more than the workers can finish."""
 
 PROGRESS = 600
-"""How many steps count as progress: more than the questions have that were begun."""
+"""Steps that count as progress: more than the questions already begun have."""
 
 LIMIT_SECONDS = 30.0
 
@@ -42,7 +42,7 @@ WHO: dict[str, Callable[[Network], list[Host]]] = {
 
 
 def seconds_to_progress(engine: Engine) -> float | None:
-    """How long it takes until there is progress; None where it takes too long."""
+    """Seconds until there is progress; None if it takes too long."""
     before, began = finished_steps(engine, RUN), time.monotonic()
     while (took := time.monotonic() - began) < LIMIT_SECONDS:
         if finished_steps(engine, RUN) > before + PROGRESS:
@@ -52,8 +52,8 @@ def seconds_to_progress(engine: Engine) -> float | None:
 
 
 def partition(net: Network, engine: Engine, who: str, lost: str, seconds: float) -> list[float | None]:
-    """Cuts somebody off for so long; how long it took until there was progress meanwhile, and afterwards."""
-    wait_until(net.leader, "somebody leads")
+    """Cuts processes off for `seconds`; returns the time until there was progress meanwhile, and afterwards."""
+    wait_until(net.leader, "a maintenance process leads")
     direction, _, server = lost.rpartition(" ")
     over = threading.Timer(seconds, lambda: None)
     for host in WHO[who](net):
@@ -66,7 +66,7 @@ def partition(net: Network, engine: Engine, who: str, lost: str, seconds: float)
 
 
 def main(seconds: Annotated[float, typer.Option(min=1, help="How long each lasts.")] = 60) -> None:
-    """Carries out each of them, prints how long it took until there was progress, and ends with 1 where it was late."""
+    """Carries out each partition, prints the time until there was progress, and exits with 1 if any was too long."""
     if not allowed():
         typer.echo("this account may not make network namespaces: no partition is tried")
         return

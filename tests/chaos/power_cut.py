@@ -30,20 +30,20 @@ from workers.stack.process import Processes
 from workers.stack.stack import NAMES
 
 PART = 0.4
-"""Which part of the steps is finished when the power goes."""
+"""The share of the steps that is finished when the power is cut."""
 
 SECONDS = 600
-"""How long a part of it may take."""
+"""Seconds that each part of the run may take."""
 
 VARIABLES = {"COTRAIL_GENERATION_SLOTS": "8"}
 
 
 Results = set[tuple[int, int]]
-"""The steps that have a result, each with the epoch that it was computed in."""
+"""The steps that have a result, each with the epoch in which it was computed."""
 
 
 class Cut(Struct, kw_only=True):
-    """What was done before and after, and what is wrong in the end.
+    """Work before and after the cut, and what is wrong at the end.
 
     Before: from the submission to the cut. Up: how long `cotrail up` took. After: from its return to the end.
     """
@@ -58,7 +58,7 @@ class Cut(Struct, kw_only=True):
 
 
 def power_cut(questions: int) -> Cut:
-    """Runs so many questions with the scripted model and cuts the power once."""
+    """Runs this many questions with the scripted model and cuts the power once."""
     with made_home("cq-") as home, stacked(home.path, VARIABLES | inner.environment()) as cotrail:
         cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
         cotrail("up")
@@ -96,7 +96,7 @@ def _cut(home: Home, cotrail: Cotrail, engine: Engine, asked: int) -> Cut:
 
 
 def kill_everything(home: Path) -> None:
-    """All processes of a stack at once, PostgreSQL's and Redis's included."""
+    """Kills all processes of a stack at once, including PostgreSQL's and Redis's."""
     processes = Processes(home)
     found = [process for name in NAMES if (process := processes.find(name))]
     for each in [*found, *(child for process in found for child in process.children(recursive=True))]:
@@ -136,7 +136,7 @@ def _wrong(home: Home, engine: Engine, run: str, undisturbed: checks.Steps) -> l
 
 
 def main() -> None:
-    """Ends with 1 where something is wrong in the end."""
+    """Exits with 1 if anything is wrong at the end."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.power_cut", description="A power cut in mid-run.")
     parser.add_argument("--questions", type=int, default=1000, help="how many questions the run asks")
     parser.add_argument("--output", type=Path, help="a JSON file for what was measured")

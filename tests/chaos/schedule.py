@@ -1,4 +1,4 @@
-"""Which faults strike when: a list that follows from a seed and from nothing else."""
+"""The schedule of faults: a list that depends only on a seed."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -20,16 +20,16 @@ Card = TypeVar("Card")
 
 
 class Kind(StrEnum):
-    """What happens."""
+    """Kind of fault."""
 
     KILL = "kill"
-    """`kill -9` of one process, of PostgreSQL's the first."""
+    """`kill -9` of one process; of PostgreSQL's, the main process."""
 
     STOP = "stop"
     """SIGSTOP of a process and its children, SIGCONT later."""
 
     RESTART = "restart"
-    """A process is asked to end, and started again later."""
+    """A process is asked to exit, and restarted later."""
 
     CUT = "power cut"
     """`kill -9` of everything at once, PostgreSQL's and Redis's processes included."""
@@ -38,7 +38,7 @@ class Kind(StrEnum):
     """Redis is emptied."""
 
     GARBAGE = "garbage"
-    """Redis gets what is no message of a step, or no queue where one should be."""
+    """Redis gets messages that aren't steps', or keys that aren't lists where queues should be."""
 
     DROP = "drop"
     """All connections to PostgreSQL are ended."""
@@ -47,10 +47,10 @@ class Kind(StrEnum):
     """The disk of the store has no room."""
 
     PARTITION = "partition"
-    """No byte passes between a worker and a server, in one direction or both, and nobody is told."""
+    """No byte passes between a worker and a server, in one direction or both, and neither side is told."""
 
     PANIC = "panic"
-    """What a worker executes raises what is no `Exception`."""
+    """A worker's execution raises something that is no `Exception`."""
 
     MOOD = "mood"
     """The model is slow, fails, or answers with garbage."""
@@ -60,13 +60,13 @@ class Kind(StrEnum):
 
 
 ROUND = (*Kind, Kind.KILL, Kind.STOP)
-"""What is dealt out before anything comes again."""
+"""One round: each kind, with repetitions of the frequent ones, before any is dealt again."""
 
 LOST = ("postgres", "redis", "both", "to postgres", "from postgres")
-"""What a worker is cut off from: servers, or one direction to a server or from it."""
+"""The servers that a worker is cut off from, or one direction to or from a server."""
 
 SEARCHES = [f"{SEARCHER} {lost}" for lost in (SEARCH, f"to {SEARCH}", f"from {SEARCH}")]
-"""The worker that searches, cut off from the search server."""
+"""The partition between the retrieval worker and the search server."""
 
 TARGETS: dict[Kind, Sequence[str]] = {
     Kind.KILL: PROCESSES,
@@ -84,23 +84,23 @@ TARGETS: dict[Kind, Sequence[str]] = {
 }
 
 AFTER = (0.1, 3.0)
-"""How many seconds pass between the beginnings of two faults at least: from and to."""
+"""Range of the minimum seconds between the beginnings of two faults."""
 
 AT_WORK = 0.5
-"""Which part of the faults waits until the stack works again; the others strike whatever state it is in."""
+"""The share of faults that wait until the stack works again; the others strike it in any state."""
 
 LASTS = (0.2, 5.0)
-"""How many seconds a fault lasts, which may be longer than a lease."""
+"""Range of a fault's duration in seconds, which may exceed a lease."""
 
 LONGER = {Kind.PARTITION: 6.0}
-"""Kinds that last so many times as long: longer than a server keeps the session of a client that says nothing."""
+"""Factors for kinds that last longer: longer than a server keeps the session of a silent client."""
 
 HOURS = 48.0
-"""How wrong a clock is at most, either way."""
+"""The most by which a clock is wrong, in hours, either way."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """What happens to what.
+    """A fault and its victim.
 
     after: seconds since the fault before it began; lasts: how long until it is mended.
     at_work: whether it strikes only once a step has been finished since the fault before it.
@@ -116,7 +116,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 
     @property
     def of_search(self) -> bool:
-        """Whether it needs a search server."""
+        """Return whether it needs a search server."""
         return SEARCH in self.target.split()
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 def schedule(seed: int, count: int) -> list[Fault]:
-    """The faults of a seed; of another count they begin alike."""
+    """The faults of a seed; with another count they begin in the same way."""
     random = Random(seed)
     kinds = _dealt(random, ROUND)
     targets = {kind: _dealt(random, names) for kind, names in TARGETS.items()}
@@ -145,6 +145,6 @@ def _fault(random: Random, kind: Kind, target: str) -> Fault:
 
 
 def _dealt(random: Random, cards: Sequence[Card]) -> Iterator[Card]:
-    """All cards in any order, again and again."""
+    """All cards in random order, repeatedly."""
     while True:
         yield from random.sample(cards, len(cards))

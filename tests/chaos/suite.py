@@ -1,4 +1,4 @@
-"""The suite: runs, faults, and what is left when all is over."""
+"""The suite: runs, faults, and the final checks."""
 
 import heapq
 import time
@@ -28,27 +28,27 @@ from tests.faults.stacked import stacked, steps_of
 
 SYSTEMS = ("ircot", "rethinking")
 ROUNDS = {"ircot": 6, "rethinking": 1}
-"""How often a run asks the sample."""
+"""How often a run of each system repeats the sample."""
 
 SIZES = {len(sample()) * rounds for rounds in (1, *ROUNDS.values())}
-"""How many questions a run may have."""
+"""The sizes that a run may have, in questions."""
 
 ENOUGH = 60
-"""With fewer open questions a further run is submitted."""
+"""Another run is submitted when fewer questions than this are open."""
 
 LATER_SECONDS = 0.5
-"""When a fault is tried again whose victim doesn't run."""
+"""Seconds after which a fault is tried again if its victim doesn't run."""
 
 POLL_SECONDS = 0.02
 
 STALL_SECONDS = 120
-"""How long no step may be finished at all, whatever strikes."""
+"""The most seconds without a finished step, under any faults."""
 
 FINISH_SECONDS = 240
-"""How long all that was submitted may take once nothing is amiss any more."""
+"""Seconds in which everything submitted must end once all faults are mended."""
 
 SETTLE_SECONDS = 30
-"""How long a late message or a late result may be under way then."""
+"""Seconds for which late messages and results are then waited for."""
 
 UNENDED = "SELECT count(*) FROM attempts WHERE outcome IS NULL"
 UNSEALED = "SELECT count(*) FROM runs WHERE digest IS NULL"
@@ -56,9 +56,9 @@ UNSEALED = "SELECT count(*) FROM runs WHERE digest IS NULL"
 VARIABLES = {
     "COTRAIL_MODEL": "served",
     "COTRAIL_GENERATION_SLOTS": "8",
-    # Whatever is killed so often is no poison.
+    # Steps are killed often here without being poison messages.
     "COTRAIL_MAX_ATTEMPTS": "1000",
-    # A model that says nothing is given up.
+    # Executions of a silent model are cut off.
     "COTRAIL_DEADLINES": '{"reason": 10, "read": 10}',
     # A stopped worker loses its steps.
     "COTRAIL_LEASE_SECONDS": "3",
@@ -68,11 +68,11 @@ VARIABLES = {
 
 Say = Callable[[str], None]
 Due = list[tuple[float, int, Callable[[], None]]]
-"""What is to be done when; the number only tells apart what is due at once."""
+"""Functions by due time; the number only breaks ties."""
 
 
 class Struck(Struct, kw_only=True):
-    """A fault and what came of it; recovery: seconds from its mending to the next step that was finished."""
+    """A fault and its consequence; recovery: seconds from its mending to the next finished step."""
 
     fault: Fault
     began: float
@@ -81,7 +81,7 @@ class Struck(Struct, kw_only=True):
 
 
 class Report(Struct, kw_only=True):
-    """What happened, and what is wrong in the end: nothing, it is hoped."""
+    """Statistics of a suite, and what is wrong at the end."""
 
     struck: list[Struck] = field(default_factory=list)
     runs: int = 0
@@ -114,7 +114,7 @@ def suite(faults: list[Fault], say: Say, search: str | None = None) -> Report:
 
 @contextmanager
 def world(search: str | None = None) -> Iterator[World]:
-    """A stack that is up, with a disk of its own and the sample indexed; nothing is left of it."""
+    """A running stack with a disk of its own and the sample indexed; removed at the end."""
     with made_home("cc-") as home:
         settings = Settings(home=home.path, database_url=None, broker_url=None)
         server = Search(name=search, home=home.path / "search", port=free_port()) if search else None
@@ -130,7 +130,7 @@ def world(search: str | None = None) -> Iterator[World]:
 
 
 class Suite:
-    """One schedule, carried out."""
+    """Execution of one schedule."""
 
     def __init__(self, world: World, say: Say) -> None:
         self.world = world
@@ -141,7 +141,7 @@ class Suite:
         self._systems = cycle(SYSTEMS)
 
     def carry_out(self, faults: list[Fault]) -> Report:
-        """Runs undisturbed, then under the faults, then to the end; says what is wrong with what is left."""
+        """Runs undisturbed, then under the faults, then to the end; checks what is recorded."""
         began = time.monotonic()
         undisturbed = self._undisturbed()
         watch = Watch(self.world, self._feed, ENOUGH)
@@ -161,7 +161,7 @@ class Suite:
         return self.report
 
     def _undisturbed(self) -> dict[str, checks.Steps]:
-        """The steps of runs that nothing happens to, one of each system, which ask each question once."""
+        """The steps of undisturbed runs, one of each system, which ask each question once."""
         runs = {system: self._submit(system, 1) for system in SYSTEMS}
         wait_until(lambda: self.world.count(OPEN) == 0, "the undisturbed runs are finished", 120)
         return {system: checks.by_question(steps_of(self.engine, run)) for system, run in runs.items()}
@@ -174,7 +174,7 @@ class Suite:
         return self.world.home.submit(self.world.cotrail, system, self.world.home.questions(rounds))
 
     def _strike(self, faults: list[Fault], watch: Watch) -> None:
-        """Begins one fault after another, mends each when it is time, and all in the end."""
+        """Begins one fault after another, mends each when it is due, and all at the end."""
         last = time.monotonic()
         self._mend_until(lambda: bool(watch.progress), STALL_SECONDS)
         for number, fault in enumerate(faults, start=1):
@@ -188,7 +188,7 @@ class Suite:
         self._mend_until(lambda: not self._due)
 
     def _begin(self, fault: Fault) -> float:
-        """Has the fault strike as soon as it can; returns when that was."""
+        """Makes the fault strike as soon as possible; returns the time."""
         while True:
             now = time.monotonic()
             try:
@@ -204,7 +204,7 @@ class Suite:
             return now
 
     def _mend_until(self, condition: Callable[[], bool], seconds: float = float("inf")) -> bool:
-        """Mends what is due until a condition holds; whether it does in time."""
+        """Mends what is due until a condition holds; returns whether it did in time."""
         deadline = time.monotonic() + seconds
         while not condition():
             if self._due and self._due[0][0] <= time.monotonic():
@@ -220,7 +220,7 @@ class Suite:
         struck.mended = time.monotonic()
 
     def _finish(self) -> None:
-        """Waits until nothing is open any more, or for as long as that may take."""
+        """Waits until nothing is open any more, or the time is up."""
         began = time.monotonic()
         self.say("all is mended; what is open is finished")
         wait_until(lambda: not self.world.dead(), "the supervisor has brought everything back", 120)
@@ -232,7 +232,7 @@ class Suite:
         self.report.finishing_seconds = time.monotonic() - began
 
     def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
-        """Waits for a condition; what doesn't come true is told by the checks."""
+        """Waits for a condition for a limited time; the checks report one that never holds."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline:
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What goes on in the store meanwhile: when steps were recorded, and a further run whenever work runs out."""
+"""A watcher of the store: notes when steps are recorded, and submits another run whenever work runs out."""
 
 import threading
 import time
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from tests.chaos.world import World
 
 LOOK_SECONDS = 0.1
-"""How often the store is asked."""
+"""Seconds between two queries."""
 
 OPEN = "SELECT count(*) FROM questions WHERE status NOT IN ('finished', 'failed', 'cancelled')"
 DONE = "SELECT count(*) FROM attempts WHERE outcome = 'finished'"
 
 
 class Watch:
-    """Looks at the store from a thread of its own.
+    """Watches the store from a thread of its own.
 
     feed: submits a run; it is called whenever fewer than `enough` questions are open.
     progress: when (on the monotonic clock) more steps were finished than before.
@@ -32,22 +32,22 @@ class Watch:
         self._looking = threading.Thread(target=self._look, daemon=True)
 
     def start(self) -> None:
-        """Looks and feeds from now on."""
+        """Starts to watch and to submit."""
         self._feeding.start()
         self._looking.start()
 
     def stop_feeding(self) -> None:
-        """Submits no more."""
+        """Stops submitting."""
         self._fed.set()
         self._feeding.join()
 
     def end(self) -> None:
-        """Looks no more."""
+        """Stops watching."""
         self._over.set()
         self._looking.join()
 
     def recovery(self, since: float) -> float | None:
-        """How many seconds after that moment the next step was finished; None where none was."""
+        """Seconds from that moment to the next finished step; None if there was none."""
         return next((when - since for when in self.progress if when >= since), None)
 
     def _look(self) -> None:
@@ -63,5 +63,5 @@ class Watch:
             if still is not None and still < self._enough:
                 try:
                     self._feed()
-                except AssertionError:  # PostgreSQL went away; what was submitted is there whole or not at all
+                except AssertionError:  # PostgreSQL went away; the run is there whole or not at all
                     self.failed_submissions += 1

@@ -1,4 +1,4 @@
-"""Wires between workers and servers, which can stop passing bytes without a word.
+"""Proxies between workers and servers that can silently stop passing bytes.
 
 Workers reach PostgreSQL and Redis, and the one that searches the search server, over connections of their own, which
 go through here. A wire that is cut keeps its connections: neither side is told that the other one hears nothing, not
@@ -15,13 +15,13 @@ from tests.chaos.schedule import SEARCH, SEARCHER, SERVERS, WORKERS
 from tests.faults.inner import routes
 
 CHUNK = 65536
-"""How many bytes are passed on at once."""
+"""The most bytes passed on at once."""
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 class Wire:
-    """One worker's way to one server.
+    """The proxy between one worker and one server.
 
     there, back: set while bytes pass in that direction.
     """
@@ -33,14 +33,14 @@ class Wire:
         self._carrying: set[asyncio.Task[None]] = set()
 
     async def lay(self) -> None:
-        """Makes it, at a port of its own."""
+        """Opens it at a port of its own."""
         self.there.set()
         self.back.set()
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def take_up(self) -> None:
-        """Ends it, and all that it carries."""
+        """Closes it and all its connections."""
         self._server.close()
         for connection in self._carrying:
             connection.cancel()
@@ -58,7 +58,7 @@ class Wire:
             async with asyncio.TaskGroup() as ways:
                 ways.create_task(_pass_on(reader, inner_writer, self.there))
                 ways.create_task(_pass_on(inner_reader, writer, self.back))
-        except* (OSError, EOFError):  # the server doesn't run, or one side has ended
+        except* (OSError, EOFError):  # the server doesn't run, or one side has closed
             pass
         finally:
             for end in ends:
@@ -66,7 +66,7 @@ class Wire:
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, passing: asyncio.Event) -> None:
-    """Passes on what comes; raises as one side ends, but while nothing may pass that isn't told either."""
+    """Passes bytes on; raises when one side closes. While nothing may pass, a close isn't passed on either."""
     data = b"..."
     while data:
         data = await reader.read(CHUNK)
@@ -77,10 +77,10 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, p
 
 
 class Wires:
-    """The wires of all workers of one home, served by a thread."""
+    """The proxies of all workers of one home, served by one thread."""
 
     def __init__(self, home: Path, sockets: Path, search: int | None = None) -> None:
-        """search: the search server's port, where there is one."""
+        """search: the search server's port, if there is one."""
         names = {"postgres": ".s.PGSQL.5432", "redis": "redis.sock"}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="wires", daemon=True)
@@ -99,15 +99,15 @@ class Wires:
         routes.write(home, ports)
 
     def cut(self, worker: str, lost: str) -> None:
-        """Stops what passes: `lost` names the servers, and says `to` or `from` where it is one direction alone."""
+        """Stops the traffic: `lost` names the servers, and says `to` or `from` for one direction only."""
         self._set(worker, lost, passing=False)
 
     def mend(self, worker: str, lost: str) -> None:
-        """Has that pass again."""
+        """Lets the traffic pass again."""
         self._set(worker, lost, passing=True)
 
     def close(self) -> None:
-        """Ends the thread, and with it all connections."""
+        """Ends the thread and all connections."""
         for wire in self._wires.values():
             asyncio.run_coroutine_threadsafe(wire.take_up(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)

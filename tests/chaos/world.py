@@ -1,4 +1,4 @@
-"""What faults strike: the processes of one home, and who brings them back."""
+"""The victims of faults: the processes of one home, and the supervisor that brings them back."""
 
 import signal
 import subprocess
@@ -29,11 +29,11 @@ from tests.faults.stacked import COTRAIL, ROOT, SAMPLE, Cotrail, environment_of
 from workers.stack.process import Processes, alive
 
 LOOK_SECONDS = 0.3
-"""How often the supervisor looks for what has died."""
+"""Seconds between two looks of the supervisor for dead processes."""
 
 
 class World:
-    """A home, its stack, its model server, and its search server where it has one.
+    """A home, its stack, its model server, and its search server if it has one.
 
     variables: what the stack finds in its environment besides.
     search: where the corpus is; None for a folder.
@@ -64,7 +64,7 @@ class World:
         self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        """Brings everything up, with the sample indexed, and keeps it up from now on."""
+        """Starts everything, with the sample indexed, and keeps it running."""
         self.start_model()
         if self.search is not None:
             self._beside[SEARCH].start()
@@ -74,7 +74,7 @@ class World:
         self._supervisor.start()
 
     def end(self) -> None:
-        """Ends what the stack doesn't."""
+        """Ends the processes outside the stack."""
         self._over.set()
         if self._supervisor.is_alive():
             self._supervisor.join()
@@ -83,7 +83,7 @@ class World:
         self.wires.close()
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """A process and its children, the first of them first; none where it isn't alive."""
+        """A process and its children, parents first; empty if it isn't alive."""
         beside = self._beside.get(name)
         first = beside.find() if beside else Processes(self.home.path).find(name)
         with suppress(psutil.NoSuchProcess):
@@ -91,7 +91,7 @@ class World:
         return []
 
     def dead(self) -> set[str]:
-        """What doesn't run and should."""
+        """The processes that should run and don't."""
         names = [name for name in PROCESSES if name != SEARCH or self.search]
         return {name for name in names if self.held[name] <= 0 and not self.processes(name)}
 
@@ -102,23 +102,23 @@ class World:
         written.replace(self.home.mood)
 
     def panic(self, name: str) -> Callable[[], None]:
-        """Has whatever a worker executes panic; returns what ends that."""
+        """Makes all executions of a worker panic; returns the function that ends that."""
         file = inner.folder(self.home.path) / f"panic.{name}"
         file.touch()
         return partial(file.unlink, missing_ok=True)
 
     def clock(self, name: str, seconds: float) -> None:
-        """Puts a process's clock wrong by so much."""
+        """Sets a process's clock wrong by this many seconds."""
         (inner.folder(self.home.path) / f"clock.{name}").write_text(str(seconds))
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Rows of the store, read on a connection that isn't cotrail's; psycopg.Error where it doesn't answer."""
+        """Rows of the store, read on a connection of its own; raises psycopg.Error if the store doesn't answer."""
         options = f"host={self.settings.socket_path} user=postgres dbname=cotrail connect_timeout=2"
         with psycopg.connect(options, application_name="chaos", autocommit=True) as connection:
             return connection.execute(statement.encode()).fetchall()
 
     def count(self, statement: str) -> int | None:
-        """The number that a query asks for; None where the store doesn't answer."""
+        """The number that a query returns; None if the store doesn't answer."""
         try:
             ((found,),) = self.query(statement)
         except psycopg.Error:
@@ -126,16 +126,16 @@ class World:
         return int(found)
 
     def table(self, statement: str) -> dict[str, Any]:
-        """A query's first column and the second one for each."""
+        """A query's second column by its first."""
         return dict(self.query(statement))
 
     def redis(self) -> "Redis":
-        """A connection to Redis that doesn't wait for long, nor tries again."""
+        """A connection to Redis with a short timeout and no retries."""
         socket = str(self.settings.socket_path / "redis.sock")
         return Redis(unix_socket_path=socket, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
     def _supervise(self) -> None:
-        """As systemd would: what has died is started again, over and over."""
+        """Restarts dead processes repeatedly, as systemd would."""
         while not self._over.wait(LOOK_SECONDS):
             dead = self.dead()
             for name in self._beside.keys() & dead:
@@ -144,7 +144,7 @@ class World:
                 self._up()
 
     def _up(self) -> None:
-        """`cotrail up`, given up where a server dies that its workers wait for: the next one starts that as well."""
+        """Runs `cotrail up`; ends it if a server dies that the workers wait for: the next one starts it too."""
         up = subprocess.Popen([*COTRAIL, "up"], env=self._environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=DEVNULL)
         ran: set[str] = set()
         while up.poll() is None:
@@ -158,12 +158,12 @@ class World:
             self.failed_ups.append(said.decode(errors="replace"))
 
     def start_model(self) -> None:
-        """Starts the model server, which isn't the stack's."""
+        """Starts the model server, which isn't part of the stack."""
         self._beside[MODEL].start()
 
 
 def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
-    """Sends a signal to those that are still there."""
+    """Sends a signal to those that still run."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)

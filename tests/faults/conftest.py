@@ -1,4 +1,4 @@
-"""A stack in the home that a module makes (its fixture `home`), with the sample indexed."""
+"""Fixture: a stack in the home of a test module (its fixture `home`), with the sample indexed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.faults.stacked import SAMPLE, Cotrail, stacked
 
 @pytest.fixture(scope="module")
 def cotrail(home: Path) -> Iterator[Cotrail]:
-    """The command line, its stack up and the sample indexed."""
+    """The command line, with its stack up and the sample indexed."""
     with stacked(home) as run:
         run("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
         run("up")

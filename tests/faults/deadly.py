@@ -1,3 +1,3 @@
-"""What makes a question deadly to the worker of `tests.faults.frail_worker`; that one changes workers by its import."""
+"""The text that makes a question deadly to `tests.faults.frail_worker`, whose import already changes a worker."""
 
 DEADLY = "deadly"

@@ -1,4 +1,4 @@
-"""The worker of `workers.app` (`celery -A ...`) with a model that some questions kill, the whole process with it."""
+"""The worker of `workers.app` (`celery -A ...`) with a model in which certain questions kill the whole process."""
 
 import os
 import signal
@@ -14,11 +14,11 @@ from workers.celery_app import app
 __all__ = ["app"]
 
 SECONDS = 0.1
-"""How long each sentence takes."""
+"""Seconds per sentence."""
 
 
 class FrailModel(CostlessModel):
-    """Writes as the costless one does, after a while in which a deadly prompt may end it."""
+    """Writes like the costless model, after a delay; a deadly prompt kills the process."""
 
     def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
@@ -32,12 +32,12 @@ _frail, _retriever, _load = FrailModel(), CostlessRetriever(), LoadedEngines.loa
 
 
 def load(engines: LoadedEngines, name: str, profile: str) -> LanguageModel:
-    """The frail model under its name, any other as ever."""
+    """Opens the frail model by its name, any other model as usual."""
     return _frail if name == "costless" else _load(engines, name, profile)
 
 
 def retriever(engines: LoadedEngines, run: RunPlan) -> CostlessRetriever:
-    """Whatever corpus a run names."""
+    """Opens the same corpus for every name."""
     return _retriever
 
 

@@ -1,4 +1,4 @@
-"""Processes on hosts of their own: network namespaces, between which packets can be lost without a word."""
+"""Processes on hosts of their own: network namespaces between which packets can be dropped silently."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ from workers.stack.process import Processes, Service
 from workers.stack.redis import redis
 
 NOBODY = "02:00:00:00:00:77"
-"""A hardware address that no host has: what is sent there is lost."""
+"""A hardware address that no host has: packets sent there are lost."""
 
 WORKER = ("-m", "celery", "-A", "tests.faults.frail_worker", "worker", "-Q", QUEUES, *OPTIONS.split())
 MAINTENANCE = ("-m", "workers.maintenance")
@@ -37,7 +37,7 @@ PORTS = {"postgres": 5432, "redis": 6379}
 
 
 def allowed() -> bool:
-    """Whether this account may make network namespaces here, and has `ip` to do so."""
+    """Return whether this account may create network namespaces here, and has `ip` to do so."""
     name = f"cq-try-{os.getpid()}"
     if shutil.which("ip") is None or _ip("netns", "add", name, check=False):
         return False
@@ -49,7 +49,7 @@ def _ip(*words: str, check: bool = True) -> int:
 
 
 class Host:
-    """A namespace with one process, and a wire that has an address for each server at both ends.
+    """A namespace with one process, and a link that has an address for each server at both ends.
 
     number: from 1; the addresses follow from it.
     """
@@ -83,14 +83,14 @@ class Host:
         _ip("netns", "del", self.namespace, check=False)
 
     def cut(self, server: str, *, there: bool = True, back: bool = True) -> None:
-        """Has packets lost that go there, or that come back, or both."""
+        """Drops packets to a server, from it, or both."""
         if there:
             self._inside("neigh", "replace", self.servers[server], "lladdr", NOBODY, "nud", "permanent", "dev", "wire")
         if back:
             _ip("neigh", "replace", self.own[server], "lladdr", NOBODY, "nud", "permanent", "dev", self.outer)
 
     def mend(self) -> None:
-        """Has no packets lost any more."""
+        """Stops dropping packets."""
         for server in SERVERS:
             _ip("neigh", "del", self.own[server], "dev", self.outer, check=False)
             self._inside("neigh", "del", self.servers[server], "dev", "wire", check=False)
@@ -117,7 +117,7 @@ class Host:
 
 
 class Network:
-    """A PostgreSQL and a Redis, two maintenance processes and two workers, each of these on a host of its own."""
+    """A PostgreSQL and a Redis, and two maintenance processes and two workers, each on a host of its own."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -166,7 +166,7 @@ class Network:
         self._processes.start(*self._services)
 
     def _postgres(self, sockets: Path) -> Service:
-        """The stack's own, which listens to the hosts too."""
+        """Makes the stack's PostgreSQL listen to the hosts too."""
         place = find_place(self.home, sockets)
         service = postgres(place, sockets)
         addresses = ",".join(host.servers["postgres"] for host in self.hosts.values())
@@ -175,7 +175,7 @@ class Network:
         def prepare() -> None:
             service.prepare()
             rules = place.data / "pg_hba.conf"
-            # Before those that refuse whoever comes over the network.
+            # Before the lines that refuse network clients.
             rules.write_text(f"host all all 10.77.0.0/16 trust\n{rules.read_text()}")
 
         return replace(service, command=tuple(listening), prepare=prepare)
@@ -190,7 +190,7 @@ class Network:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """One that is started, and gone in the end."""
+    """Starts one; removes it at the end."""
     own = Network(Path(tempfile.mkdtemp(prefix="cw-")))
     try:
         own.start()

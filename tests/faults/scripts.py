@@ -1,4 +1,4 @@
-"""The bundled sample as scripts: what models write, and how alike sentences are, for IRCoT and for Rethinking."""
+"""The bundled sample as scripts of models and similarities, for IRCoT and for Rethinking with Retrieval."""
 
 import json
 from typing import Any
@@ -38,19 +38,19 @@ path = "judgements.json"
 
 
 def sample() -> list[dict[str, Any]]:
-    """The sample's questions, but for one with a sentence that ends as an initial does ("... King Benedict I.")."""
+    """The sample's questions, except one with a sentence that ends in an initial ("... King Benedict I.")."""
     read = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
     return [question for question in read if question["id"] != "sample-25"]
 
 
 def chains(question: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """The true chain, one that begins truly and goes wrong, and one that only guesses."""
+    """The true chain, one that begins correctly and goes wrong, and one that only guesses."""
     wrong = [question["chain"][0], f"{other['answers'][0]} is what it was.", other["chain"][-1]]
     return [" ".join(question["chain"]), " ".join(wrong), other["chain"][-1]]
 
 
 def scripts() -> dict[str, object]:
-    """The scripted models: facts are like their gold paragraphs and follow from them, and from nothing else."""
+    """The scripted models: facts are similar to their gold paragraphs and follow from them, and from nothing else."""
     questions = sample()
     others = [*questions[1:], questions[0]]
     titles = {p["id"]: p["title"] for p in map(json.loads, (SAMPLE / "corpus.jsonl").read_text().splitlines())}

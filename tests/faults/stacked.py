@@ -1,4 +1,4 @@
-"""A real local stack that is run by the command line, and what its store says of a run."""
+"""A real local stack, run by the command line, and queries of its store."""
 
 import json
 import os
@@ -33,15 +33,15 @@ STEPS = """
 
 
 def environment_of(home: Path, variables: Mapping[str, str] = {}) -> dict[str, str]:
-    """What the command line finds in its environment, and with it all that it starts."""
+    """The environment of the command line and of everything that it starts."""
     return {**os.environ, **QUICK, "COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted", **variables}
 
 
 @contextmanager
 def stacked(home: Path, variables: Mapping[str, str] = {}) -> Iterator[Cotrail]:
-    """The command line as processes of their own; all that it starts in the home is gone in the end.
+    """Runs commands as processes of their own; everything that they start in the home is ended at the end.
 
-    variables: what else the processes find in their environment.
+    variables: further environment variables of the processes.
     """
     own = Settings(home=home, database_url=None, broker_url=None)
     environment = environment_of(home, variables)
@@ -83,7 +83,7 @@ def process(cotrail: Cotrail, name: str) -> psutil.Process:
 
 
 def is_as_undisturbed(engine: Engine, run: str, undisturbed: list[Any]) -> None:
-    """The very steps of the undisturbed run: each has one execution that counts, none is there twice, all verify."""
+    """Asserts the steps of the undisturbed run: each has one execution that counts, none exists twice, all verify."""
     assert steps_of(engine, run) == undisturbed
     counting = """
         SELECT count(*) FROM steps LEFT JOIN attempts ON step_id = id AND outcome = 'finished'

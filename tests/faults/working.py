@@ -1,4 +1,4 @@
-"""Workers of a test's own beside servers of its own, started again whenever they end, as a supervisor does."""
+"""Workers and servers of one test; the workers are restarted whenever they end, as a supervisor would."""
 
 import os
 import shutil
@@ -89,7 +89,7 @@ class Workplace:
 
 @contextmanager
 def workplace() -> Iterator[Workplace]:
-    """One that is started, and gone in the end."""
+    """Starts one; removes it at the end."""
     place = Workplace(Path(tempfile.mkdtemp(prefix="cw-")))
     try:
         place.start()

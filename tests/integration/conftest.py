@@ -1,4 +1,4 @@
-"""An empty store for each test, and models that tests open."""
+"""Fixtures: an empty store for each test, and models that tests open."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ Cotrail = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def one_core() -> Iterator[None]:
-    """For models as small as those of tests, PyTorch's threads only wait for each other."""
+    """One thread: with models as small as those of the tests, PyTorch's threads only wait for each other."""
     torch = pytest.importorskip("torch", reason="PyTorch isn't installed")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -87,7 +87,7 @@ def smollm2() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture(scope="session", params=search_servers.tested())
 def search_server(request: pytest.FixtureRequest) -> Iterator[Running]:
-    """Each search server in turn that searches are tested on."""
+    """Each search server that tests run on, in turn."""
     with search_servers.opened(request.param) as server:
         yield server
 
@@ -140,7 +140,7 @@ def empty(engine: Engine) -> None:
 
 @pytest.fixture
 def verified(engine: Engine, request: pytest.FixtureRequest) -> Iterator[None]:
-    """In the end the audit trail of every run in the store is as it was recorded, unless a test amends it."""
+    """Checks at the end that the audit trail of every run verifies, unless the test amends it."""
     yield
     amended = request.node.get_closest_marker("amends") is not None
     with engine.connect() as connection:
@@ -150,7 +150,7 @@ def verified(engine: Engine, request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def query(engine: Engine) -> Query:
-    """Runs a statement, which may also change what is final."""
+    """Runs a statement, which may also change final rows."""
 
     def query(statement: Any) -> list[dict[str, Any]]:
         with engine.begin() as connection:

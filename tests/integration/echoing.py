@@ -1,4 +1,4 @@
-"""Servers that say in their errors what they were sent, in every form, as proxies and bad servers do."""
+"""Servers that echo in their errors what they were sent, in every form, as proxies and bad servers do."""
 
 import json
 import re
@@ -11,13 +11,13 @@ from urllib.parse import quote
 from tests.integration.served import QuietServer
 
 PADDING = "x" * 450
-"""Has what follows lie across the place where a message is cut off."""
+"""Padding that puts the following text across the point where a message is cut off."""
 
 
 class Echoing:
-    """A search server and a model server in one, of which only what names a corpus works; the rest answers `status`.
+    """A search server and a model server in one; only requests that name a corpus work, others get `status`.
 
-    broken: whether it answers with what isn't JSON. forms: the passwords and keys that it got, as it said them again.
+    broken: whether its answers aren't JSON. forms: the passwords and keys that it received, as echoed.
     """
 
     def __init__(self, manifest: dict[str, object]) -> None:
@@ -57,7 +57,7 @@ class Echoing:
 
 
 class EchoingRedis(socketserver.ThreadingTCPServer):
-    """A Redis that knows no command, and says what it was sent: as old ones, and proxies, do with AUTH and HELLO."""
+    """A Redis that knows no command and echoes what it was sent, as old ones and proxies do with AUTH and HELLO."""
 
     daemon_threads = True
 
@@ -110,6 +110,6 @@ def _handler(server: Echoing) -> type[BaseHTTPRequestHandler]:
             self.answer()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     return Handler

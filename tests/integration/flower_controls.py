@@ -1,4 +1,4 @@
-"""Everything by which Flower could be told to do something, taken from its own list of pages."""
+"""All requests that could make Flower do something, taken from its own list of pages."""
 
 import base64
 import http.client
@@ -18,7 +18,7 @@ ARGUMENTS = "workername={worker}&queue=extra&n=1&min=1&max=9&soft=1&hard=1&ratel
 
 
 class Control(Struct, frozen=True):
-    """A request; serves: whether Flower has something for it, and doesn't merely say that there is no such method."""
+    """A request; serves: whether Flower has a handler for it, and doesn't only reject the method."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Control(Struct, frozen=True):
 
 
 def controls(worker: str) -> Iterator[Control]:
-    """Every request to the API that isn't for looking, with all that it may ask for."""
+    """Every request to the API that isn't read-only, with all its parameters."""
     for entry in handlers:
         pattern, handler = (entry.regex.pattern, entry.handler_class) if isinstance(entry, URLSpec) else entry[:2]
         if not pattern.startswith("/api/"):
@@ -53,7 +53,7 @@ def ask(port: int, method: str, path: str, credentials: str | None = None, **hea
 
 
 def fetch(port: int, path: str, credentials: str) -> bytes:
-    """All of Flower's answer, whatever its status."""
+    """Flower's whole answer, with any status."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         headers = {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}

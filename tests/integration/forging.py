@@ -1,4 +1,4 @@
-"""Bundles as somebody forges them who knows how digests are computed."""
+"""Bundles forged with knowledge of how digests are computed."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from cotrail.audit.tree import Tree
 
 
 def resealed(lines: Sequence[bytes]) -> list[bytes]:
-    """The lines with every digest computed anew, as a forger does who may write to the whole store."""
+    """The lines with every digest recomputed, as by a forger who may write to the whole store."""
     records = [read_record(line, number) for number, line in enumerate(lines[:-1], start=1)]
     tables: dict[str, list[Row]] = defaultdict(list)
     for record in records:

@@ -1,4 +1,4 @@
-"""Language models that are held up in the middle of their work, until a test lets them go on."""
+"""Language models that are held up in the middle of their work, until a test lets them continue."""
 
 import threading
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ DEADLINE = 60
 
 
 class HeldUp:
-    """A method that whoever calls it is held up in; `begun` once somebody is, until `go_on` is set."""
+    """A method whose callers are held up; `begun` is set once one is, and they continue when `go_on` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
         self.begun, self.go_on = threading.Event(), threading.Event()
@@ -32,7 +32,7 @@ class HeldUp:
 def is_cut_off_alone(
     monkeypatch: pytest.MonkeyPatch, model: LanguageModel, prompts: Sequence[Prompt], owner: type, name: str
 ) -> None:
-    """One that is cut off while the engine's method is held up ends, and the others write what they would have."""
+    """Asserts that a prompt cut off while the engine is held up ends, and the others write their usual texts."""
     cancellation = Cancellation()
     before = [model.generate(GenerationRequest(prompt, "line", 8)).raw for prompt in prompts]
     held = HeldUp(monkeypatch, owner, name)

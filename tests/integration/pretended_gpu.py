@@ -1,7 +1,7 @@
-"""Tensors that say they are on a GPU and are computed on the CPU.
+"""Tensors that claim to be on a GPU and are computed on the CPU.
 
-What a GPU would refuse is refused here as well: an operation on tensors of both devices. So code for GPUs can be tried
-where there is none, but for its speed and for what its kernels come to.
+What a GPU would refuse is refused here as well: an operation on tensors of both devices. So code for GPUs can be
+tested without one, except for its speed and its kernels' numerics.
 """
 
 import copy
@@ -49,12 +49,12 @@ class OnGpu(torch.Tensor):  # type: ignore[misc, unused-ignore]
         return _compute(func, args, kwargs or {})
 
     def tolist(self) -> Any:
-        """As of any tensor."""
+        """As for any tensor."""
         return self.inside.tolist()
 
 
 class _Pretending(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
-    """Catches what makes tensors without being given any."""
+    """Catches functions that create tensors without taking any."""
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ class _Pretending(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
 @contextmanager
 def pretended_gpu(patch: pytest.MonkeyPatch) -> Iterator[Callable[[torch.nn.Module], Any]]:
-    """What puts a copy of a model onto the GPU, while the block runs."""
+    """Yields a function that puts a copy of a model onto the GPU, while the block runs."""
     make = torch.tensor
 
     def tensor(numbers: Any, *, device: Any = None, **options: Any) -> torch.Tensor:
@@ -72,7 +72,7 @@ def pretended_gpu(patch: pytest.MonkeyPatch) -> Iterator[Callable[[torch.nn.Modu
         return OnGpu(made) if device is not None and torch.device(device) == GPU else made
 
     patch.setattr(torch, "tensor", tensor)
-    patch.setattr(torch, "inference_mode", torch.no_grad)  # whose tensors can't be stood in for
+    patch.setattr(torch, "inference_mode", torch.no_grad)  # whose tensors can't be replaced
     patch.setattr(torch.cuda, "_lazy_init", lambda: None)
     patch.setattr(torch.cuda, "mem_get_info", lambda _: (FREE_BYTES, FREE_BYTES))
     with _Pretending():
@@ -92,7 +92,7 @@ def _moved(model: torch.nn.Module) -> Any:
 
 
 def _compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Carries an operation out on the CPU; what comes of it is where it would be."""
+    """Carries an operation out on the CPU; its result claims the device that it would have."""
     tensors = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     here, there = ([each for each in tensors if isinstance(each, OnGpu) == is_there] for is_there in (False, True))
     if there and any(each.dim() for each in here) and "copy" not in str(func):

@@ -1,4 +1,4 @@
-"""A store in which everything has happened that may happen to steps: runs whose audit trails tests look at."""
+"""A store in which everything has happened that may happen to steps: runs whose audit trails are tested."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def _plain(engine: Engine) -> None:
 
 
 def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) -> None:
-    """A step that is retried, then lost by its worker, and last carried out by one whose lease ran out."""
+    """A step that is retried, then lost by its worker, and finally carried out by a worker whose lease expired."""
     ledger.retry(_claim(ledger, message), TransientStepError("not now"), 0)
     brief = Ledger(engine, "brief", 0, find_system)
     [message] = unsent(engine)
@@ -90,7 +90,7 @@ def _cancelled(engine: Engine) -> None:
 
 
 def _experiment(engine: Engine) -> None:
-    """Two runs, of which the second adopts what the first computed."""
+    """Two runs; the second adopts what the first computed."""
     open_experiment(engine, "ours", {"cells": ["a", "b"]})
     ledger = Ledger(engine, "w", LEASE, find_system)
     for run in (FIRST, SECOND):

@@ -1,4 +1,4 @@
-"""A real HTTP server that answers as a test tells it: what no server of language models does when asked."""
+"""A real HTTP server that answers as a test tells it, including what no real model server does on request."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ Reply = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Asked(Struct, frozen=True):
-    """A request that came."""
+    """A received request."""
 
     path: str
     headers: dict[str, str]
@@ -21,10 +21,10 @@ class Asked(Struct, frozen=True):
 
 
 class Served:
-    """Answers each request with the next reply, and for ever with the last; `tokenizer` answers at /tokenize.
+    """Answers each request with the next reply, and then always with the last; `tokenizer` answers at /tokenize.
 
     cut: set as soon as a client went away in the middle of a stream.
-    port: of its own choice unless given; another may have been there before.
+    port: a free one unless given; a former server may have used it.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -47,7 +47,7 @@ class Served:
 
     @property
     def generations(self) -> list[Asked]:
-        """Those requests that ask for more than tokens."""
+        """The requests other than those for token counts."""
         return [asked for asked in self.asked if asked.path != "/tokenize"]
 
     def reply(self, path: str) -> Reply:
@@ -56,7 +56,7 @@ class Served:
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     def close(self) -> None:
-        """Ends it; connections that were kept end at their next request."""
+        """Ends it; kept-alive connections end at their next request."""
         self.closed = True
         self._server.shutdown()
         self._server.server_close()
@@ -64,7 +64,7 @@ class Served:
 
 
 def answer(status: int, content: object = None, headers: Mapping[str, str] | None = None) -> Reply:
-    """A whole answer, in JSON."""
+    """A complete answer, as JSON."""
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
         body = json.dumps(content).encode()
@@ -79,7 +79,7 @@ def answer(status: int, content: object = None, headers: Mapping[str, str] | Non
 
 
 def streamed(events: Iterable[object]) -> Reply:
-    """A stream of events: objects as JSON, strings as they stand; it ends in the middle where one is None."""
+    """A stream of events: objects as JSON, strings verbatim; None breaks it off."""
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -108,7 +108,7 @@ def delta(finish: str | None = None, **content: object) -> dict[str, object]:
 
 
 def held(until: threading.Event, reply: Reply) -> Reply:
-    """The same, but not before something happened."""
+    """The same, but only after an event is set."""
 
     def later(handler: BaseHTTPRequestHandler) -> None:
         until.wait(60)
@@ -118,7 +118,7 @@ def held(until: threading.Event, reply: Reply) -> Reply:
 
 
 def paused(before: Iterable[object], until: threading.Event, after: Iterable[object]) -> Iterator[object]:
-    """Events that stop coming until something happened."""
+    """Events that pause until an event is set."""
     yield from before
     until.wait(60)
     yield from after
@@ -128,7 +128,7 @@ class QuietServer(ThreadingHTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing of clients that went away between two requests."""
+        """Logs nothing about clients that went away between two requests."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

@@ -27,11 +27,11 @@ from models.schema.states import StepState
 from models.schema.tables import steps
 
 STEPS = 7
-"""How many steps a question takes."""
+"""Steps of a question."""
 
 LEASE = 60.0
 MILLISECONDS = 2.5
-"""How long each step takes that is computed, as is recorded."""
+"""Milliseconds that are recorded for each computed step."""
 
 
 def ask(asked: int) -> list[Question]:
@@ -57,7 +57,7 @@ def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
 
 
 def suspect(engine: Engine) -> list[Dispatch]:
-    """The next step that is suspected of killing its workers, as maintenance sends it."""
+    """The next step suspected of killing its workers, as maintenance sends it."""
     with engine.begin() as connection:
         return take_suspect(connection)
 
@@ -71,7 +71,7 @@ def executed(claim: Claim) -> Outcome:
 
 
 def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion:
-    """How a claimed step ends: as its twin did where it adopts, else as is given or as it is carried out."""
+    """The outcome of a claimed step: its twin's if it adopts one, else the given one or that of carrying it out."""
     assert claim is not None
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
@@ -79,7 +79,7 @@ def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion
 
 
 def run_to_end(ledger: Ledger, messages: Sequence[Dispatch]) -> int:
-    """Carries out step after step, as workers would; returns how many were computed."""
+    """Carries out one step after another, as workers would; returns how many were computed."""
     computed = 0
     while messages:
         claims = [claim for claim in ledger.claim(messages) if claim is not None]

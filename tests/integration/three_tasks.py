@@ -1,6 +1,6 @@
-"""A few questions of each task of Rethinking with Retrieval as they are published, and scripts for all its models.
+"""A few questions of each task of Rethinking with Retrieval in their published form, and scripts for all its models.
 
-Of the three chains of every question two agree on what is wrong, and the evidence is for the third.
+Two of the three chains of every question agree on a wrong answer, and the evidence supports the third.
 """
 
 import gzip
@@ -16,10 +16,10 @@ from tests.unit.made_knowledge import animals, assertion, dump, minnesota
 
 CHAINS = 3
 EVERYTHING = ""
-"""What every premise holds, however it is worded."""
+"""The content of every premise, in any wording."""
 
 ASKED = {"strategyqa": 4, "tempquestions": 2, "infotabs": 3}
-"""How many questions each file has."""
+"""Questions per file."""
 
 EXPERIMENT = f"""
 protocol = "rethinking"
@@ -46,14 +46,14 @@ demonstrations = "demonstrations.txt"
 
 
 class Script:
-    """What the models say, question by question."""
+    """The models' texts, question by question."""
 
     def __init__(self) -> None:
         self.questions: dict[str, Any] = {}
         self.judgements: dict[str, dict[str, dict[str, float]]] = {}
 
     def add(self, question: str, fact: str, right: str, wrong: str, by: str) -> None:
-        """A question that is answered wrongly at once; by: the evidence, as an entailer's script names it."""
+        """Adds a question that is answered wrongly at once; by: the evidence, as an entailer's script names it."""
         error = f"Nobody knows whether {fact[0].lower()}{fact[1:]}"
         astray = f"{error} So the answer is {wrong}."
         self.questions[question] = {

@@ -1,4 +1,4 @@
-"""Drives systems to their end in a made-up world: straight through, and as the store does."""
+"""Drivers of systems in a made-up world: straight through, and as the store does it."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -47,10 +47,10 @@ def found_paragraphs(*paragraphs: Paragraph) -> Retrieved:
 
 
 class MadeUp:
-    """A world in which a script writes, all searches find what is given, and scores are as good as drawn by lot.
+    """A world in which a script writes, searches find given paragraphs, and scores are pseudo-random.
 
-    found: what a search or a look-up finds, by its text; else paragraphs of its words.
-    similar, entailed: what is known of a pair of texts, a paragraph's or premise's first.
+    found: what a search or a look-up finds, by its text; otherwise paragraphs of its words.
+    similar, entailed: scores of a pair of texts, the paragraph's or premise's first.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ def live(system: System, world: World) -> tuple[Trace, Finished | Failed]:
 
 
 def replayed(system: Callable[[], System], world: World) -> tuple[Trace, Finished | Failed]:
-    """Drives a system as the store does: a replay after each batch of results, which went through JSON."""
+    """Drives a system as the store does: a replay after each batch of results, which have passed through JSON."""
     trace: Trace = []
     while True:
         history = [record(action, outcome) for action, outcome in trace]

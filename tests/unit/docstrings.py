@@ -1,4 +1,4 @@
-"""Natural text that every Python brings along: the standard library's docstrings, and exact BM25 over them."""
+"""Natural text that every Python contains: the standard library's docstrings, and exact BM25 over them."""
 
 import ast
 import inspect
@@ -21,7 +21,7 @@ QUERIES = 2_000
 
 @cache
 def passages() -> tuple[Paragraph, ...]:
-    """A paragraph for each docstring that says something, called by what it documents."""
+    """A paragraph for each docstring with enough text, named by what it documents."""
     library = Path(sysconfig.get_paths()["stdlib"])
     files = [*library.glob("*.py"), *(path for name in PACKAGES for path in (library / name).rglob("*.py"))]
     documented = (each for path in sorted(files) for each in _documented(path))
@@ -35,9 +35,9 @@ def questions(paragraphs: Sequence[Paragraph]) -> list[str]:
 
 
 def overlap(paragraphs: Sequence[Paragraph], asked: Sequence[str], results: Sequence[Sequence[str]]) -> float:
-    """How many of the results belong there, of those that should be there.
+    """The share of expected results that were found.
 
-    results: up to ten ids for each query. One belongs there if its exact score is that of the tenth or better.
+    results: up to ten ids for each query. A result is right if its exact score is that of the tenth or better.
     """
     exact = ExactBM25(paragraphs)
     numbers = {paragraph.id: number for number, paragraph in enumerate(paragraphs)}
@@ -51,7 +51,7 @@ def overlap(paragraphs: Sequence[Paragraph], asked: Sequence[str], results: Sequ
 
 
 class ExactBM25:
-    """Lucene's BM25 of title plus text with exact lengths, where Lucene and tantivy keep a byte of each."""
+    """Lucene's BM25 of title plus text with exact lengths, which Lucene and tantivy round to one byte."""
 
     def __init__(self, paragraphs: Sequence[Paragraph]) -> None:
         self._analyzer = english()
@@ -75,7 +75,7 @@ class ExactBM25:
 
 
 def _documented(path: Path) -> Iterator[tuple[str, str]]:
-    """What a file documents, in words, and its docstrings."""
+    """The names that a file documents, in words, and their docstrings."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             name = path.stem if isinstance(node, ast.Module) else node.name

@@ -1,4 +1,4 @@
-"""Small files in the formats of WordNet, ConceptNet and Wikidata, of a made-up or a real piece of the world."""
+"""Small files in the formats of WordNet, ConceptNet and Wikidata, about made-up or real things."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ def assertion(relation: str, start: str, end: str, weight: float = 1.0, language
 
 
 def time(year: int, precision: int = 9) -> Json:
-    """A value: the year, before Christ where it is negative."""
+    """A value: a year, negative before Christ."""
     written = f"{'-' if year < 0 else '+'}{abs(year):04}-05-26T00:00:00Z"
     value = {"time": written, "timezone": 0, "precision": precision, "calendarmodel": "http://x/entity/Q1985727"}
     return {"snaktype": "value", "datatype": "time", "datavalue": {"type": "time", "value": value}}
@@ -136,12 +136,12 @@ def property_(id_: str, label: str) -> Json:
 
 
 def dump(entities: Iterable[Json]) -> str:
-    """As the dumps have them: one entity a line inside a list."""
+    """Entities as in the dumps: one per line inside a list."""
     return "[\n" + ",\n".join(json.dumps(each) for each in entities) + "\n]\n"
 
 
 def minnesota() -> list[Json]:
-    """Who governed Minnesota when, Aristotle's years, and what else the tests ask for."""
+    """The governors of Minnesota, Aristotle's years, and further facts that the tests ask for."""
     labels = {
         "P6": "head of government",
         "P39": "position held",

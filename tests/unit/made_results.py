@@ -1,4 +1,4 @@
-"""Results of runs that never were, for the tests of tables and figures."""
+"""Results of invented runs, for the tests of tables and figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,7 +50,7 @@ def made(
     cost: Cost = COST,
     factual_errors: Mapping[str, bool] | None = None,
 ) -> CellResult:
-    """A run with these values of what its line is for, by question; an F1 of 1 is an exact match."""
+    """A run with these values of its line's measure, by question; an F1 of 1 is an exact match."""
     scored = values if isinstance(values, Mapping) else {f"q{i}": value for i, value in enumerate(values)}
     return CellResult(
         cell=Cell(

@@ -1,4 +1,4 @@
-"""A stack of today's code on a store that former code left."""
+"""Fixtures: a stack of today's code on a store that former code left."""
 
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="module")
 def home(store: Path) -> Iterator[Path]:
-    """A home with the files that the store's runs were submitted with, and the index that former code made of them."""
+    """A home with the files with which the store's runs were submitted, and the index that former code made of them."""
     folder = Path(tempfile.mkdtemp(prefix="cu-"))
     shutil.copytree(store / "home", folder, dirs_exist_ok=True)
     yield folder

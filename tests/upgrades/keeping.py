@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs on a home's database: writing it down, reading it back."""
+"""PostgreSQL's own programs on a home's database: dumping and restoring it."""
 
 import lzma
 import subprocess

@@ -1,4 +1,4 @@
-"""Makes a store with live runs, as the code of the day leaves it; later code must go on with it.
+"""Makes a store with live runs, as the code of the day leaves it; later code must continue them.
 
 `python -m tests.upgrades.making tests/upgrades/stores/REVISION`, at the last commit before the schema changes. The
 workers are real and are killed in mid-run; the models are scripted, the searches real. What it leaves in the folder:
@@ -82,7 +82,7 @@ corpus = "sample"
 demonstrations = { cot = "demonstrations.txt" }
 """
 ASKED = {"few": 6, "sample": 31, "many": 80, "rethought": 45}
-"""The files of questions, and how many are in each; the sample's come round again where they are too few."""
+"""The files of questions and their sizes; the sample's questions are repeated if they are too few."""
 
 RUNS = {
     "finished": IRCOT.format(questions="few.jsonl"),
@@ -111,7 +111,7 @@ HALF_A_BATCH = """
 
 
 def main(folder: Path) -> None:
-    """Lets runs begin, kills all that work on them at once, and writes the store down."""
+    """Lets runs begin, kills all their workers at once, and dumps the store."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "home").mkdir(parents=True)
     write_home(folder / "home")
@@ -130,9 +130,9 @@ def main(folder: Path) -> None:
 
 
 def write_home(home: Path) -> None:
-    """The sample, asked many times over, scripted models that know its answers, and what is submitted."""
+    """The sample, repeated many times, scripted models that know its answers, and the runs to submit."""
     sample = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
-    # One of them has a sentence that ends as an initial does.
+    # One of them has a sentence that ends in an initial.
     sample = [question for question in sample if question["id"] != "sample-25"]
     for name in ("corpus.jsonl", "demonstrations.txt"):
         shutil.copy(SAMPLE / name, home / name)
@@ -148,7 +148,7 @@ def write_home(home: Path) -> None:
 
 
 def scripts(sample: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """The scripted models: facts are like their gold paragraphs and follow from them, and from nothing else."""
+    """The scripted models: facts are similar to their gold paragraphs and follow from them, and from nothing else."""
     titles = {p["id"]: p["title"] for p in map(json.loads, (SAMPLE / "corpus.jsonl").read_text().splitlines())}
     written: dict[str, object] = {}
     similarities: dict[str, dict[str, float]] = {}
@@ -171,7 +171,7 @@ def scripts(sample: Sequence[dict[str, Any]]) -> dict[str, object]:
 
 
 def begin(home: Path, cotrail: Cotrail, engine: Engine) -> dict[str, str]:
-    """Brings the store to where it is written down; returns the ids of its runs by their names."""
+    """Brings the store to the state that is dumped; returns the ids of its runs by their names."""
     runs = {"finished": submit(home, cotrail, "finished")}
     wait_until(lambda: not ask(engine, OPEN.format(run=runs["finished"])), "the first run is finished")
     conducting = subprocess.Popen(
@@ -191,7 +191,7 @@ def begin(home: Path, cotrail: Cotrail, engine: Engine) -> dict[str, str]:
 
 
 def kill_in_the_middle(engine: Engine, processes: Sequence[psutil.Process], runs: Sequence[str]) -> None:
-    """Ends suspended processes at a moment when both runs have steps in every state, and some of a batch are done."""
+    """Kills suspended processes at a moment when both runs have steps in every state, and part of a batch is done."""
 
     def caught() -> bool:
         _resume(processes)
@@ -223,7 +223,7 @@ def submit(home: Path, cotrail: Cotrail, name: str) -> str:
 
 
 def ask(engine: Engine, query: str) -> int:
-    """The one number that a query gives."""
+    """The number that a query returns."""
     with engine.begin() as connection:
         return int(connection.execute(text(query)).scalar_one())
 

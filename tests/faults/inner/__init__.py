@@ -1,15 +1,15 @@
-"""What tests do inside of a stack's own processes, which run the product's code and commands as they are.
+"""Instrumentation inside a stack's own processes, which run the product's code and commands unchanged.
 
-A stack whose PYTHONPATH holds `FOLDER` and the repository's root has `sitecustomize` there loaded by every Python
-process before anything else, and so these are in place before the product binds the functions that they wrap:
+In a stack whose PYTHONPATH holds `FOLDER` and the repository's root, `sitecustomize` there is loaded by every Python
+process before anything else, so that these are in place before the product binds the functions that they wrap:
 
-- `clock`: a process's wall clock is off by as much as a file says;
-- `routes`: a worker reaches its servers by ways of its own;
+- `clock`: a process's wall clock is wrong by the seconds in a file;
+- `routes`: a worker reaches its servers by ports of its own;
 - `executions`: each execution of a step is written down before it begins;
-- `panics`: what a process executes panics while a file is there;
-- `points`: a process kills itself where a file says.
+- `panics`: a process's executions panic while a file exists;
+- `points`: a process kills itself at the point that a file names.
 
-The files are in the stack's home, in the folder `inner`, one a process by its name.
+The files are in the stack's home, in the folder `inner`, one per process and named after it.
 """
 
 import os
@@ -21,29 +21,29 @@ ROOT = Path(__file__).parents[3]
 
 
 def environment() -> dict[str, str]:
-    """What has a stack's processes load all this."""
+    """The variables that make a stack's processes load this package."""
     return {"PYTHONPATH": os.pathsep.join([str(FOLDER), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def folder(home: Path) -> Path:
-    """Where a stack's processes look for what they are to do."""
+    """The folder in which a stack's processes look for these files."""
     made = home / "inner"
     made.mkdir(exist_ok=True)
     return made
 
 
 def process_name() -> str:
-    """A service by its name in the stack, a command of the command line by its own."""
+    """The name of this process: a service's name in the stack, or a command of the command line."""
     ready = os.environ.get("COTRAIL_READY_FILE")
     return Path(ready).stem if ready else next(iter(sys.argv[1:]), "")
 
 
 BARE = ("up", "down", "index", "pause")
-"""Commands that nothing happens to in tests: they start sooner without."""
+"""Commands that tests don't instrument: they start faster without."""
 
 
 def install() -> None:
-    """Puts all of it in place; does nothing outside of a stack."""
+    """Installs everything; does nothing outside a stack."""
     home = os.environ.get("COTRAIL_HOME")
     if home and process_name() not in BARE:
         from tests.faults.inner import routes

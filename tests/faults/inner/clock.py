@@ -1,19 +1,19 @@
 """A wall clock that is wrong.
 
-`time.time` and `time.time_ns` are moved, for the process and whatever library it uses; `datetime.now` and the
-monotonic clock, which Python reads below these, are not. Leases, delays and time stamps are PostgreSQL's, so that no
-worker's clock may matter: what this shows is that none does.
+`time.time` and `time.time_ns` are shifted, for the process and every library that it uses; `datetime.now` and the
+monotonic clock, which Python reads below these, are not. Leases, delays and timestamps are PostgreSQL's, so that no
+worker's clock may matter; this shows that none does.
 """
 
 import time
 from pathlib import Path
 
 LOOK_SECONDS = 0.1
-"""How often the file is looked at."""
+"""Seconds between two reads of the file."""
 
 
 class _Offset:
-    """How many seconds the file says, 0 where it isn't there."""
+    """The seconds in the file, 0 if it doesn't exist."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,7 +31,7 @@ class _Offset:
 
 
 def install(path: Path) -> None:
-    """Moves this process's clock by what the file says from now on."""
+    """Shifts this process's clock by the seconds in the file from now on."""
     offset, real, real_ns = _Offset(path), time.time, time.time_ns
     time.time = lambda: real() + offset.seconds()
     time.time_ns = lambda: real_ns() + int(offset.seconds() * 1e9)

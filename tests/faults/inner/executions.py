@@ -1,4 +1,4 @@
-"""The record of executions: a line each, written before the search or the generation begins."""
+"""The record of executions: one line each, written before the search or the generation begins."""
 
 import os
 from pathlib import Path
@@ -13,14 +13,14 @@ from tasks.runtime import Runtime
 
 
 class Execution(Struct, frozen=True, order=True):
-    """Which step was executed in which epoch."""
+    """An execution: a step and its epoch."""
 
     step_id: int
     epoch: int
 
 
 def install(path: Path) -> None:
-    """Has all that this process executes written down."""
+    """Records every execution of this process."""
     perform = step.perform
 
     def noting(message: Dispatch, execute: step.Execute) -> None:
@@ -40,7 +40,7 @@ def read(path: Path) -> list[Execution]:
 
 
 def _append(path: Path, line: str) -> None:
-    """In one write, which no other process's comes between and no `kill -9` takes back."""
+    """Appends in one write, which no other process interleaves and no `kill -9` undoes."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(file, line.encode())

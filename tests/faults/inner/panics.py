@@ -1,4 +1,4 @@
-"""Engines that panic as libraries in Rust do: what they raise is no `Exception`."""
+"""Engines that panic as libraries in Rust do: they raise something that is no `Exception`."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from tasks.runtime import Runtime
 
 
 class PanicException(BaseException):
-    """Named as PyO3 names it."""
+    """Named as in PyO3."""
 
 
 def install(path: Path) -> None:
-    """Has every execution of this process panic while the file is there."""
+    """Makes every execution of this process panic while the file exists."""
     perform = step.perform
 
     def panicking(message: Dispatch, execute: step.Execute) -> None:

@@ -1,7 +1,7 @@
-"""Named points in the product's code: at the one that a test has armed, the process that gets there kills itself.
+"""Named points in the product's code: the process that reaches the point that a test has armed kills itself.
 
-With SIGKILL, so that nothing is put in order. Who arms a point says which process is meant and at which passage it is
-to die; the process notes down which steps it was about, and the point is no longer armed.
+With SIGKILL, so that nothing is cleaned up. Arming a point names the process and the passage at which it dies; the
+process writes down which steps were concerned, and the point is no longer armed.
 """
 
 import os
@@ -36,7 +36,7 @@ from tasks.runtime import Runtime
 
 
 class Point(StrEnum):
-    """Where a process may be killed."""
+    """A point at which a process may be killed."""
 
     TAKEN = "message taken, not claimed yet"
     CLAIMING = "in the claim's transaction, before its COMMIT"
@@ -62,21 +62,21 @@ class Point(StrEnum):
 
 
 class Armed(Struct, frozen=True, kw_only=True):
-    """Where a process is to die; passage: the how-manieth time it gets there, from 1."""
+    """An armed point; passage: the process dies when it reaches the point for this time, from 1."""
 
     point: Point
     passage: int = 1
 
 
 class Reached(Struct, frozen=True, kw_only=True):
-    """Who died, and the steps that this was about."""
+    """The process that died, and the steps concerned."""
 
     pid: int
     steps: tuple[int, ...] = ()
 
 
 class Points:
-    """The points as a test sees them: arms one for each process, and reads who died there."""
+    """The points from a test's side: arms one per process, and reads who died there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,7 +95,7 @@ class Points:
         return None
 
     def pass_(self, point: Point, process: str, passages: Counter[Point], steps: Iterable[int]) -> None:
-        """Dies here if that is what is armed."""
+        """Dies here if this point is armed."""
         try:
             armed = msgspec.json.decode(self._armed(process).read_bytes(), type=Armed)
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class Points:
 
 
 def install(folder: Path, process: str) -> None:
-    """Makes all points known in this process."""
+    """Installs all points in this process."""
     points, passages, lock = Points(folder), Counter[Point](), threading.Lock()
 
     def at(point: Point, steps: Iterable[int] = ()) -> None:
@@ -133,14 +133,14 @@ def install(folder: Path, process: str) -> None:
 At = Callable[..., None]
 
 _here = threading.local()
-"""What this thread is doing: `point` for its transaction's COMMIT, `sending` while messages are written to Redis."""
+"""State of this thread: `point` for its transaction's COMMIT, `sending` while messages are written to Redis."""
 
 _executing: set[int] = set()
-"""The steps that this process executes, in whatever threads."""
+"""The steps that this process executes, in any thread."""
 
 
 def _in_transactions(at: At) -> None:
-    """Points before the COMMIT of what a function does, and behind it."""
+    """Points before and after the COMMIT of a function's transaction."""
     for owner, name, point in (
         (Ledger, "claim", Point.CLAIMING),
         (Ledger, "commit", Point.COMMITTING),
@@ -223,7 +223,7 @@ def _in_steps(at: At) -> None:
 
 
 def _around_sending(at: At) -> None:
-    """Points before, within and behind the one write that sends messages."""
+    """Points before, within and after the one write that sends messages."""
     send, write = routing.send, cast(Callable[..., None], AbstractConnection.send_packed_command)
 
     def sending(messages: Sequence[Dispatch]) -> int:
@@ -251,7 +251,7 @@ def _around_sending(at: At) -> None:
 
 
 LARGE = 200
-"""A message's bytes at least, which tell the write that holds the messages from a connection's greetings."""
+"""The fewest bytes of a message, which distinguish the write that holds messages from a connection's handshake."""
 
 
 @contextmanager
@@ -264,7 +264,7 @@ def _doing_sending(steps: Sequence[int]) -> Iterator[None]:
 
 
 def _around_upkeep(at: At) -> None:
-    """Points within and behind the transactions of a sweep, which belong to who calls these."""
+    """Points within and after the transactions of a sweep, which the callers of these functions open."""
     expire, take, admit = upkeep.expire_leases, upkeep.take_lost, admission.admit
 
     def expiring(connection: Connection) -> list[int]:
@@ -290,7 +290,7 @@ def _around_upkeep(at: At) -> None:
 
 
 def _steps_in(arguments: Sequence[Any]) -> list[int]:
-    """The steps that a call is about, which its arguments name in one way or another."""
+    """The steps of a call, which its arguments name in one form or another."""
     flat = [each for argument in arguments for each in (argument if isinstance(argument, list | tuple) else [argument])]
     claims = [each.claim if isinstance(each, Completion) else each for each in flat]
     return [each.step_id for each in claims if isinstance(each, Claim | Dispatch)]

@@ -1,4 +1,4 @@
-"""Ways of their own for a stack's workers to their servers."""
+"""Separate ports for each of a stack's workers to its servers."""
 
 import json
 import os
@@ -9,13 +9,13 @@ NAME = "routes.json"
 
 
 def write(home: Path, ports: Mapping[str, Mapping[str, int]]) -> None:
-    """Has workers reach the servers by these ports: each worker's, by server."""
+    """Makes workers use these ports for their servers: by worker, then by server."""
     (home / "inner").mkdir(exist_ok=True)
     (home / "inner" / NAME).write_text(json.dumps(ports))
 
 
 def install(path: Path, name: str) -> None:
-    """Has this process find its own in its environment, where there are any."""
+    """Sets this process's own ports in its environment, if there are any."""
     ports = json.loads(path.read_text()).get(name) if path.exists() else None
     if ports:
         os.environ["COTRAIL_DATABASE_URL"] = f"postgresql://postgres@127.0.0.1:{ports['postgres']}/cotrail"

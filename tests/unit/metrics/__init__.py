@@ -1,1 +1,1 @@
-"""Made-up cases, what the official evaluation scripts say of them, and how that was recorded."""
+"""Made-up cases, the official evaluation scripts' scores for them, and the script that recorded these."""

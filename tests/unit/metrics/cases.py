@@ -1,4 +1,4 @@
-"""Predictions and answers made up by a seeded generator, with all that the evaluation scripts treat specially."""
+"""Predictions and answers from a seeded generator, with everything that the evaluation scripts treat specially."""
 
 import json
 from random import Random
@@ -33,7 +33,7 @@ CHAINS = (
 
 
 class WordCase(Struct, frozen=True):
-    """A prediction, and the forms of the answer that count as right."""
+    """A prediction, and the accepted forms of the answer."""
 
     prediction: str
     answers: tuple[str, ...]
@@ -47,7 +47,7 @@ class SpanCase(Struct, frozen=True):
 
 
 class SupportCase(Struct, frozen=True):
-    """The paragraphs that were collected and those that are gold, and an answer of one or several spans."""
+    """The collected and the gold paragraphs, and an answer of one or several spans."""
 
     collected: tuple[Content, ...]
     gold: tuple[Content, ...]

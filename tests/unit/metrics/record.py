@@ -1,11 +1,11 @@
-"""Records what the official evaluation scripts say of the made-up cases.
+"""Records the official evaluation scripts' scores of the made-up cases.
 
     python -m tests.unit.metrics.record HOTPOTQA TWOWIKI MUSIQUE IRCOT [--seed N] [--count N] [--output FOLDER]
 
 HOTPOTQA, TWOWIKI: `hotpot_evaluate_v1.py` of hotpotqa/hotpot and `2wikimultihop_evaluate_v1.1.py` of
 Alab-NII/2wikimultihop. MUSIQUE, IRCOT: checkouts of StonyBrookNLP/musique and StonyBrookNLP/ircot.
 
-The scripts are run as they are. Of those of IRCoT that import a whole laboratory, the functions needed are taken out.
+The scripts are run unchanged. From those of IRCoT with large dependencies, only the functions needed are extracted.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Scripts:
     """The official scripts, loaded."""
 
     def __init__(self, hotpotqa: Path, two_wiki: Path, musique: Path, ircot: Path) -> None:
-        sys.modules.setdefault("ujson", json)  # which two of them read their files with
+        sys.modules.setdefault("ujson", json)  # two of the scripts read their files with it
         self.hotpotqa = _load(hotpotqa, "hotpotqa_script")
         self.two_wiki = _load(two_wiki, "two_wiki_script")
         self.musique = _package(musique, "evaluate_v1.0.py", "metrics.answer")
@@ -134,7 +134,7 @@ def _drop(scripts: Scripts, prediction: str, answer: Sequence[str]) -> list[floa
 
 
 def figures(scripts: Scripts, words: Sequence[WordCase], spans: Sequence[SpanCase]) -> dict[str, Any]:
-    """What each script prints about all cases together."""
+    """Each script's output for all cases together."""
     with tempfile.TemporaryDirectory() as folder:
         like_hotpotqa = _like_hotpotqa(scripts, words, Path(folder))
         musique = scripts.musique.evaluate(*_musique_files(words, Path(folder)))
@@ -151,7 +151,7 @@ def figures(scripts: Scripts, words: Sequence[WordCase], spans: Sequence[SpanCas
 
 
 def _like_hotpotqa(scripts: Scripts, words: Sequence[WordCase], place: Path) -> list[tuple[str, dict[str, float]]]:
-    """What HotpotQA's and 2Wiki's scripts print, given supporting facts and evidence that are nothing."""
+    """The output of HotpotQA's and 2Wiki's scripts, given empty supporting facts and evidence."""
     nothing: dict[str, list[object]] = {"supporting_facts": [], "evidences": [], "evidences_id": []}
     asked, aliases = [], []
     for number, case in enumerate(words):

@@ -72,7 +72,7 @@ def _parallel(engine: Engine) -> None:
     """Steps that were yielded together, with look-ups and comparisons."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.commands.submission.Runs", lambda: Runs(evidence.SYSTEM))
-        submit(engine, replace(submission(), id=PARALLEL), ask(2))
+        submit(engine, replace(submission(), id=PARALLEL, **evidence.PLAN), ask(2))
     ledger = Ledger(engine, "w", LEASE, Runs(evidence.SYSTEM))
     messages = evidence.first(engine)
     while messages:

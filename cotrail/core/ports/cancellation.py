@@ -29,7 +29,7 @@ class Cancellation:
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Registers a callback for the block: `cancel` calls it, in its thread; if that came before, it is called at once."""
+        """Registers a callback for the block: `cancel` calls it in its thread; after `cancel`, it is called at once."""
         with self._lock:
             self._callbacks.append(callback)
         try:

@@ -161,7 +161,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return hashed.hexdigest()
 
     def keep(self, demonstrations: int, paragraphs: int, first: int = 0) -> "Prompt":
-        """The same prompt with that many demonstrations, from number `first` on, and that many paragraphs."""
+        """The same prompt with its demonstrations from number `first` on, this many, and its first paragraphs."""
         kept = self.demonstrations.items[first : first + demonstrations]
         return replace(
             self,

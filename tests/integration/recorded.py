@@ -70,7 +70,7 @@ def _retried_lost_and_late(engine: Engine, ledger: Ledger, message: Dispatch) ->
 
 def _parallel(engine: Engine) -> None:
     """Steps that were yielded together, with look-ups and comparisons."""
-    submit(engine, replace(submission(), id=PARALLEL), ask(2), evidence.find_evidential)
+    submit(engine, replace(submission(), id=PARALLEL, **evidence.PLAN), ask(2), evidence.find_evidential)
     ledger = Ledger(engine, "w", LEASE, evidence.find_evidential)
     messages = evidence.first(engine)
     while messages:

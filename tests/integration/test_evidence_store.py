@@ -77,9 +77,7 @@ def evidential(question: Question, shots: Any, settings: Any) -> System:
 SPEC = replace(find_system("rethinking"), open=evidential)
 SYSTEM = tuple(SPEC if spec.name == SPEC.name and spec.version == SPEC.version else spec for spec in SYSTEMS)
 PLAN = {"system": SPEC.name, "system_version": SPEC.version, "settings": msgspec.to_builtins(SPEC.settings())}
-find_evidential = partial(
-    find_spec, tuple(replace(spec, open=evidential) if spec.name == "ircot" else spec for spec in SYSTEMS)
-)
+find_evidential = partial(find_spec, SYSTEM)
 
 
 def result(action: Action) -> Result:
@@ -113,7 +111,9 @@ def done(claim: Claim | None, outcome: Result | Failure | None = None) -> Comple
 @pytest.fixture
 def ledger(engine: Engine) -> Ledger:
     """A worker that knows the system, and one question that is submitted for it."""
-    submit(engine, submission(), [Question(id="q", text="Did Aristotle use a laptop?")], find_evidential)
+    submit(
+        engine, replace(submission(), **PLAN), [Question(id="q", text="Did Aristotle use a laptop?")], find_evidential
+    )
     return Ledger(engine, "w", LEASE, find_evidential)
 
 

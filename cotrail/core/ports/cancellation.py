@@ -30,9 +30,7 @@ class Cancellation:
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Calls the callback on cancellation while the block runs: in the thread that cancels, or at once if it is
-        cancelled already.
-        """
+        """Registers a callback for the block: `cancel` calls it in its thread; after `cancel`, it is called at once."""
         with self._lock:
             # Registered before the flag is read, so that a cancellation in between is seen by one of the two. It may be
             # seen by both: callbacks must tolerate a second call.

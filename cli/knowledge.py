@@ -82,7 +82,7 @@ def wikidata(
         typer.Option(
             "--fetch",
             metavar="NAME",
-            help="An entity to add: its id (Q868), or its page's title in English Wikipedia. May be given several times.",
+            help="An entity to add: its id (Q868), or its page's title in English Wikipedia; may be repeated.",
             show_default=False,
         ),
     ],

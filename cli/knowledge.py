@@ -82,7 +82,7 @@ def wikidata(
         typer.Option(
             "--fetch",
             metavar="NAME",
-            help="An entity to add: its id (Q868), or the title of its page in English Wikipedia. Repeatable.",
+            help="An entity to add: its id (Q868), or its page's title in English Wikipedia; may be repeated.",
             show_default=False,
         ),
     ],

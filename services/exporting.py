@@ -29,16 +29,22 @@ def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) 
 def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
     """All about a question; an unfinished one has what is recorded so far, and scores of 0."""
     return {
-        "question_id": question.key,
-        "question": question.text,
-        "status": question.status,
-        "answer": question.answer,
-        "gold_answers": question.answers,
+        **_outcome(question),
         "sentences": question.sentences,
         "paragraphs": [_paragraph(each, question) for each in question.collected],
         "gold_paragraphs": question.gold,
         **msgspec.structs.asdict(question.scores(record.dataset)),
         "reason": question.reason,
+    }
+
+
+def _outcome(question: TracedQuestion) -> dict[str, Any]:
+    return {
+        "question_id": question.key,
+        "question": question.text,
+        "status": question.status,
+        "answer": question.answer,
+        "gold_answers": question.answers,
     }
 
 
@@ -78,11 +84,7 @@ def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
     """A question with all its steps."""
     return {
         "run": record.id,
-        "question_id": traced.key,
-        "question": traced.text,
-        "status": traced.status,
-        "answer": traced.answer,
-        "gold_answers": traced.answers,
+        **_outcome(traced),
         "gold_paragraphs": traced.gold,
         **msgspec.structs.asdict(traced.scores(record.dataset)),
         "reason": traced.reason,

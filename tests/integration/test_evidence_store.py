@@ -181,7 +181,7 @@ def test_every_step_and_the_weighing_can_be_read_back(engine: Engine, ledger: Le
     assert embed.embedded == Embedded(similarities=((0.8, 0.1, 0.2),))
     assert (entail.compared, entail.against) == ((FACT,), (LIVES.digest,))
     assert entail.entailed == Entailed(entailment=0.9, neutral=0.08, contradiction=0.02)
-    assert traced.details == msgspec.to_builtins(weighing(KNOWN))
+    assert msgspec.convert(traced.details, Weighing) == weighing(KNOWN)
     assert traced.paragraphs == (KNOWN,)
 
 

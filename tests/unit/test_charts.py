@@ -1,0 +1,58 @@
+"""The charts of a run's report."""
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from models.queries.traces import Collected, TracedQuestion, TracedStep
+from services.reports.charts import recall_by_search, recall_curve, sentences_per_question
+
+
+def question(*found: tuple[int, str], gold: tuple[str, ...], searches: int = 2, sentences: int = 1) -> TracedQuestion:
+    """A question that found paragraphs of these texts at these steps."""
+    steps = [
+        TracedStep(sequence=n, kind="retrieve", state="finished", worker=None, attempts=1, milliseconds=1.0)
+        for n in range(searches)
+    ]
+    collected = [
+        Collected(paragraph=Paragraph(id=text, title="T", text=text), step=step, query="", rank=1, score=1.0)
+        for step, text in found
+    ]
+    return TracedQuestion(
+        key="k",
+        text="t",
+        answers=(),
+        gold=tuple(GoldParagraph(title="T", text=text) for text in gold),
+        pinned=None,
+        kind="",
+        status="finished",
+        answer="",
+        reason=None,
+        sentences=("s",) * sentences,
+        collected=tuple(collected),
+        steps=tuple(steps),
+    )
+
+
+def test_the_recall_curve_grows_with_each_search() -> None:
+    assert recall_curve(question((0, "a"), (1, "b"), gold=("a", "b"))) == [0.5, 1.0]
+    assert recall_curve(question((0, "a"), gold=())) == []
+
+
+def test_a_question_that_stopped_keeps_its_recall_in_the_mean() -> None:
+    plot = recall_by_search(
+        [question((0, "a"), gold=("a",), searches=1), question((1, "a"), gold=("a",)), question(gold=())]
+    )
+    assert plot is not None
+    assert [mark.value for mark in plot.points] == ["50%", "100%"]
+    assert plot.points[0].y > plot.points[1].y
+
+
+def test_without_gold_or_sentences_there_is_nothing_to_plot() -> None:
+    assert recall_by_search([question(gold=())]) is None
+    assert recall_by_search([]) is None
+    assert sentences_per_question([question(gold=(), sentences=0)]) is None
+
+
+def test_sentences_are_counted_by_question() -> None:
+    plot = sentences_per_question([question(gold=(), sentences=n) for n in (1, 3, 3)])
+    assert plot is not None
+    assert [(mark.label, mark.value) for mark in plot.points] == [("0", "0"), ("1", "1"), ("2", "0"), ("3", "2")]

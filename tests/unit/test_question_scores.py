@@ -1,0 +1,24 @@
+"""Scores of questions and their means."""
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.evaluation.metrics.scores import means, question_scores
+
+
+def test_an_unfinished_question_scores_nothing_for_its_answer_and_recall_for_what_it_has() -> None:
+    ink = Paragraph(id="1", title="Ink", text="Stains.")
+    gold = (GoldParagraph(title="Ink", text="Stains."),)
+    done = question_scores("jsonl", "ink", ("ink",), [ink], gold)
+    unfinished = question_scores("jsonl", None, ("ink",), [ink], gold)
+    assert (done.answer_em, done.answer_f1, done.support_recall) == (1, 1, 1)
+    assert (unfinished.answer_em, unfinished.answer_f1, unfinished.support_recall) == (0, 0, 1)
+    expected = {"answer_em": 0.5, "answer_f1": 0.5, "support_recall": 1.0, "paragraphs_collected": 1}
+    assert expected.items() <= means([done, unfinished]).items()
+
+
+def test_means_leave_out_questions_without_published_answers() -> None:
+    published = question_scores("jsonl", "ink", ("ink",), [], ())
+    unpublished = question_scores("jsonl", "ink", (), [], ())
+    assert means([published, unpublished])["answer_em"] == 1
+    assert means([unpublished])["answer_em"] is None
+    assert means([])["paragraphs_collected"] is None

@@ -1,0 +1,88 @@
+"""A run's state in one word, its speed, and the line that it ends with."""
+
+import pytest
+
+from cli.run_speed import RunSpeed, expected_steps
+from cli.run_text import closing_line
+from models.queries.progress import Progress, StepCounts
+from models.queries.runs import standing
+
+
+@pytest.mark.parametrize(
+    ("state", "counts", "stopped", "said"),
+    [
+        ("active", {"open": 1, "blocked": 1}, False, "running"),
+        ("active", {"open": 1, "blocked": 1}, True, "blocked"),
+        ("paused", {"open": 1, "blocked": 0}, False, "paused"),
+        ("paused", {"open": 0, "blocked": 0}, False, "finished"),
+        ("active", {"open": 0, "blocked": 1}, False, "blocked"),
+        ("cancelled", {"open": 0, "blocked": 0}, False, "cancelled"),
+    ],
+)
+def test_a_run_stands_in_one_word(state: str, counts: dict[str, int], *, stopped: bool, said: str) -> None:
+    assert standing(state, counts, stopped=stopped) == said
+
+
+def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy: bool = False) -> Progress:
+    statuses = {"open": total - finished, "finished": finished, "failed": 0, "blocked": 0, "cancelled": 0}
+    counts = StepCounts(
+        waiting=0,
+        kind="reason",
+        ready=due,
+        blocked=0,
+        under_way=due,
+        running=0,
+        finished=done,
+        failed=0,
+        adopted=0,
+        due=due,
+        busy=busy,
+        prompt_tokens=0,
+        cached_prompt_tokens=0,
+        generated_tokens=0,
+        milliseconds=0,
+    )
+    return Progress(
+        run="r", state="active", questions=statuses, kinds=(counts,), seconds=9.5, done_in_finished=5 * finished
+    )
+
+
+def test_the_time_left_follows_from_the_rate_and_from_finished_questions() -> None:
+    speed = RunSpeed()
+    speed.note(progress(8), 100.0)
+    assert speed.left(progress(8)) is None
+    speed.note(progress(12), 102.0)
+    assert speed.rate == 2.0
+    assert expected_steps(progress(12)) == 20
+    assert speed.left(progress(12)) == 4.0
+    assert speed.left(progress(12, finished=0)) is None
+
+
+def test_no_time_is_told_for_a_run_that_takes_more_steps_than_its_first_questions_promised() -> None:
+    speed = RunSpeed()
+    speed.note(progress(8), 100.0)
+    speed.note(progress(21), 102.0)
+    assert speed.left(progress(21)) is None
+
+
+def test_the_rate_is_that_of_the_last_half_minute() -> None:
+    speed = RunSpeed()
+    for second in range(100):
+        speed.note(progress(0 if second < 60 else 10 * (second - 60)), float(second))
+    assert speed.rate == pytest.approx(10)
+
+
+def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
+    speed = RunSpeed()
+    waiting = progress(3, due=5, busy=True)
+    for second in (0.0, 60.0):
+        speed.note(waiting, second)
+    assert speed.waits_for(waiting) is None
+    abandoned = progress(3, due=5)
+    for second in (61.0, 80.0):
+        speed.note(abandoned, second)
+    assert "no worker has taken one for 19 s" in str(speed.waits_for(abandoned))
+
+
+def test_the_closing_line_says_what_did_not_finish() -> None:
+    assert closing_line(progress(10)) == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s."

@@ -1,0 +1,173 @@
+"""What is checked before a run is submitted, and what a prepared run pins."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from cotrail.core.prompts import AnswerForm
+from cotrail.core.questions import GoldParagraph
+from cotrail.errors import InputError
+from cotrail.systems.registry import find_system
+from models.queries.runs import RunRecord
+from services.forking import prepare_fork
+from services.requests import make_request, read_run_file
+from services.submission import prepare
+from services.system_settings import system_settings
+from tests.unit.commands import DEMONSTRATION, Given
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"system": None}, "no system given"),
+        ({"system": "ircott"}, "there are: chain-of-thought"),
+        ({"dataset": "squad"}, "there are: hotpotqa, 2wikimultihopqa"),
+        ({"corpus": "unknown"}, "there are: ink"),
+        ({"corpus": None}, "name its `corpus`"),
+        ({"model": "gpt-9"}, "scripted"),
+        ({"questions": "missing.jsonl"}, "missing.jsonl can't be read"),
+        ({"demonstrations": "missing.txt"}, "missing.txt can't be read"),
+        ({"limit": 0}, "limit"),
+        ({"retrieval_count": 0}, "retrieval_count"),
+        ({"retrieval_count": "four"}, "retrieval_count"),
+        ({"reader": "oracle"}, "reader"),
+        ({"profile": "slow"}, "profile"),
+        ({"temperature": -1}, "temperature"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**31}, "seed"),
+        ({"colour": "red"}, "there is no key 'colour'"),
+        ({"set_number": 2}, "a set_number needs sets"),
+        ({"system": "one-step", "max_sentences": 3}, "one-step has no max_sentences"),
+        ({"system": "no-retrieval", "retrieval_count": 3}, "no-retrieval has no retrieval_count"),
+        ({"settings": {"max_sentencs": 3}}, "there is no key `max_sentencs`"),
+        ({"settings": {"retrieval": {"count": 3}}}, "there is no key `count`"),
+        ({"settings": {"retrieval": 3}}, "retrieval"),
+        ({"system": "rethinking", "settings": {"knowledge": ["evidence"]}}, "the corpus has none of them"),
+    ],
+)
+def test_a_run_that_can_not_work_is_refused_by_name(changes: dict[str, Any], said: str, given: Given) -> None:
+    with pytest.raises(InputError) as refused:
+        prepare(make_request(given(**changes) | {key: value for key, value in changes.items() if value is not None}))
+    assert said in str(refused.value)
+
+
+def test_demonstrations_of_answers_alone_are_refused_for_chains(given: Given) -> None:
+    asked = given()
+    Path(asked["demonstrations"]).write_text(DEMONSTRATION.replace("X did. So the answer is: X.", "X"))
+    with pytest.raises(InputError, match="chains of thought"):
+        prepare(make_request(asked))
+    assert prepare(make_request(asked | {"system": "one-step"})).submission.system == "one-step"
+
+
+def test_a_run_shows_a_named_set_in_its_order(given: Given, home: Path) -> None:
+    four = "\n\n\n".join(DEMONSTRATION.replace('"d"', f'"d{n}"') for n in range(4))
+    (home / "demonstrations.txt").write_text(four)
+    (home / "sets.json").write_text('[["d0"], ["d3", "d1"]]')
+    (home / "run.toml").write_text('sets = "sets.json"\nset_number = 2\n')
+    prepared = prepare(make_request(given() | read_run_file(home / "run.toml")))
+    for shots in prepared.submission.shots.values():
+        assert [each.id for each in shots.items] == ["d3", "d1"]
+    assert prepared.submission.provenance["files"]["sets"]["path"] == str(home / "sets.json")
+    first = prepare(make_request(given(sets=str(home / "sets.json"))))
+    assert {each.id for shots in first.submission.shots.values() for each in shots.items} == {"d0"}
+
+
+def test_a_fork_that_needs_chains_takes_them_from_the_set_that_its_origin_showed(given: Given, home: Path) -> None:
+    four = "\n\n\n".join(DEMONSTRATION.replace('"d"', f'"d{n}"') for n in range(4))
+    (home / "demonstrations.txt").write_text(four)
+    (home / "sets.json").write_text('[["d0"], ["d3", "d1"]]')
+    shown = {"sets": str(home / "sets.json"), "set_number": 2}
+    origin = prepare(make_request(given(system="no-retrieval", **shown))).submission
+    known = msgspec.structs.asdict(origin) | msgspec.structs.asdict(origin.binding)
+    record = cast(RunRecord, SimpleNamespace(**known | {"corpus": None, "corpus_revision": ""}))
+    fork = prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
+    assert [each.id for each in fork.shots[AnswerForm.COT].items] == ["d3", "d1"]
+    (home / "sets.json").write_text('[["d0"], ["d2"]]')
+    with pytest.raises(InputError, match=r"sets.json isn't the file that run .* was submitted with"):
+        prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
+
+
+def test_released_sets_are_no_file(given: Given, home: Path) -> None:
+    (home / "run.toml").write_text('sets = "released"\n')
+    asked = make_request(given() | read_run_file(home / "run.toml"))
+    assert asked.sets == "released"
+    with pytest.raises(InputError, match=r"demonstrations.txt: none of these demonstrations is in the released sets"):
+        prepare(asked)
+
+
+def test_a_prepared_run_pins_everything_that_decides_its_results(given: Given) -> None:
+    prepared = prepare(make_request(given(retrieval_count=2, max_sentences=3, reader="cot", temperature=0.5, seed=7)))
+    submission = prepared.submission
+    assert re.fullmatch(r"ircot-\d{8}-[0-9a-f]{6}", submission.id)
+    assert submission.settings["retrieval"]["retrieval_count"] == 2
+    assert submission.settings["retrieval"]["max_paragraphs"] == 15
+    assert (submission.settings["max_sentences"], submission.settings["reading"]["reader"]) == (3, "cot")
+    assert set(submission.shots) == {AnswerForm.COT}
+    assert submission.binding.model.startswith("scripted@")
+    assert (submission.binding.temperature, submission.binding.seed, submission.binding.profile) == (0.5, 7, "fast")
+    assert submission.binding.corpus
+    assert submission.provenance["files"].keys() == {"questions", "demonstrations"}
+    assert prepared.questions[0].gold == (GoldParagraph(title="Ink", text="Ink stains paper."),)
+    msgspec.json.encode(submission)
+
+
+@pytest.mark.parametrize("priority", [None, 5, -3])
+def test_a_run_has_the_priority_that_it_is_given(priority: int | None, given: Given) -> None:
+    assert prepare(make_request(given(priority=priority))).submission.priority == (priority or 0)
+
+
+def test_what_a_setting_leaves_open_stays_the_systems_own_default(given: Given) -> None:
+    asked = given(system="one-step", settings={"retrieval": {"max_paragraphs": 20}})
+    assert prepare(make_request(asked)).submission.settings["retrieval"]["retrieval_count"] == 15
+
+
+@pytest.mark.parametrize("system", ["rethinking", "self-consistency", "chain-of-thought", "few-shot", "zero-shot"])
+@pytest.mark.parametrize(("rules", "until"), [("paper", "chain"), ("released", "end")])
+def test_chains_are_read_by_the_rules_that_are_named(system: str, rules: str, until: str, given: Given) -> None:
+    request = make_request(given(system=system, rules=rules))
+    configured = system_settings(find_system(system), request)
+    assert (configured["chain_rules"], configured["until"]) == (rules, until)
+    by_the_paper = system_settings(find_system(system), make_request(given(system=system)))
+    assert configured == by_the_paper | {"chain_rules": rules, "until": until}
+
+
+def test_a_run_without_demonstrations_or_retrieval_has_none(given: Given) -> None:
+    submission = prepare(make_request(given(system="no-retrieval", demonstrations=None))).submission
+    assert (submission.corpus, submission.binding.corpus) == (None, "")
+    assert [shots.items for shots in submission.shots.values()] == [()]
+
+
+def test_paths_in_a_run_file_are_relative_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "runs" / "a.toml"
+    file.parent.mkdir()
+    file.write_text('questions = "../q.jsonl"\ndemonstrations = "/d.txt"\n')
+    assert read_run_file(file) == {"questions": f"{tmp_path}/runs/../q.jsonl", "demonstrations": "/d.txt"}
+
+
+def test_a_run_file_that_is_not_toml_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("system = ")
+    with pytest.raises(InputError, match="isn't TOML"):
+        read_run_file(tmp_path / "a.toml")
+
+
+def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: Given, home: Path) -> None:
+    assert prepare(make_request(given())).missing_gold == 0
+    lost = {"id": "q2", "question": "Where?", "gold": [{"title": "Lost", "text": "It is lost."}]}
+    with (home / "questions.jsonl").open("a") as file:
+        file.write(json.dumps(lost) + "\n")
+    assert prepare(make_request(given())).missing_gold == 1
+
+
+def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
+    from cli.demo import CORPUS, QUESTIONS, SAMPLE, sample_request
+    from services.corpora import index
+
+    index([SAMPLE / "corpus.jsonl"], CORPUS)
+    prepared = prepare(msgspec.structs.replace(sample_request(QUESTIONS), model="scripted"))
+    assert len(prepared.questions) == QUESTIONS
+    assert all(question.gold for question in prepared.questions)

@@ -64,9 +64,7 @@ def make_ready(place: Place) -> None:
         return
     link = place.home / "postgres"
     if link.is_symlink() and not link.exists():
-        raise UnavailableError(
-            f"PostgreSQL's data is gone: {link} leads nowhere. Remove the link to start empty."
-        )
+        raise UnavailableError(f"PostgreSQL's data is gone: {link} leads nowhere. Remove the link to start empty.")
     try:
         STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
         with (STATE / "lock").open("w") as lock:

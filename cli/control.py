@@ -14,7 +14,7 @@ from cli.request import MAX_PRIORITY
 from cli.store import RunName, open_store
 from cotrail.systems.registry import find_system
 from models.commands import control, retrying
-from models.commands.chunks import Report
+from models.commands.chunks import OnProgress
 from models.commands.retrying import Retried
 from models.queries.runs import resolve_run
 
@@ -99,7 +99,7 @@ def cancel(run: RunName, *, json: Json = False) -> None:
 
 
 @contextmanager
-def _counting(done: str) -> Iterator[Report]:
+def _counting(done: str) -> Iterator[OnProgress]:
     """Shows on a terminal how many questions are done, as that may take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:

@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     """An Elastic Cloud deployment's cloud id, in place of the address; COTRAIL_SEARCH_API_KEY gives access."""
 
     search_sniff: bool = False
-    """Whether to ask the search server for its other nodes, as they come and go."""
+    """True to ask the search server for its other nodes, as they come and go."""
 
     search_api_key: SecretStr | None = None
     """Elasticsearch's API key, encoded, in place of user and password."""

@@ -1,4 +1,4 @@
-"""Which URLs lead to a broker that cotrail works with."""
+"""URLs of brokers that cotrail works with."""
 
 from pydantic import SecretStr
 from pydantic_core import PydanticCustomError
@@ -10,15 +10,15 @@ _REDIS = "redis://:password@host:6379/0, rediss:// for TLS, or redis+socket:///p
 HINTS = {
     "sentinel": "Redis Sentinel isn't supported; give the address of the master, or of a proxy that follows it",
     "cluster": "a Redis cluster isn't supported; give the address of a single server",
-    "valkey": "Valkey speaks Redis's language: write redis://",
-    "valkeys": "Valkey speaks Redis's language: write rediss://",
+    "valkey": "Valkey speaks Redis's protocol: write redis://",
+    "valkeys": "Valkey speaks Redis's protocol: write rediss://",
     "unix": "write redis+socket:///path for a socket",
     "socket": "write redis+socket:///path for a socket",
 }
 
 
 def check_broker(url: SecretStr) -> SecretStr:
-    """Refuses what isn't Redis's or Valkey's, by name; several URLs have semicolons between them."""
+    """Refuse URLs of other brokers than Redis and Valkey, naming the reason; semicolons separate several URLs."""
     for each in url.get_secret_value().split(";"):
         scheme = each.partition("://")[0] if "://" in each else ""
         if scheme not in SCHEMES:
@@ -27,6 +27,6 @@ def check_broker(url: SecretStr) -> SecretStr:
 
 
 def _reason(scheme: str) -> str:
-    """Why a scheme is refused; without one there may be a password in its place, which isn't quoted."""
+    """Return why a scheme is refused. It isn't quoted: in a URL without one, a password may stand in its place."""
     hints = [HINTS[part] for part in reversed(scheme.split("+")) if part in HINTS]
     return hints[0] if hints else f"the broker must be Redis or Valkey: {_REDIS}"

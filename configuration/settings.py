@@ -1,4 +1,4 @@
-"""What the environment decides: where servers and files are, and how patient workers are."""
+"""Settings from the environment: where servers and files are, and how patient workers are."""
 
 import hashlib
 import os
@@ -23,24 +23,24 @@ from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import InputError
 
 MAX_SOCKET_PATH = 90
-"""Unix socket paths end at 107 bytes; the rest is room for the sockets' own names."""
+"""Unix socket paths have at most 107 bytes; the rest is for the sockets' own names."""
 
 
 DATABASES = ("postgresql", "postgres", "postgresql+psycopg")
 BETWEEN_BROKERS = ";"
-"""Celery takes several addresses, the further ones for when the first doesn't answer."""
+"""The separator of several brokers: Celery falls back on the further ones when the first doesn't answer."""
 
 
 class Settings(BaseSettings):
     """Read once, at the edge, from variables named COTRAIL_ and the field's name in capitals."""
 
-    # What is refused may hold a password.
+    # A refused value may hold a password, so it must not be shown.
     model_config = SettingsConfigDict(
         env_prefix="COTRAIL_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
     )
 
     home: Path = Field(default_factory=lambda: user_data_path("cotrail"))
-    """Where indexes, the models' list and the local stack's state are."""
+    """The folder of indexes, the list of models and the local stack's state."""
 
     database_url: SecretStr | None = None
     """PostgreSQL (`postgresql://user@host/database`); the local stack's own where unset."""
@@ -49,58 +49,58 @@ class Settings(BaseSettings):
     """Redis or Valkey (`redis://host:6379/0`); the local stack's own where unset."""
 
     broker_prefix: str = "cotrail:"
-    """What every key in Redis begins with, so that two deployments can share a server."""
+    """The prefix of every key in Redis, so that two deployments can share a server."""
 
     corpora: Path | None = None
     """The folder of the indexes; `corpora` in the home where unset."""
 
     search_url: SecretStr | None = None
-    """Elasticsearch or OpenSearch (`https://user:password@host:9200`, several nodes with commas between them).
+    """Elasticsearch or OpenSearch (`https://user:password@host:9200`, several nodes separated by commas).
 
-    Corpora are there where it is set, and in the folder otherwise.
+    Where it is set, corpora are on that server, and otherwise in the folder.
     """
 
     search_cloud_id: str | None = None
-    """An Elastic Cloud deployment's cloud id, in the place of the address; COTRAIL_SEARCH_API_KEY opens it."""
+    """An Elastic Cloud deployment's cloud id, in place of the address; COTRAIL_SEARCH_API_KEY gives access."""
 
     search_sniff: bool = False
-    """Whether the search server is asked for its other nodes, as they come and go."""
+    """True to ask the search server for its other nodes, as they come and go."""
 
     search_api_key: SecretStr | None = None
-    """Elasticsearch's API key, encoded, in the place of user and password."""
+    """Elasticsearch's API key, encoded, in place of user and password."""
 
     search_ca: Path | None = None
-    """A file of the authorities that the search server's certificate may come from; the usual ones where unset."""
+    """A file of the certificate authorities trusted for the search server; the system's where unset."""
 
     search_prefix: str = Field(default="cotrail-", pattern=r"^[a-z0-9][a-z0-9._-]*$")
-    """What the names of all indexes begin with, so that two deployments can share a server."""
+    """The prefix of all indexes' names, so that two deployments can share a server."""
 
     model: str = "smollm2-135m"
-    """The model that a generation worker loads as it starts, and that a run takes if it names none."""
+    """The model that a generation worker loads as it starts, and that a run uses if it names none."""
 
     generation_slots: int = Field(default=1, ge=1)
-    """How many prompts a generation worker works on at once."""
+    """The number of prompts that a generation worker works on at once."""
 
     lease_seconds: float = Field(default=15, gt=0)
-    """How long a step stays with a worker that gives no sign of life."""
+    """How long a worker's lease of a step lasts without a heartbeat."""
 
     heartbeat_seconds: float = Field(default=3, gt=0)
-    """How often a worker gives that sign."""
+    """The interval between a worker's heartbeats."""
 
     sweep_seconds: float = Field(default=1, gt=0)
-    """How often the maintenance process looks for steps that nobody works on."""
+    """The interval between the maintenance process's sweeps for steps to send or recover."""
 
     resend_seconds: float = Field(default=3, gt=0)
-    """How long a step may wait unclaimed before maintenance asks whether its message was lost."""
+    """How long a step may wait unclaimed before maintenance checks whether its message was lost."""
 
     max_attempts: int = Field(default=5, ge=1)
-    """How many executions of one step may fail, or end their worker, before it counts as failed."""
+    """The number of executions of a step that may fail, or kill their worker, before the step fails."""
 
     deadlines: dict[str, Annotated[float, Field(gt=0)]] = {}
     """How many seconds an execution may take by its kind, as JSON, in place of the kind's own."""
 
     retention_days: float | None = Field(default=None, gt=0)
-    """How many days after its end a run is removed for good; never where unset."""
+    """The number of days after its end at which a run is removed; never where unset."""
 
     @field_validator("database_url")
     @classmethod
@@ -156,12 +156,12 @@ class Settings(BaseSettings):
 
     @property
     def corpus_store(self) -> CorpusStore:
-        """Where corpora are kept."""
+        """The store of corpora."""
         return corpus_store(self.corpora_path, self.search_server)
 
     @property
     def search_server(self) -> SearchServer | None:
-        """How the search server is reached; None where corpora are in the folder."""
+        """The connection to the search server; None where corpora are in the folder."""
         if self.search_url is None and self.search_cloud_id is None:
             return None
         file = read_search_file(self.home / "search.toml")
@@ -178,7 +178,7 @@ class Settings(BaseSettings):
 
     @property
     def secrets(self) -> Secrets:
-        """What must be shown nowhere: passwords of addresses, and keys."""
+        """The secrets to redact everywhere: passwords in addresses, and keys."""
         addresses = [
             *_addresses(self.database_url),
             *_addresses(self.broker_url, BETWEEN_BROKERS),
@@ -189,12 +189,12 @@ class Settings(BaseSettings):
 
     @property
     def catalogue_path(self) -> Path:
-        """The list of models that a person added."""
+        """The file of models that the user added."""
         return self.home / "models.toml"
 
     @property
     def socket_path(self) -> Path:
-        """The folder of the local stack's Unix sockets, of its own for each home, and short enough for the kernel."""
+        """The folder of the local stack's Unix sockets: one for each home, with a path short enough for the kernel."""
         inside = self.home.absolute() / "run"
         if len(os.fsencode(inside)) <= MAX_SOCKET_PATH:
             return inside
@@ -218,7 +218,10 @@ class Settings(BaseSettings):
 
 @cache
 def settings() -> Settings:
-    """The settings of the process; InputError names the variable that can't be used, and never its value."""
+    """Return the settings of the process, read once.
+
+    Raises InputError, which names the variable that can't be used, and never its value.
+    """
     try:
         return Settings()
     except ValidationError as error:
@@ -229,7 +232,7 @@ def settings() -> Settings:
 
 
 def nodes(url: SecretStr | None) -> tuple[str, ...]:
-    """The URLs of a search server's nodes."""
+    """Return the URLs of a search server's nodes."""
     return tuple(part.strip() for part in url.get_secret_value().split(",")) if url else ()
 
 

@@ -1,1 +1,1 @@
-"""The schema's history, for Alembic."""
+"""Migrations of the schema, run by Alembic."""

@@ -1,4 +1,4 @@
-"""`python -m migrations`: brings the schema of the database that COTRAIL_DATABASE_URL names up to date."""
+"""`python -m migrations`: upgrades the schema of the database that COTRAIL_DATABASE_URL names."""
 
 from configuration.settings import settings
 from models.schema.database import migrate

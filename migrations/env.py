@@ -1,4 +1,4 @@
-"""What Alembic runs: one connection, one transaction."""
+"""Alembic's environment: all migrations run in one transaction of one connection."""
 
 from alembic import context
 from sqlalchemy import create_engine, pool, text
@@ -6,7 +6,7 @@ from sqlalchemy import create_engine, pool, text
 from models.schema.tables import Base
 
 LOCK = 0x6D696772
-"""An advisory lock of its own, so that two processes that start together don't both migrate."""
+"""Key of the advisory lock that lets one process at a time migrate; the others then find nothing to do."""
 
 engine = create_engine(context.config.attributes["url"], poolclass=pool.NullPool)
 with engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""Unsent steps have an index of their own, in the order in which they are sent."""
+"""An index for unsent steps, in the order in which they are sent."""
 
 import sqlalchemy as sa
 from alembic import op

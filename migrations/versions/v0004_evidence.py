@@ -1,4 +1,4 @@
-"""Runs pin the models that compare sentences and the knowledge they search; questions keep how answers were weighed."""
+"""Runs pin the models that compare sentences and the knowledge that is searched; questions record the weighing."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,7 @@
-"""The record is sealed by digests and guarded by triggers; questions wait to be admitted; runs have priorities.
+"""Digests seal the record and triggers guard it; questions wait for admission; runs have priorities.
 
-What is in the store already is sealed as it stands. Names and columns stand here as they were at this revision.
+Rows that are in the store already are sealed as they are. Names and columns are written out as they were at this
+revision.
 """
 
 import json
@@ -140,7 +141,7 @@ def _seal_what_is_there() -> None:
 
 
 def _digest_hits() -> None:
-    """The results of searches hold the digest of what they found."""
+    """Add to the results of searches the digest of what they found."""
     connection = op.get_bind()
     hits = sa.text(
         "SELECT step_id, rank, digest, paragraph_id, score FROM paragraph_sets WHERE step_id = ANY(:ids) "
@@ -167,7 +168,7 @@ def _digest_hits() -> None:
 
 
 def _cancel_steps() -> None:
-    """What cancelled questions left open."""
+    """Cancel the steps that cancelled questions left open."""
     left = "questions.id = question_id AND questions.status = 'cancelled' AND state IN ('ready', 'running')"
     op.execute(
         "UPDATE attempts SET outcome = 'cancelled', ended_at = now() FROM steps, questions "
@@ -179,7 +180,7 @@ def _cancel_steps() -> None:
 
 
 def _chain_steps() -> None:
-    """One sequence number after another: a step is sealed once those before it are."""
+    """Seal steps, one sequence number after another: a step's digest covers those of the steps before it."""
     connection = op.get_bind()
     earlier = (
         f"(SELECT json_agg({_array('attempts', ATTEMPT)} ORDER BY attempts.epoch)::text FROM attempts "

@@ -1,4 +1,4 @@
-"""Runs can be removed for good, and with them the paragraphs that nothing refers to; those that ended cost no look."""
+"""Runs can be pruned, with the paragraphs that nothing else refers to; an index leaves out runs that have ended."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Rows that haven't ended hold nothing of an end; a run's digest covers a tree, so that runs are closed anew."""
+"""Constraints keep rows that haven't ended free of an end; runs are closed again, by a digest over a Merkle tree."""
 
 from alembic import op
 
@@ -15,13 +15,13 @@ ENDS = {
 
 
 def upgrade() -> None:
-    # What a step that was opened again kept of its end.
+    # Steps that were opened again kept this column.
     op.execute(f"UPDATE steps SET adopted_from = NULL WHERE state NOT IN {ENDED} AND adopted_from IS NOT NULL")
     for table, columns in ENDS.items():
         state, *names = columns.split()
         unheld = " AND ".join(f"{name} IS NULL" for name in names)
         condition = f"{state} IN {ENDED} OR ({unheld})"
-        # Where a row that is there is wrong, that is for `cotrail audit verify` to say.
+        # A wrong row must not stop the upgrade: `cotrail audit verify` reports it.
         wrong = op.get_bind().exec_driver_sql(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE NOT ({condition}))").scalar()
         valid = "NOT VALID" if wrong else ""
         op.execute(f"ALTER TABLE {table} ADD CONSTRAINT {table}_end_check CHECK ({condition}) {valid}")
@@ -35,7 +35,7 @@ def downgrade() -> None:
 
 
 def _open_runs() -> None:
-    """Maintenance closes them with the digest of its version."""
+    """Unseal all runs; maintenance closes them again with the digest of its version."""
     op.execute("SET LOCAL cotrail.amending = 'on'")
     op.execute("UPDATE runs SET digest = NULL WHERE digest IS NOT NULL")
     op.execute("SET LOCAL cotrail.amending = 'off'")

@@ -1,4 +1,4 @@
-"""Steps of blocked questions have a state of their own; questions are found by where they stand, and by their end."""
+"""Steps of blocked questions have a state of their own; indexes find questions by status and by their end."""
 
 import sqlalchemy as sa
 from alembic import op

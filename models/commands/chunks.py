@@ -26,7 +26,7 @@ TRIES = 30
 """The number of tries of a chunk whose rows are locked: longer than the database leaves its locks to a frozen
 process."""
 
-Report = Callable[[int], None]
+OnProgress = Callable[[int], None]
 """Called after each chunk with the number of questions done so far."""
 
 Chunk = Callable[[Connection, Sequence[int]], int]
@@ -58,7 +58,7 @@ def silently(_: int) -> None:
     """Report nothing."""
 
 
-def through(chunks: Iterable[int], report: Report) -> int:
+def through(chunks: Iterable[int], report: OnProgress) -> int:
     """Go through all chunks; returns to how many questions they did something."""
     done = 0
     for number in chunks:

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
-from models.commands.chunks import TRIES, Report, by_chunks, lock_run, silently, through
+from models.commands.chunks import TRIES, OnProgress, by_chunks, lock_run, silently, through
 from models.commands.unblocking import unblock
 from models.records.runs import FindSystem
 from models.records.waking import wake
@@ -82,7 +82,7 @@ def pause(engine: Engine, run_id: str) -> None:
         _change(connection, run_id, state=RunState.PAUSED)
 
 
-def resume(engine: Engine, run_id: str, find_system: FindSystem, report: Report = silently) -> None:
+def resume(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> None:
     """Make a paused run active again, and open the blocked questions of any run again."""
     with engine.begin() as connection:
         _change(connection, run_id, state=RunState.ACTIVE)
@@ -98,7 +98,7 @@ def prioritize(engine: Engine, run_id: str, priority: int) -> None:
         wake(connection, run_id)
 
 
-def cancel(engine: Engine, run_id: str, report: Report = silently) -> None:
+def cancel(engine: Engine, run_id: str, report: OnProgress = silently) -> None:
     """End a run for good: what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
         if run_id not in being_cancelled(connection):

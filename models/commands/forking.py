@@ -149,13 +149,13 @@ _COPY_REFERENCES = insert(made_paragraphs).from_select(
 def fork(
     engine: Engine, submission: Submission, at: Point | None, find_system: FindSystem, keys: Collection[str] = ()
 ) -> Forked:
-    """Records a run that takes over steps of `submission.origin`, and wakes whoever sends what follows.
+    """Record a run that takes over steps of `submission.origin`, and wake maintenance.
 
-    at: from where on steps are the fork's own. Those before are taken over as given, whatever the fork's settings would
-        have question_of for; without it, those are that they would have question_of for just so.
-    keys: the questions, all of them where there are none.
+    at: where the fork's own steps begin. Those before are taken over as given, whatever the fork's settings would ask
+        for. Without it, the steps are taken over for which the fork's settings ask for exactly the same.
+    keys: the questions to fork; all of them where it is empty.
     Only steps that have ended are taken over, and none whose failure ended its question.
-    Raises UnknownNameError, and InputError where the system can't go on from there.
+    Raises UnknownNameError, and InputError where the system can't continue from there.
     """
     known = Runs(find_system)
     with engine.begin() as connection:
@@ -266,7 +266,7 @@ def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:
 
 
 def _first_failure(history: Sequence[RowMapping]) -> int:
-    """Which step is the first that failed of those that the system question_of for last."""
+    """Return the place of the first failed step among those that the system yielded last."""
     last = history[-1]["previous"]
     failed = (n for n, step in enumerate(history) if step["previous"] == last and step["state"] == StepState.FAILED)
     return next(failed, len(history))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
-from models.commands.chunks import Report, by_chunks, lock_run, silently, through
+from models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
 from models.commands.unblocking import unblock
 from models.records.runs import FindSystem
 from models.records.waking import wake
@@ -19,7 +19,7 @@ from models.schema.tables import attempts, questions, runs, steps
 
 
 class Retried(Struct, frozen=True, kw_only=True):
-    """How many questions are open again; stuck: failed ones that nothing can be done for."""
+    """The numbers of questions opened again; stuck: failed ones without a failed step, which nothing can mend."""
 
     failed: int = 0
     blocked: int = 0
@@ -71,7 +71,7 @@ def retry(
     *,
     failed: bool,
     blocked: bool,
-    report: Report = silently,
+    report: OnProgress = silently,
 ) -> Retried:
     """Open failed questions, blocked ones, or both again; raises UnknownNameError, InputError.
 

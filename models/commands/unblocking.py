@@ -6,7 +6,7 @@ from functools import partial
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from models.commands.chunks import Report, by_chunks, silently, through
+from models.commands.chunks import OnProgress, by_chunks, silently, through
 from models.records.advancing import begin_questions
 from models.records.runs import FindSystem, Runs
 from models.records.waking import wake
@@ -27,7 +27,7 @@ _UNBLOCK_STEPS = (
 )
 
 
-def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: Report = silently) -> int:
+def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> int:
     """Open the blocked questions of a run again, so that they wait for admission; returns how many."""
     chunks = by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs(find_system)))
     done = through(chunks, report)

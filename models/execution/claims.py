@@ -9,7 +9,7 @@ from models.records.runs import RunPlan
 
 
 class ClaimKey(Struct, frozen=True, kw_only=True):
-    """What identifies a claim.
+    """Key of a claim.
 
     epoch: how often the step has been claimed, this time included. It is the claim's fencing token: statements that end
     or return a step name it, and so change nothing once another worker has claimed the step.

@@ -1,1 +1,1 @@
-"""What is recorded of runs and read by all others: plans, histories, paragraphs, and rows as an auditor sees them."""
+"""Records that execution, commands and queries share: run plans, histories, contents, steps, and the audit trail."""

@@ -62,7 +62,7 @@ def _store(connection: Connection, insert: Executable, lock: Executable, rows: R
     deadlock if they came in different orders.
     """
     while rows:
-        # What this transaction inserts nobody else sees yet. What was there has to be locked, and pruning may have
+        # No other transaction sees yet what this one inserts. What was there has to be locked, and pruning may have
         # removed it between the two statements: then it is inserted in the next round.
         stored = set(connection.execute(insert, {"rows": rows}).scalars())
         if there := [row["digest"] for row in rows if row["digest"] not in stored]:

@@ -36,7 +36,7 @@ RECORD = (
     steps.c.worker,
     case((steps.c.kind.in_(filter(finds_paragraphs, KINDS)), _HITS)).label("hits"),
 )
-"""What `read_records` needs of a step."""
+"""The columns of a step that `read_records` needs."""
 
 
 class History(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ _ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason")
 _head: ColumnElement[str] = column("head", Text)
 _ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS), _head)
 _ending: dict[str, Any] = {name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()}
-# A blocked question goes on once it is mended, so no digest seals it.
+# A blocked question is opened again once it is mended, so no digest seals it.
 _final = _ended.c.status != QuestionStatus.BLOCKED
 _END = (
     update(questions)
@@ -46,7 +46,7 @@ _END = (
 def lock_questions(connection: Connection, ids: Iterable[int]) -> Sequence[RowMapping]:
     """Lock the open ones of these questions for this transaction.
 
-    In the order of their ids, whoever asks: transactions that lock some of the same questions can't deadlock.
+    Always in the order of their ids: transactions that lock some of the same questions then can't deadlock.
     """
     return connection.execute(_LOCK, {"ids": sorted(set(ids))}).mappings().all()
 

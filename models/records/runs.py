@@ -1,4 +1,4 @@
-"""Run plans: what a worker has to know of a run to carry out its steps.
+"""Run plans: the part of a run's row that its steps depend on.
 
 A run's configuration never changes, so a process reads it once. Which systems there are isn't known here: the caller
 passes in `cotrail.systems.registry.find_system`, or another function like it.
@@ -23,7 +23,7 @@ Shots = dict[AnswerForm, Demonstrations]
 
 
 class Spec(Protocol):
-    """What a run has to know of its system."""
+    """A system as a run needs it."""
 
     @property
     def settings(self) -> type:

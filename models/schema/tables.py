@@ -94,7 +94,7 @@ class Run(Base):
     cell: Mapped[str | None]
     """The run's name within its experiment."""
     reuse: Mapped[bool] = mapped_column(default=False)
-    """Whether steps that another run of the experiment computed are adopted."""
+    """True where steps that another run of the experiment computed are adopted."""
     state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
     priority: Mapped[int] = mapped_column(server_default="0")
     """Questions of runs with a higher one are admitted first."""

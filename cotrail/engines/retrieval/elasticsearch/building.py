@@ -40,7 +40,7 @@ IN_FLIGHT = 3
 """The most bulk requests under way: the server indexes one while others are read, serialized and sent."""
 
 BULK_SECONDS = 120.0
-PATIENCE = 15
+BULK_ATTEMPTS = 15
 """Attempts over about two minutes: a restart of the server must not cost hours of indexing."""
 
 WANTED = "errors,items.*.status,items.*.error"
@@ -53,9 +53,7 @@ NO_COPIES: dict[str, Any] = {"number_of_replicas": 0, "auto_expand_replicas": Fa
 
 
 class _Bulk(Struct, frozen=True):
-    """Paragraphs to be sent together: their ids, the lines to send, and the number of paragraphs up to the last of
-    them.
-    """
+    """Paragraphs to be sent together: ids, lines to send, and the number of paragraphs up to the last of them."""
 
     ids: list[str]
     operations: list[Any]
@@ -140,9 +138,7 @@ def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str
 
 
 def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bulk]:
-    """The paragraphs as bulk requests. Documents have their numbers as ids, so that sending them twice is
-    idempotent.
-    """
+    """The paragraphs as bulk requests; documents are numbered, so that sending them twice is idempotent."""
     ids: list[str] = []
     operations: list[Any] = []
     size = 0
@@ -162,7 +158,7 @@ def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCal
     with ThreadPoolExecutor(IN_FLIGHT, "bulk") as pool:
         sent: deque[Future[int]] = deque()
         for bulk in bulks:
-            sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=PATIENCE))
+            sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=BULK_ATTEMPTS))
             # Waiting for the oldest bounds the memory of bulks and keeps progress in order.
             if len(sent) == IN_FLIGHT:
                 progress(sent.popleft().result())
@@ -199,7 +195,9 @@ def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[st
     """Makes the filled index searchable, in one segment per shard, and read-only."""
     # If a proxy times out before the merge is done, asking again waits for the same merge.
     client.ask(
-        lambda api: api.indices.forcemerge(index=index, max_num_segments=1), seconds=MERGE_SECONDS, attempts=PATIENCE
+        lambda api: api.indices.forcemerge(index=index, max_num_segments=1),
+        seconds=MERGE_SECONDS,
+        attempts=BULK_ATTEMPTS,
     )
     client.ask(lambda api: api.indices.refresh(index=index), seconds=BULK_SECONDS)
     count = client.ask(lambda api: api.count(index=index), _Counted).count

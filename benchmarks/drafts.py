@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.asked import Asked, load_asked
+from benchmarks.recorded_prompts import Asked, load_asked
 from benchmarks.ways import bar
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated

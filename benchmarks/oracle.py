@@ -38,8 +38,8 @@ from cotrail.data.datasets import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
-from cotrail.evaluation.metrics.coverage import coverage
-from cotrail.evaluation.metrics.support import support_recall
+from cotrail.evaluation.metrics.corpus_coverage import coverage
+from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
 from cotrail.systems.ircot import IRCoTSettings
 from cotrail.systems.one_step import OneStepSettings
 from cotrail.systems.parts.reader import ReaderSettings

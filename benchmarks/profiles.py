@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.asked import Asked, load_asked
+from benchmarks.recorded_prompts import Asked, load_asked
 from benchmarks.ways import bar
 from configuration.settings import settings
 from cotrail.core.generation import Sampling

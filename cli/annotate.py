@@ -15,10 +15,10 @@ from sqlalchemy import Connection, Engine
 from cli.arguments import RunName
 from cli.output import console, heading
 from cotrail.common.humanize import count
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import Mark, facts
+from cotrail.evaluation.metrics.factual_errors import Mark, facts
 from models.commands.annotating import forget_annotation, record_annotations
 from models.queries.annotations import Chain, read_marks
 from models.queries.runs import RunRecord, read_run, resolve_run

@@ -20,10 +20,10 @@ from cli.run_text import INCOMPLETE, closing_line, print_reasons
 from cli.score import table_of
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from cotrail.errors import UnavailableError
-from cotrail.evaluation.metrics.scores import CAVEAT
-from cotrail.evaluation.metrics.support import is_gold
+from cotrail.evaluation.metrics.question_scores import CAVEAT
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.progress import read_causes
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus

@@ -17,7 +17,7 @@ from cli.output import console
 from cli.run_speed import RunSpeed, expected_steps
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from models.queries.progress import Progress, read_progress
 from models.schema.database import reason_of, unanswered
 from tasks.routing import broker_problem

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from cli.arguments import Json
 from cli.output import console, print_json
 from cotrail.common.humanize import count, duration
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from services import corpora
 
 

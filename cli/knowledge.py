@@ -16,7 +16,7 @@ from cli.arguments import Json
 from cli.output import console, grid, print_json
 from configuration.settings import settings
 from cotrail.common.humanize import duration, number
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About

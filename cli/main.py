@@ -38,8 +38,8 @@ from cli import (
 from cli.output import console
 from configuration.settings import settings
 from cotrail.common.humanize import cut
-from cotrail.common.log_records import print_safely
-from cotrail.common.printable import indented
+from cotrail.common.log_formatting import print_safely
+from cotrail.common.printable_text import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
 
 INTERRUPTED = 130

@@ -1,7 +1,7 @@
 """Output of the command line: text wrapped to the terminal, and JSON for programs.
 
 All output goes through here, so that no control character in a model's or a file's text reaches the terminal
-(`cotrail.common.printable`).
+(`cotrail.common.printable_text`).
 """
 
 import sys
@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.common.printable import (
+from cotrail.common.printable_text import (
     COMMANDS,
     UNPRINTABLE,
     isolated,

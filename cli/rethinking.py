@@ -10,7 +10,7 @@ from cli.files import write_text
 from cli.output import console, print_json
 from cli.tables import print_tables
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.rethinking_published import SOURCE
+from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from models.queries.runs import resolve_run
 from services.reports.documents import report_page
 from services.reports.experiment_report import ExperimentReport

@@ -10,7 +10,7 @@ from cli.arguments import Json, RunName
 from cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
 from services import scoring
 from services.scoring import RunScores
 from services.store import reading

@@ -8,7 +8,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cli.output import heading
-from cotrail.evaluation.experiments.table import Table
+from cotrail.evaluation.experiments.report_tables import Table
 from services.reports.sheets import Sheet, sheet
 
 PASSAGE_WIDTH = 40

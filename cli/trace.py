@@ -14,9 +14,9 @@ from cli.arguments import Json, RunName
 from cli.output import console, grid, heading, print_exact, print_json
 from cli.weighed import compared, name_of, weighed
 from cotrail.common.humanize import count, cut, duration, number
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Hit
-from cotrail.evaluation.metrics.support import is_gold
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import Weighing
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt

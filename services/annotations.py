@@ -8,10 +8,10 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
 from cotrail.common.humanize import count
+from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.common.json_files import opened
-from cotrail.common.limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import Mark, facts, factual_errors, sample
+from cotrail.evaluation.metrics.factual_errors import Mark, facts, factual_errors, sample
 from models.commands.annotating import record_annotations
 from models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
 from models.queries.runs import RunRecord

@@ -8,7 +8,7 @@ from msgspec import Struct
 from configuration.settings import settings
 from cotrail.core.prompts import AnswerForm
 from cotrail.data.datasets import load_annotated
-from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.demonstrations.building import Shape, build_demonstrations, choose_distractors, shapes
 from cotrail.data.demonstrations.chains import read_chains, with_chains
 from cotrail.data.demonstrations.files import write_demonstrations

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from cotrail.common.printable import printable_json
-from cotrail.evaluation.metrics.support import is_gold
+from cotrail.common.printable_text import printable_json
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.runs import RunRecord
 from models.queries.traces import Collected, TracedQuestion, TracedStep
 

@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets import load_official
-from cotrail.data.datasets.forms import PROCESSED
+from cotrail.data.datasets.file_formats import PROCESSED
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.experiment import PROCESSED_FORMAT
-from cotrail.evaluation.metrics.scores import QuestionScores, means
+from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
+from cotrail.evaluation.metrics.question_scores import QuestionScores, means
 from models.queries.progress import Progress, read_progress
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions

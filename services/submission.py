@@ -9,7 +9,7 @@ from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.data.datasets import has_snippets, load_questions
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.systems.registry import find_system
 from models.commands import submission
 from services.composing import PreparedRun, check_evidence, compose

@@ -11,7 +11,7 @@ from typing import Any
 from celery import signals
 
 from configuration.settings import settings
-from cotrail.common.log_records import print_safely
+from cotrail.common.log_formatting import print_safely
 from cotrail.core.actions.registry import carried_out_by
 from tasks.runtime import close_runtime, runtime, stop_runtime
 from workers.celery_app import app

@@ -8,7 +8,7 @@ from threading import Event
 from time import perf_counter
 from typing import Any
 
-from benchmarks.asked import Asked, load_asked
+from benchmarks.recorded_prompts import Asked, load_asked
 from benchmarks.ways import Job, bar, peak_mib
 from configuration.settings import settings
 from cotrail.core.generation import Sampling

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, func, select
 
-from benchmarks.asked import Asked, read_asked, save_asked
+from benchmarks.recorded_prompts import Asked, read_asked, save_asked
 from benchmarks.ways import Job, peak_mib
 from cli.following import follow
 from configuration.settings import settings

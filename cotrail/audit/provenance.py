@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from cotrail.audit.contents import UNREADABLE, Contents, references_of_collected, references_of_request
 from cotrail.audit.records import Record, Row, text
+from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected, references_of_request
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.errors import CotrailError
 

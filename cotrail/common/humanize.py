@@ -1,6 +1,6 @@
 """Numbers, counts, durations and excerpts as people read them."""
 
-from cotrail.common.printable import without_commands
+from cotrail.common.printable_text import without_commands
 
 
 def cut(text: str, characters: int) -> str:

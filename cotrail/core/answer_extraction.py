@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 
 YES_OR_NO = "Yes or no: "
 """The prefix of a question whose answer is yes or no, as in the prompt of Wei et al. (2022)."""

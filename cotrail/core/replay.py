@@ -8,7 +8,7 @@ comes to where it stood from the beginning of the record.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.digests import digest_of_found
 from cotrail.core.paragraphs import Hit
 from cotrail.errors import UnrecordableError

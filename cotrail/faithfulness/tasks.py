@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from cotrail.common.normalization import normalized
+from cotrail.common.answer_normalization import normalized
 
 Task = Literal["commonsense", "temporal", "tabular"]
 """Commonsense asks for yes or no (StrategyQA), temporal for a text (TempQuestions), tabular for true or false

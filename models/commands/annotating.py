@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.factual import Mark
+from cotrail.evaluation.metrics.factual_errors import Mark
 from models.schema.tables import annotations, questions
 
 

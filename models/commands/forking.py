@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
-from cotrail.audit.digests import QUESTION_OPENED, head_of
+from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
 from cotrail.core.binding import NAMES
 from cotrail.core.fork_points import Point, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Recorded

@@ -7,7 +7,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, Text, bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.audit.digests import QUESTION_OPENED
+from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from models.records.contents import save_demonstrations

@@ -6,7 +6,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, sentences_of
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, sentences_of
 from models.queries.runs import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_question
 from models.schema.states import QuestionStatus

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
-from cotrail.audit.contents import UNREADABLE
+from cotrail.audit.referenced_contents import UNREADABLE
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.kind import Stored, digests_in
@@ -21,7 +21,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.scores import QuestionScores, question_scores
+from cotrail.evaluation.metrics.question_scores import QuestionScores, question_scores
 from models.records.contents import read_demonstrations
 from models.records.histories import hit
 from models.records.trail import read_question_ids

@@ -11,7 +11,7 @@ from operator import is_
 from msgspec import Struct
 from sqlalchemy import Connection, RowMapping
 
-from cotrail.audit.digests import head_of
+from cotrail.audit.sealed_columns import head_of
 from cotrail.core.history import Failed, Finished, Next
 from cotrail.core.replay import Replay
 from cotrail.errors import BlockedError

@@ -1,6 +1,6 @@
 """Digests that make the record tamper-evident, as SQL expressions.
 
-The database computes each in the statement that writes the columns that it covers (`cotrail.audit.digests`). So it
+The database computes each in the statement that writes the columns that it covers (`cotrail.audit.sealed_columns`). So it
 covers them as PostgreSQL stores and prints them, which an auditor can read again, and not as a worker sent them.
 """
 
@@ -24,7 +24,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, TIME, TIMES
+from cotrail.audit.sealed_columns import (
+    ATTEMPT,
+    EXPERIMENT,
+    QUESTION,
+    QUESTION_OPENED,
+    RUN,
+    RUN_OPENED,
+    STEP,
+    TIME,
+    TIMES,
+)
 from models.schema.tables import attempts, experiments, questions, runs, steps
 
 Values = Mapping[str, ColumnElement[Any]]
@@ -84,7 +94,7 @@ def run_digest(run: ColumnElement[str]) -> ColumnElement[str]:
 
 
 def _root(run: ColumnElement[str]) -> ColumnElement[str]:
-    """Return the root of the Merkle tree over a run's questions (`cotrail.audit.tree`).
+    """Return the root of the Merkle tree over a run's questions (`cotrail.audit.merkle_tree`).
 
     A recursive query builds it level by level, each from pairs of hashes of the level below, so that no value grows
     with the run: hashing all digests at once would need them in one text, and PostgreSQL's texts end at 1 GB.

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.registry import find_system
 from models.commands.experiment_plans import open_experiment
 from models.commands.submission import submit

@@ -13,9 +13,9 @@ from configuration.settings import settings
 from cotrail.common.humanize import count
 from cotrail.core.prompts import AnswerForm
 from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
-from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.protocol import IRCoTProtocol, choose
+from cotrail.evaluation.experiments.ircot.cells import Cell, Line
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose
 from cotrail.systems.registry import SYSTEMS, find_system
 from services.composing import PreparedRun, compose
 from services.experiments.ircot_demonstrations import DemonstrationSets

@@ -10,9 +10,9 @@ from cotrail.core.questions import Question
 from cotrail.data.datasets import has_snippets, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.cells import Stage
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.evaluation.experiments.ircot.cells import Stage
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 
 
 class Inputs:

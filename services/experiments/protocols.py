@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from configuration.settings import settings
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from services.experiments.ircot import IRCoTSchedule
 from services.experiments.rethinking import RethinkingSchedule

@@ -15,8 +15,8 @@ from cotrail.data.datasets import load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
-from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems.registry import find_system
 from services.composing import PreparedRun, check_evidence, compose

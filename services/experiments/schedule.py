@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.metrics.question_scores import QuestionScores
 from services.composing import PreparedRun
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from models.queries.runs import RunRecord
 from services.provenance import INSTEAD
 

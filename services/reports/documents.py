@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotrail.common.printable import printable
+from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.plots import Plot
+from cotrail.evaluation.experiments.ircot.figures import Plot
 from services.reports.experiment_report import ExperimentReport
 from services.reports.figures import svg_of, write_figure
 from services.reports.pages import page

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.plots import Plot
-from cotrail.evaluation.experiments.table import Table
+from cotrail.evaluation.experiments.ircot.figures import Plot
+from cotrail.evaluation.experiments.report_tables import Table
 
 NO_RESULTS = "No run of the experiment has results yet."
 

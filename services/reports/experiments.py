@@ -6,14 +6,15 @@ from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
 from cotrail.errors import UnavailableError
-from cotrail.evaluation.experiments import rethinking_tables, tables
-from cotrail.evaluation.experiments.cells import CellResult
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.measures import is_answered
-from cotrail.evaluation.experiments.plots import build_plots
+from cotrail.evaluation.experiments.ircot import tables
+from cotrail.evaluation.experiments.ircot.cells import CellResult
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.figures import build_plots
+from cotrail.evaluation.experiments.ircot.measures import is_answered
 from cotrail.evaluation.experiments.protocols import experiment_of
-from cotrail.evaluation.experiments.rethinking_published import SOURCE
-from cotrail.evaluation.experiments.rethinking_runs import RethinkingRun
+from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
+from cotrail.evaluation.experiments.rethinking.published import SOURCE
+from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun
 from models.queries.experiments import read_experiment
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.ircot_results import read_results

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
-from cotrail.evaluation.experiments.rethinking_protocol import trials
-from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingRun, method_of
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking.protocol import trials
+from cotrail.evaluation.experiments.rethinking.runs import Answered, RethinkingRun, method_of
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.registry import find_system

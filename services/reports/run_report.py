@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, cut, duration, number
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
-from cotrail.evaluation.metrics.support import is_gold
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.progress import count_repeated, read_progress
 from models.queries.runs import read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.common.humanize import duration
-from cotrail.evaluation.experiments.measures import Mean, Share
-from cotrail.evaluation.experiments.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
-from cotrail.evaluation.experiments.table import Column, Interval, Pair, Row, Table, Unit, Value
+from cotrail.evaluation.experiments.ircot.measures import Mean, Share
+from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
+from cotrail.evaluation.experiments.report_tables import Column, Interval, Pair, Row, Table, Unit, Value
 
 NOTHING = "-"
 """Shown where there is no value."""

@@ -24,8 +24,8 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.cells import ExampleChain
-from cotrail.evaluation.metrics.factual import Mark, factual_errors
+from cotrail.evaluation.experiments.ircot.cells import ExampleChain
+from cotrail.evaluation.metrics.factual_errors import Mark, factual_errors
 from cotrail.systems.registry import find_system
 from models.commands.annotating import forget_annotation, record_annotations
 from models.commands.submission import submit

@@ -11,7 +11,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, Experiment
 from cotrail.systems.registry import find_system
 from models.commands.control import being_cancelled, pause, resume
 from models.commands.experiment_plans import open_experiment

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cli.annotate import annotator_name
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
 from models.queries.annotations import Chain
 from services.annotations import checked_marks, read_rows, rows_of, write_rows
 

@@ -15,10 +15,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotrail.common import json_elements as elements
+from cotrail.common import input_limits as bounds
 from cotrail.common import json_files as records
-from cotrail.common import limits as bounds
-from cotrail.common.limits import MAX_DEPTH, MAX_PARAGRAPH_CHARACTERS, MAX_RECORD_BYTES, MIB, numbered_lines, whole
+from cotrail.common import json_streaming as elements
+from cotrail.common.input_limits import (
+    MAX_DEPTH,
+    MAX_PARAGRAPH_CHARACTERS,
+    MAX_RECORD_BYTES,
+    MIB,
+    numbered_lines,
+    whole,
+)
 from cotrail.common.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cli.experiment import print_report
-from cotrail.evaluation.experiments.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.examples import contrasts, examples
-from cotrail.evaluation.experiments.tables import build_tables
-from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, untrue
+from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
+from cotrail.evaluation.experiments.ircot.examples import contrasts, examples
+from cotrail.evaluation.experiments.ircot.tables import build_tables
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, untrue
 from services.reports.documents import report_page
 from services.reports.experiments import ircot_report
 from services.reports.sheets import as_markdown, sheet

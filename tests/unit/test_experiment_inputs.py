@@ -11,9 +11,9 @@ from cotrail.core.prompts import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
-from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.protocol import IRCoTProtocol
+from cotrail.evaluation.experiments.ircot.cells import Cell, Line
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
 from cotrail.systems.registry import SYSTEMS
 from services.experiments.ircot import IRCoTSchedule
 from services.experiments.protocols import read_experiment_file

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cli.experiment import print_report
-from cotrail.evaluation.experiments.cells import CellResult
-from cotrail.evaluation.experiments.measures import Mean, Share, mean_score, question_means
-from cotrail.evaluation.experiments.naming import in_order, parameters
-from cotrail.evaluation.experiments.published import published
-from cotrail.evaluation.experiments.table import Interval, Pair, Row, Table, Unit, Value
-from cotrail.evaluation.experiments.tables import build_tables
+from cotrail.evaluation.experiments.ircot.cells import CellResult
+from cotrail.evaluation.experiments.ircot.measures import Mean, Share, mean_score, question_means
+from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
+from cotrail.evaluation.experiments.ircot.published import published
+from cotrail.evaluation.experiments.ircot.tables import build_tables
+from cotrail.evaluation.experiments.report_tables import Interval, Pair, Row, Table, Unit, Value
 from services.reports.experiments import ircot_report
 from services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import COST, line, made

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.cells import CellResult
-from cotrail.evaluation.experiments.plots import Plot, build_plots
+from cotrail.evaluation.experiments.ircot.cells import CellResult
+from cotrail.evaluation.experiments.ircot.figures import Plot, build_plots
 from cotrail.systems.parts.reader import Reader
 from services.reports.documents import write_report
 from services.reports.experiments import ircot_report

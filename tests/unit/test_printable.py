@@ -20,8 +20,8 @@ from rich.text import Text
 
 from cli.output import Screen, grid, heading
 from cotrail.common.humanize import cut
-from cotrail.common.log_records import print_safely
-from cotrail.common.printable import indented, one_line, printable, printable_json
+from cotrail.common.log_formatting import print_safely
+from cotrail.common.printable_text import indented, one_line, printable, printable_json
 from services.reports.pages import _shown
 
 HOSTILE = (

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
-from cotrail.evaluation.experiments.protocol import IRCoTProtocol, choose, search_score
-from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.experiments.ircot.cells import Cell, Line
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose, search_score
+from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.naming import SYSTEMS as NAMED_BY_IRCOT
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.naming import SYSTEMS as NAMED_BY_IRCOT
 from cotrail.evaluation.experiments.protocols import experiment_of
-from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment, Table, TaskFiles
-from cotrail.evaluation.experiments.rethinking_protocol import SETTINGS, trials
-from cotrail.evaluation.experiments.rethinking_published import METHODS
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, Table, TaskFiles
+from cotrail.evaluation.experiments.rethinking.protocol import SETTINGS, trials
+from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.rethinking.settings import RethinkingSettings
 

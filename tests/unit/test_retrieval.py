@@ -20,7 +20,7 @@ from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.manifest import corpora, read_manifest
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index, open_corpus
 from cotrail.errors import CorpusError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.support import support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

@@ -7,13 +7,15 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.input_limits import MAX_PARAGRAPH_CHARACTERS
 from cotrail.common.json_files import decode, is_list, lines, opened
-from cotrail.common.limits import MAX_PARAGRAPH_CHARACTERS
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import contexts, strategyqa, streams
-from cotrail.data.corpora.digests import BYTES, DigestSet
-from cotrail.data.corpora.identity import content, identified
-from cotrail.data.datasets.forms import ARTICLES, STRATEGYQA_PARAGRAPHS, form_of
+from cotrail.data.corpora import json_streams as streams
+from cotrail.data.corpora import question_contexts as contexts
+from cotrail.data.corpora import strategyqa_evidence as strategyqa
+from cotrail.data.corpora.digest_set import BYTES, DigestSet
+from cotrail.data.corpora.paragraph_ids import content, identified
+from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, form_of
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}

@@ -6,7 +6,10 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from cotrail.data.corpora import abstracts, articles, contexts, streams
+from cotrail.data.corpora import hotpotqa_abstracts as abstracts
+from cotrail.data.corpora import iirc_articles as articles
+from cotrail.data.corpora import json_streams as streams
+from cotrail.data.corpora import question_contexts as contexts
 from cotrail.errors import UnknownNameError
 
 

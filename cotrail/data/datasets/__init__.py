@@ -4,21 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets import (
-    hotpotqa,
-    iirc,
-    infotabs,
-    musique,
-    plain,
-    processed,
-    strategyqa,
-    tempquestions,
-    wikimultihop,
-)
-from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
-from cotrail.data.datasets.forms import PROCESSED, form_of, seems
-from cotrail.data.datasets.official import check_aliases, check_whole, completed
-from cotrail.data.datasets.plain import Lookup
+from cotrail.data.datasets import hotpotqa, iirc, infotabs, musique, strategyqa, tempquestions, wikimultihop
+from cotrail.data.datasets import ircot_processed as processed
+from cotrail.data.datasets import jsonl as plain
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.file_formats import PROCESSED, form_of, seems
+from cotrail.data.datasets.jsonl import Lookup
+from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
 from cotrail.errors import DatasetError, UnknownNameError
 
 DATASETS = (

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.addresses import Address, read_address
 from cotrail.common.redaction import Secrets
+from cotrail.common.server_addresses import Address, read_address
 from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.errors import InputError
 

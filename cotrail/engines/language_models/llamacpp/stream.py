@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.engines.language_models.result import LlamaCppTimings

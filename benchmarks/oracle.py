@@ -33,12 +33,12 @@ from cotrail.core.replay import Failed, Finished, Recorded, advance
 from cotrail.core.results import Result
 from cotrail.core.system import Answer
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedGenerator
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
-from cotrail.evaluation.metrics.coverage import coverage
-from cotrail.evaluation.metrics.support import support_recall
+from cotrail.evaluation.metrics.corpus_coverage import coverage
+from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
 from cotrail.systems import find_system
 from cotrail.systems.settings import IRCoTSettings, OneStepSettings, ReaderSettings, RetrievalSettings
 

@@ -32,7 +32,7 @@ from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.core.replay import Outcome
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedGenerator, ScriptedQuestion
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index

@@ -17,7 +17,7 @@ from rich.table import Table
 from sentencex import segment
 
 from benchmarks import machine
-from cotrail.common.sentences import first_sentence
+from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.language_models.splitting import open_pipeline, pinned

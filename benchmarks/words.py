@@ -29,7 +29,7 @@ from cotrail.engines.retrieval.elasticsearch.client import Client
 from cotrail.engines.retrieval.stores import SearchServer
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import sentences_of
+from cotrail.evaluation.metrics.factual_errors import sentences_of
 
 COUNT = 10
 EVERY = 4

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, Engine
 from cli.annotation_files import Place, checked, lines_of, read_lines, write_lines
 from cli.output import console, count, heading
 from cli.store import RunName, open_store
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import Mark, facts, factual_errors, sample
+from cotrail.evaluation.metrics.factual_errors import Mark, facts, factual_errors, sample
 from models.queries.annotations import (
     Chain,
     forget_annotation,

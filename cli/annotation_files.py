@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from cli.output import count
+from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.common.json_files import opened
-from cotrail.common.limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import Mark, facts
+from cotrail.evaluation.metrics.factual_errors import Mark, facts
 from models.queries.annotations import Chain
 
 Place = tuple[str, int]

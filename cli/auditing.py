@@ -17,7 +17,7 @@ from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
-from cotrail.audit.verifying import verify as verify_records
+from cotrail.audit.verification import verify as verify_records
 from cotrail.errors import InputError
 from models.queries.progress import resolve_run
 from models.queries.traces import find_question, find_step, rebuild_prompt

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cli.output import Json, console, count, duration, print_json
 from configuration.settings import settings
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.data.corpora.files import read_corpus
 
 

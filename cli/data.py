@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 from cli.output import Json, console, count, duration, print_json
 from cotrail.data.corpora.building import Built, Progress, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe
-from cotrail.data.datasets import DATASETS
+from cotrail.data.datasets.loading import DATASETS
 from cotrail.data.datasets.sampling import sample_file, suffix
 from cotrail.data.datasets.wikimultihop import ALIASES
 from cotrail.errors import InputError

@@ -21,9 +21,9 @@ from cli.running import INCOMPLETE, closing_line, follow, print_reasons
 from cli.scoring import is_gold, read_scores, table_of
 from cli.store import open_store
 from configuration.settings import settings
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from cotrail.errors import UnavailableError
-from cotrail.evaluation.metrics.scores import CAVEAT
+from cotrail.evaluation.metrics.question_scores import CAVEAT
 from models.commands.submission import submit
 from models.queries.progress import read_reasons
 from models.queries.traces import TracedQuestion, read_questions

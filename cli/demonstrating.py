@@ -10,8 +10,8 @@ from msgspec import Struct
 from cli.output import Json, console, count, print_json
 from configuration.settings import settings
 from cotrail.core.prompts import AnswerForm
-from cotrail.data.datasets import DATASETS, load_annotated
-from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.datasets.annotated import AnnotatedQuestion
+from cotrail.data.datasets.loading import DATASETS, load_annotated
 from cotrail.data.demonstrations.building import (
     DISTRACTORS,
     Form,

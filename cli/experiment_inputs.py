@@ -14,13 +14,13 @@ from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
-from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.data.datasets.loading import has_snippets, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.cells import Cell, Stage
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.evaluation.experiments.ircot.cells import Cell, Stage
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.systems import find_system
 
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from cli.experiment_tables import Sheet, as_markdown, print_tables, sheet
 from cli.figures import write_figure
 from cli.pages import page
-from cotrail.common.printable import printable
+from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.plots import Plot
-from cotrail.evaluation.experiments.table import Table
+from cotrail.evaluation.experiments.ircot.figures import Plot
+from cotrail.evaluation.experiments.report_tables import Table
 
 NO_RESULTS = "No run of the experiment has results yet."
 

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cli.scoring import scores_of
-from cotrail.evaluation.experiments.cells import Cell, CellResult, Cost, ExampleChain
-from cotrail.evaluation.experiments.examples import EXAMPLES, Contrast, contrasts
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.protocol import position
-from cotrail.evaluation.metrics.factual import AnnotatedChain, factual_errors, untrue
+from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Cost, ExampleChain
+from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, Contrast, contrasts
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.protocol import position
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, factual_errors, untrue
 from models.queries.annotations import chain_of, read_annotations, read_marks
 from models.queries.experiments import read_experiment
 from models.queries.progress import Progress, read_progress, read_run
@@ -47,7 +47,7 @@ def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
 
 
 def with_examples(connection: Connection, results: Sequence[CellResult]) -> list[CellResult]:
-    """The results with the chains of the questions that `cotrail.evaluation.experiments.examples` chooses."""
+    """The results with the chains of the questions that `cotrail.evaluation.experiments.ircot.examples` chooses."""
     chains: dict[str, dict[str, ExampleChain]] = defaultdict(dict)
     for contrast in contrasts(results):
         for question, by_run in islice(_told(connection, contrast), EXAMPLES):

@@ -12,8 +12,8 @@ from cotrail.data.demonstrations.building import Style
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, listed_set
 from cotrail.errors import DemonstrationError
-from cotrail.evaluation.experiments.cells import Cell
-from cotrail.evaluation.experiments.experiment import DemonstrationFiles, Experiment
+from cotrail.evaluation.experiments.ircot.cells import Cell
+from cotrail.evaluation.experiments.ircot.experiment import DemonstrationFiles, Experiment
 
 
 class Shots:

@@ -10,9 +10,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cli.output import duration, heading
-from cotrail.evaluation.experiments.measures import Mean, Share
-from cotrail.evaluation.experiments.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
-from cotrail.evaluation.experiments.table import Column, Interval, Pair, Row, Table, Unit, Value
+from cotrail.evaluation.experiments.ircot.measures import Mean, Share
+from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
+from cotrail.evaluation.experiments.report_tables import Column, Interval, Pair, Row, Table, Unit, Value
 
 NOTHING = "-"
 """Where there is no value."""

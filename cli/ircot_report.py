@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from cli.experiment_report import NO_RESULTS, Report
 from cli.output import count
 from cotrail.errors import UnavailableError
-from cotrail.evaluation.experiments.cells import CellResult
-from cotrail.evaluation.experiments.measures import is_answered
-from cotrail.evaluation.experiments.plots import build_plots
-from cotrail.evaluation.experiments.tables import build_tables
+from cotrail.evaluation.experiments.ircot.cells import CellResult
+from cotrail.evaluation.experiments.ircot.figures import build_plots
+from cotrail.evaluation.experiments.ircot.measures import is_answered
+from cotrail.evaluation.experiments.ircot.tables import build_tables
 
 
 def ircot_report(results: Sequence[CellResult]) -> Report:

@@ -9,8 +9,8 @@ from cli.experiment_inputs import Inputs
 from cli.experiment_results import read_result
 from cli.output import count
 from cli.request import Prepared
-from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, choose, lines
+from cotrail.evaluation.experiments.ircot.cells import Cell, Line
+from cotrail.evaluation.experiments.ircot.protocol import cells_to_search, cells_to_test, choose, lines
 from models.queries.experiments import ExperimentRecord
 from models.queries.progress import is_complete, read_standings
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cli.output import Json, console, duration, grid, number, print_json
 from configuration.settings import settings
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About

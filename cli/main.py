@@ -37,8 +37,8 @@ from cli import (
 )
 from cli.output import console, cut
 from configuration.settings import settings
-from cotrail.common.log_records import print_safely
-from cotrail.common.printable import indented
+from cotrail.common.log_formatting import print_safely
+from cotrail.common.printable_text import indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
 
 INTERRUPTED = 130

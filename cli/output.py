@@ -1,6 +1,6 @@
 """How the command line prints: text wrapped to the terminal, numbers for people, JSON for programs.
 
-All that it prints goes through here, so that nothing of it is obeyed by a terminal (`cotrail.common.printable`).
+All that it prints goes through here, so that nothing of it is obeyed by a terminal (`cotrail.common.printable_text`).
 """
 
 import sys
@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.common.printable import (
+from cotrail.common.printable_text import (
     COMMANDS,
     UNPRINTABLE,
     isolated,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cotrail.common.printable import printable
-from cotrail.common.short_digest import shortened
+from cotrail.common.printable_text import printable
+from cotrail.common.short_digests import shortened
 
 
 def page(template: str, **values: Any) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.support import support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
 from models.queries.traces import TracedQuestion
 from models.schema.tables import QuestionStatus
 

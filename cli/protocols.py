@@ -19,7 +19,7 @@ from cli.schedule import Schedule
 from configuration.settings import settings
 from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from models.queries.experiments import read_experiment
 

@@ -16,7 +16,7 @@ from cli.showing import configuration, local
 from cli.store import RunName, reading
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores
 from models.queries.progress import count_repeated, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
 from models.schema.tables import QuestionStatus

@@ -19,13 +19,13 @@ from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.data.datasets.loading import has_snippets, load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, listed_set
 from cotrail.engines.language_models.catalogue import check_profile, default_profile, find_model, identity
 from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.systems import SystemSpec, find_system
 from cotrail.systems.needs import Needs

@@ -16,11 +16,11 @@ from cli.figures import svg_of
 from cli.output import Json, console, count, print_json
 from cli.store import reading
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
-from cotrail.evaluation.experiments.rethinking_protocol import trials
-from cotrail.evaluation.experiments.rethinking_published import SOURCE
-from cotrail.evaluation.experiments.rethinking_runs import Answered, RethinkingRun, method_of
-from cotrail.evaluation.experiments.rethinking_tables import build_tables, chains_plot
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking.protocol import trials
+from cotrail.evaluation.experiments.rethinking.published import SOURCE
+from cotrail.evaluation.experiments.rethinking.runs import Answered, RethinkingRun, method_of
+from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_plot
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from models.queries.experiments import read_experiment
 from models.queries.progress import RunRecord, read_progress, read_run, resolve_run

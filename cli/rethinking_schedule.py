@@ -24,12 +24,12 @@ from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompts import Demonstrations
 from cotrail.core.questions import Question
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
-from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems import find_system
 from models.queries.experiments import ExperimentRecord

@@ -20,7 +20,7 @@ from cli.meanwhile import meanwhile
 from cli.output import Json, console, count, duration, heading, print_json
 from cli.store import RunName, open_store
 from configuration.settings import settings
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from models.execution.blockage import Blockage
 from models.queries.outages import Outage
 from models.queries.progress import Progress, Reason, StepCounts, read_progress, read_reasons, resolve_run

@@ -14,12 +14,12 @@ from cli.output import Json, console, count, number, print_json
 from cli.store import RunName, reading
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets import load_official
-from cotrail.data.datasets.forms import PROCESSED
+from cotrail.data.datasets.file_formats import PROCESSED
+from cotrail.data.datasets.loading import load_official
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.experiment import PROCESSED_FORMAT
-from cotrail.evaluation.metrics.scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
-from cotrail.evaluation.metrics.support import content_key
+from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 from models.queries.progress import Progress, RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.tables import QuestionStatus

@@ -12,7 +12,7 @@ from cli.output import Json, console, count, duration, grid, heading, print_json
 from cli.provenance import INSTEAD
 from cli.running import blockage_line, outage_line, print_reasons, summary
 from cli.store import RunName, reading
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from models.queries.progress import (
     Progress,
     RunRecord,

@@ -9,7 +9,7 @@ from cli.output import Json, console, count, print_json
 from cli.request import Prepared, make_request, prepare, read_run_file
 from cli.running import follow, summarize
 from cli.store import open_store
-from cotrail.data.datasets import DATASETS
+from cotrail.data.datasets.loading import DATASETS
 from cotrail.systems import SYSTEMS
 from models.commands.submission import submit as record
 

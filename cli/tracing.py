@@ -14,7 +14,7 @@ from cli.output import Json, console, count, cut, duration, grid, heading, numbe
 from cli.scoring import is_gold, scores_of
 from cli.store import RunName, reading
 from cli.weighing import compared, name_of, weighed
-from cotrail.common.printable import one_line
+from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Hit
 from models.queries.progress import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import cut, grid
-from cotrail.common.printable import one_line
-from cotrail.common.short_digest import shortened
+from cotrail.common.printable_text import one_line
+from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from models.queries.traces import TracedStep

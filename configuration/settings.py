@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from configuration.brokers import check_broker
-from cotrail.common.addresses import Address, read_address
 from cotrail.common.redaction import Secrets
+from cotrail.common.server_addresses import Address, read_address
 from cotrail.engines.retrieval.search_file import read_search_file
 from cotrail.engines.retrieval.stores import CorpusStore, SearchServer, check_node, corpus_store
 from cotrail.errors import InputError

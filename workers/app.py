@@ -11,7 +11,7 @@ from celery import Celery, signals
 from kombu.entity import Exchange, Queue
 
 from configuration.settings import settings
-from cotrail.common.log_records import print_safely
+from cotrail.common.log_formatting import print_safely
 from cotrail.core.actions.registry import ACTIONS
 from tasks.messages import SERIALIZER
 from tasks.station import close_station, station, stop_station

@@ -17,7 +17,7 @@ from psycopg.errors import IdleSessionTimeout
 from sqlalchemy import Engine
 
 from configuration.settings import Settings, settings
-from cotrail.common.log_records import print_safely
+from cotrail.common.log_formatting import print_safely
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError

@@ -15,7 +15,7 @@ from msgspec import Struct, convert
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from cli.request import Prepared
 from configuration.settings import settings
-from cotrail.common.sentences import first_sentence
+from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason

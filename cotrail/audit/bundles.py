@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cotrail.audit.contents import UNREADABLE, Contents
 from cotrail.audit.records import Record, read_record, text, write_record
-from cotrail.audit.verifying import end_of
+from cotrail.audit.referenced_contents import UNREADABLE, Contents
+from cotrail.audit.verification import end_of
 from cotrail.errors import BundleError, InputError
 
 if sys.version_info >= (3, 14):

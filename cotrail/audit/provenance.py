@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from cotrail.audit.contents import UNREADABLE, Contents, references_of_collected, references_of_request
 from cotrail.audit.records import Record, Row, text
-from cotrail.audit.steps import SEARCHES
+from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected, references_of_request
+from cotrail.audit.step_check import SEARCHES
 from cotrail.errors import CotrailError
 
 _AGENTS = {

@@ -18,7 +18,7 @@ import sys
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, RUN, STEP
+from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, RUN, STEP
 from cotrail.errors import BundleError
 
 Row = dict[str, str | None]

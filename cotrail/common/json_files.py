@@ -11,8 +11,16 @@ from typing import BinaryIO, TypeVar
 import ijson
 import msgspec
 
-from cotrail.common.json_elements import OversizeError, elements
-from cotrail.common.limits import CORRECT, MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered_lines, shown, too_deep, whole
+from cotrail.common.input_limits import (
+    CORRECT,
+    MAX_FILE_BYTES,
+    MAX_RECORD_BYTES,
+    numbered_lines,
+    shown,
+    too_deep,
+    whole,
+)
+from cotrail.common.json_streaming import OversizeError, elements
 from cotrail.errors import InputError
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cotrail.common.limits import MAX_DEPTH, whole
+from cotrail.common.input_limits import MAX_DEPTH, whole
 from cotrail.errors import InputError
 
 MAX_TOML_BYTES = 256 * 1024

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 
 _STATED = re.compile(r".* answer is:? (.*)")
 

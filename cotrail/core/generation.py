@@ -9,7 +9,7 @@ Until = Literal["sentence", "line", "chain", "end"]
 further demonstration (`chain`), or where the model ends it."""
 
 RULES = "rules"
-"""The splitter that is cotrail's own, `cotrail.common.sentences`."""
+"""The splitter that is cotrail's own, `cotrail.common.sentence_boundaries`."""
 
 
 class Sampling(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind
 from cotrail.core.binding import Binding

@@ -2,7 +2,7 @@
 
 import json
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 
 
 def title_question(question: str, count: int) -> str:

@@ -4,7 +4,7 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.errors import InputError
 
 ASIDE = ("README", "LICENSE", "USE_POLICY", ".")

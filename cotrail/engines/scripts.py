@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
-from cotrail.common.limits import MAX_SMALL_FILE_BYTES, too_deep, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, too_deep, whole
 from cotrail.errors import InputError
 
 Form = TypeVar("Form", bound=Struct)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from sentencex import segment
 
-from cotrail.common.normalization import normalized
+from cotrail.common.answer_normalization import normalized
 from cotrail.core.answers import stated_answer
 from cotrail.faithfulness.scores import Function
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.normalization import normalized
+from cotrail.common.answer_normalization import normalized
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
-from cotrail.audit.digests import QUESTION_OPENED, head_of
+from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
 from cotrail.core.fork_points import FORK, GIVEN, Point, steps_before
 from cotrail.core.replay import Failed, Recorded, advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError

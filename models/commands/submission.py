@@ -7,7 +7,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine, Row, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.audit.digests import QUESTION_OPENED
+from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.audit.digests import head_of
+from cotrail.audit.sealed_columns import head_of
 from cotrail.core.actions.registry import kind
 from cotrail.core.encoding import failure_of, request_of
 from cotrail.core.questions import GoldParagraph

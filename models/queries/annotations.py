@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, sentences_of
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, sentences_of
 from models.queries.progress import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_question
 from models.schema.tables import QuestionStatus, annotations, questions

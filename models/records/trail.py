@@ -8,14 +8,14 @@ from typing import Any, cast
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.audit.contents import (
+from cotrail.audit.records import Record, Row, number, text
+from cotrail.audit.referenced_contents import (
     UNREADABLE,
     References,
     references_of_collected,
     references_of_request,
     references_of_run,
 )
-from cotrail.audit.records import Record, Row, number, text
 from models.schema.seals import texts
 from models.schema.tables import (
     attempts,

@@ -27,7 +27,7 @@ TRIES = 10
 MOST_SAID = 500
 """How many characters are repeated of what the driver says of an error."""
 
-MIGRATIONS = Path(__file__).parents[1] / "migrations"
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 
 SESSION = (

@@ -1,6 +1,6 @@
 """Digests that make the record tamper-evident, as SQL: the database computes them as it writes what they cover.
 
-What they cover is in `cotrail.audit.digests`.
+What they cover is in `cotrail.audit.sealed_columns`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from cotrail.audit.digests import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, TIME, TIMES
+from cotrail.audit.sealed_columns import (
+    ATTEMPT,
+    EXPERIMENT,
+    QUESTION,
+    QUESTION_OPENED,
+    RUN,
+    RUN_OPENED,
+    STEP,
+    TIME,
+    TIMES,
+)
 from models.schema.tables import attempts, experiments, questions, runs, steps
 
 Values = Mapping[str, ColumnElement[Any]]
@@ -83,7 +93,7 @@ def run_digest(run: ColumnElement[str]) -> ColumnElement[str]:
 
 
 def _root(run: ColumnElement[str]) -> ColumnElement[str]:
-    """The root of the tree over a run's questions (`cotrail.audit.tree`).
+    """The root of the tree over a run's questions (`cotrail.audit.merkle_tree`).
 
     It is built level by level, each from the pairs of the one below, so that no value grows with the run.
     """

@@ -13,7 +13,7 @@ import psutil
 from sqlalchemy import Engine, text
 
 from configuration.settings import Settings
-from cotrail.audit.verifying import verify
+from cotrail.audit.verification import verify
 from models.records.trail import read_trail
 from workers.stack import Stack
 

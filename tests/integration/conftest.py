@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from benchmarks.search_servers import Running
 from cli.main import app
 from configuration.settings import Settings, settings
-from cotrail.audit.verifying import verify
+from cotrail.audit.verification import verify
 from cotrail.core.ports.language_model import Generator, Profile
 from cotrail.engines.language_models.catalogue import find_model, open_generator
 from cotrail.errors import UnavailableError

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
-from cotrail.audit.digests import head_of
+from cotrail.audit.merkle_tree import Tree
 from cotrail.audit.records import Row, read_record, text, write_record
-from cotrail.audit.seals import (
+from cotrail.audit.row_digests import (
     earlier_attempts,
     question_digest,
     question_opened,
@@ -14,7 +14,7 @@ from cotrail.audit.seals import (
     run_opened,
     step_digest,
 )
-from cotrail.audit.tree import Tree
+from cotrail.audit.sealed_columns import head_of
 
 
 def resealed(lines: Sequence[bytes]) -> list[bytes]:

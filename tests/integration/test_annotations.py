@@ -25,8 +25,8 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.cells import ExampleChain, SystemName
-from cotrail.evaluation.metrics.factual import Mark, factual_errors
+from cotrail.evaluation.experiments.ircot.cells import ExampleChain, SystemName
+from cotrail.evaluation.metrics.factual_errors import Mark, factual_errors
 from cotrail.systems import find_system
 from models.commands.submission import submit
 from models.execution.ledger import Claim, Completion, Ledger

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from cotrail.audit.bundles import bundled
 from cotrail.audit.records import Record, write_record
-from cotrail.audit.verifying import end_of
+from cotrail.audit.verification import end_of
 from models.records.trail import read_trail
 from tests.integration.forging import resealed
 from tests.integration.recorded import OPEN, PLAIN

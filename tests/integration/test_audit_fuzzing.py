@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import COLUMNS, write_record
-from cotrail.audit.verifying import end_of, verify
+from cotrail.audit.verification import end_of, verify
 from cotrail.core.prompts import Demonstrations
 from cotrail.errors import BundleError
 from models.records.trail import read_trail

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, Engine, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from cotrail.audit.bundles import read_bundle, write_bundle
-from cotrail.audit.digests import STEP
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.records import Record, read_record, write_record
-from cotrail.audit.seals import earlier_attempts, step_digest
-from cotrail.audit.verifying import verify
+from cotrail.audit.row_digests import earlier_attempts, step_digest
+from cotrail.audit.sealed_columns import STEP
+from cotrail.audit.verification import verify
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.errors import BundleError, InputError
 from models.records.trail import read_trail

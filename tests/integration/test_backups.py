@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine, func, text, update
 from sqlalchemy.engine import make_url
 
 from configuration.settings import Settings
-from cotrail.audit.verifying import verify
+from cotrail.audit.verification import verify
 from models.execution.admission import admit
 from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, take_unsent

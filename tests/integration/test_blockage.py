@@ -13,7 +13,7 @@ from cli.protocols import schedule_of
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, Experiment
 from models.commands.control import being_cancelled, pause, resume
 from models.commands.submission import submit
 from models.execution.admission import LEAST, admit

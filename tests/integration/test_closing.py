@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, event, text
 
-from cotrail.audit.seals import run_digest
-from cotrail.audit.tree import Tree
-from cotrail.audit.verifying import verify
+from cotrail.audit.merkle_tree import Tree
+from cotrail.audit.row_digests import run_digest
+from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from models.commands.retrying import retry
 from models.execution.closing import close_run, runs_to_close

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.data.corpora.state import draft_path, read_state
-from cotrail.data.datasets import load_questions
+from cotrail.data.corpora.checkpoints import draft_path, read_state
+from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.retrieval.tantivy import TantivyRetriever
 from tests.conftest import wait_until
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select, text
 
-from cotrail.audit.verifying import verify
+from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
 from models.commands.control import resume

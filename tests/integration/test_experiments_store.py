@@ -12,10 +12,10 @@ from sqlalchemy import Engine, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, Experiment
 from models.commands.submission import submit
 from models.queries.experiments import experiment_ids, open_experiment, read_experiment, resolve_experiment
 from models.schema.tables import demonstrations, experiments, paragraphs, questions, runs, steps

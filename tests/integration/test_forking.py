@@ -15,8 +15,8 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders.cotrail import submission
 from cli.fork_request import read_changes
 from configuration.settings import settings
-from cotrail.audit.digests import head_of
-from cotrail.audit.verifying import verify
+from cotrail.audit.sealed_columns import head_of
+from cotrail.audit.verification import verify
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.reason import Reason

@@ -22,7 +22,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from cotrail.common.sentences import first_sentence
+from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Profile

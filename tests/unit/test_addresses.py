@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kombu.utils.url import url_to_parts
 from sqlalchemy import make_url
 
-from cotrail.common.addresses import read_address
+from cotrail.common.server_addresses import read_address
 from cotrail.engines.retrieval.stores import check_node
 
 PASSWORDS = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1) | st.text(

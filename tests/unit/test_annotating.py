@@ -14,7 +14,7 @@ from cli.annotating import annotator_name
 from cli.annotation_files import checked, lines_of, read_lines, write_lines
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
 from models.queries.annotations import Chain
 
 Filled = Callable[..., Path]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.audit.tree import Tree
+from cotrail.audit.merkle_tree import Tree
 
 LEAVES = ["", "\0", "\x10", " !", "01", "@ABC", "PQRSTUVW", "`abcdefghijklmno"]
 ROOTS = [

@@ -18,15 +18,23 @@ from hypothesis import strategies as st
 from cli.annotation_files import read_lines
 from cli.protocols import read_experiment_file
 from cli.request import read_run_file
-from cotrail.common import json_elements as elements
+from cotrail.common import input_limits as bounds
 from cotrail.common import json_files as records
-from cotrail.common import limits as bounds
-from cotrail.common.limits import MAX_DEPTH, MAX_PARAGRAPH_CHARACTERS, MAX_RECORD_BYTES, MIB, numbered_lines, whole
+from cotrail.common import json_streaming as elements
+from cotrail.common.input_limits import (
+    MAX_DEPTH,
+    MAX_PARAGRAPH_CHARACTERS,
+    MAX_RECORD_BYTES,
+    MIB,
+    numbered_lines,
+    whole,
+)
 from cotrail.common.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.corpora.recipes import RECIPES
-from cotrail.data.datasets import DATASETS, infotabs, load_questions
+from cotrail.data.datasets import infotabs
+from cotrail.data.datasets.loading import DATASETS, load_questions
 from cotrail.data.demonstrations.chains import read_chains
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.catalogue import listed
@@ -246,7 +254,7 @@ def test_a_small_file_of_nested_brackets_takes_little_memory(tmp_path: Path) -> 
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 from pathlib import Path
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.errors import DatasetError
 try:
     load_questions("jsonl", Path({str(path)!r}))

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora.articles import text_of
 from cotrail.data.corpora.building import Progress, build_corpus
-from cotrail.data.corpora.digests import DigestSet
+from cotrail.data.corpora.checkpoints import draft_path, read_state, state_path
+from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.files import read_corpus
+from cotrail.data.corpora.iirc_articles import text_of
 from cotrail.data.corpora.recipes import RECIPES
-from cotrail.data.corpora.state import draft_path, read_state, state_path
 from cotrail.errors import CorpusError, UnknownNameError
 
 Make = Callable[[Path], list[Path]]

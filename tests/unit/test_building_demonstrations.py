@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from cotrail.core.prompts import AnswerForm, Demonstration
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets import load_annotated
-from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.datasets.annotated import AnnotatedQuestion
+from cotrail.data.datasets.loading import load_annotated
 from cotrail.data.demonstrations.building import (
     DISTRACTORS,
     Shape,

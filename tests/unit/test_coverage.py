@@ -1,6 +1,6 @@
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.evaluation.metrics.coverage import coverage, located
+from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 
 TEXTS = {
     "Ink": ["Ink is a dark fluid that stains paper and fingers alike, and it dries within the hour."],

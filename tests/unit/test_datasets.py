@@ -8,9 +8,9 @@ import pytest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import DATASETS, load_annotated, load_questions
+from cotrail.data.datasets.loading import DATASETS, load_annotated, load_questions
 from cotrail.errors import DatasetError, UnknownNameError
-from cotrail.evaluation.metrics.support import content_key, support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import content_key, support_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data isn't beside the repository")

@@ -9,10 +9,10 @@ from rich.console import Console
 from cli.experiment_report import page_of, print_report
 from cli.experiment_tables import as_markdown, sheet
 from cli.ircot_report import ircot_report
-from cotrail.evaluation.experiments.cells import CellResult, ExampleChain, SystemName
-from cotrail.evaluation.experiments.examples import contrasts, examples
-from cotrail.evaluation.experiments.tables import build_tables
-from cotrail.evaluation.metrics.factual import AnnotatedChain, Mark, untrue
+from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain, SystemName
+from cotrail.evaluation.experiments.ircot.examples import contrasts, examples
+from cotrail.evaluation.experiments.ircot.tables import build_tables
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, untrue
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")

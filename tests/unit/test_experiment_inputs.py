@@ -13,9 +13,9 @@ from cotrail.core.prompts import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
-from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, lines
+from cotrail.evaluation.experiments.ircot.cells import Cell, Line
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.protocol import cells_to_search, cells_to_test, lines
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."

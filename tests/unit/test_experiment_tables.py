@@ -12,12 +12,12 @@ from rich.console import Console
 from cli.experiment_report import print_report, report_json
 from cli.experiment_tables import as_markdown, sheet, shown
 from cli.ircot_report import ircot_report
-from cotrail.evaluation.experiments.cells import CellResult, SystemName
-from cotrail.evaluation.experiments.measures import Mean, Share, mean_score, question_means
-from cotrail.evaluation.experiments.naming import in_order, parameters
-from cotrail.evaluation.experiments.published import published
-from cotrail.evaluation.experiments.table import Interval, Pair, Row, Table, Unit, Value
-from cotrail.evaluation.experiments.tables import build_tables
+from cotrail.evaluation.experiments.ircot.cells import CellResult, SystemName
+from cotrail.evaluation.experiments.ircot.measures import Mean, Share, mean_score, question_means
+from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
+from cotrail.evaluation.experiments.ircot.published import published
+from cotrail.evaluation.experiments.ircot.tables import build_tables
+from cotrail.evaluation.experiments.report_tables import Interval, Pair, Row, Table, Unit, Value
 from tests.unit.made_results import COST, line, made
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cotrail.common.short_digest import shortened
+from cotrail.common.short_digests import shortened
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding

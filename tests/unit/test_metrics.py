@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.normalization import normalized
+from cotrail.common.answer_normalization import normalized
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.answer import answer_scores, tuning_f1
+from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.evaluation.metrics.mending import mended
-from cotrail.evaluation.metrics.words import AnswerScores
+from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")
 BY_SPANS = ("iirc", "ircot")

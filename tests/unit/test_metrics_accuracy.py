@@ -7,10 +7,10 @@ from scipy.stats import binomtest
 
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.accuracy import accuracy, is_unclear, verdict_scores
-from cotrail.evaluation.metrics.answer import answer_scores
-from cotrail.evaluation.metrics.explanations import chain_faithfulness, explanation_faithfulness
+from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import mcnemar
-from cotrail.evaluation.metrics.official import official_figures
+from cotrail.evaluation.metrics.official_figures import official_figures
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
 
 

@@ -11,9 +11,9 @@ import pytest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.answer import answer_scores, tuning_f1
-from cotrail.evaluation.metrics.official import official_figures
-from cotrail.evaluation.metrics.support import answer_support_recall, support_scores
+from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
+from cotrail.evaluation.metrics.official_figures import official_figures
+from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_recall, support_scores
 
 RECORDED = Path(__file__).parent / "metrics"
 

@@ -4,8 +4,13 @@ from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.scores import DEFINITIONS, QuestionScores, means, question_scores
-from cotrail.evaluation.metrics.support import answer_support_recall, content_key, support_recall, support_scores
+from cotrail.evaluation.metrics.question_scores import DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.evaluation.metrics.supporting_paragraphs import (
+    answer_support_recall,
+    content_key,
+    support_recall,
+    support_scores,
+)
 
 
 def paragraph(title: str, text: str) -> Paragraph:

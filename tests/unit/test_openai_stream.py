@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotrail.common.sentences import first_sentence
+from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.generation import Until
 from cotrail.engines.language_models.openai.stream import END, Refused, Stream
 from cotrail.engines.language_models.result import Tokens

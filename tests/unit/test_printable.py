@@ -20,8 +20,8 @@ from rich.text import Text
 
 from cli.output import Screen, cut, grid, heading
 from cli.pages import _shown
-from cotrail.common.log_records import print_safely
-from cotrail.common.printable import indented, one_line, printable, printable_json
+from cotrail.common.log_formatting import print_safely
+from cotrail.common.printable_text import indented, one_line, printable, printable_json
 
 HOSTILE = (
     "\x1b[2J\x1b[H", "\x1b]52;c;Zm9yZ2Vk\x07", "\x1b]0;title\x1b\\", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\",

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.cells import Cell, Line
-from cotrail.evaluation.experiments.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
-from cotrail.evaluation.experiments.protocol import (
+from cotrail.evaluation.experiments.ircot.cells import Cell, Line
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
+from cotrail.evaluation.experiments.ircot.protocol import (
     cells_to_search,
     cells_to_test,
     choose,
@@ -18,7 +18,7 @@ from cotrail.evaluation.experiments.protocol import (
     position,
     search_score,
 )
-from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.metrics.question_scores import QuestionScores
 
 FILES = DatasetFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
 WHOLE = Experiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))

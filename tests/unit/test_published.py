@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.evaluation.experiments.published import published
+from cotrail.evaluation.experiments.ircot.published import published
 
 PAPERS = Path(__file__).parents[3] / "shared" / "papers"
 TEXTS = ("ircot-acl2023.txt", "ircot-acl2023-pdf-text.txt")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.answers import released_answer
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import experiment_of
-from cotrail.evaluation.experiments.rethinking_experiment import MethodName, RethinkingExperiment, Table, TaskFiles
-from cotrail.evaluation.experiments.rethinking_protocol import SETTINGS, trials
-from cotrail.evaluation.experiments.rethinking_published import METHODS
+from cotrail.evaluation.experiments.rethinking.experiment import MethodName, RethinkingExperiment, Table, TaskFiles
+from cotrail.evaluation.experiments.rethinking.protocol import SETTINGS, trials
+from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.systems.settings import RethinkingSettings
 
 FILES = TaskFiles(questions="dev.json", demonstrations="chains.txt", corpus="wikipedia")

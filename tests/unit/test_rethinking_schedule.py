@@ -14,7 +14,7 @@ from cotrail.core.prompts import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
-from cotrail.evaluation.experiments.rethinking_protocol import Trial
+from cotrail.evaluation.experiments.rethinking.protocol import Trial
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from cli.experiment_tables import sheet
 from cli.rethinking_report import write_report
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments import rethinking_published as published
-from cotrail.evaluation.experiments.rethinking_published import METHODS, Reported
-from cotrail.evaluation.experiments.rethinking_runs import (
+from cotrail.evaluation.experiments.report_tables import Table
+from cotrail.evaluation.experiments.rethinking import published
+from cotrail.evaluation.experiments.rethinking.published import METHODS, Reported
+from cotrail.evaluation.experiments.rethinking.runs import (
     Answered,
     Method,
     RethinkingRun,
@@ -25,8 +26,7 @@ from cotrail.evaluation.experiments.rethinking_runs import (
     growth,
     method_of,
 )
-from cotrail.evaluation.experiments.rethinking_tables import ALONE, MISPRINTED, build_tables, chains_plot
-from cotrail.evaluation.experiments.table import Table
+from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, build_tables, chains_plot
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing

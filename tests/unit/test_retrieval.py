@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Retriever
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.retrieval import tantivy as adapter
 from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.manifest import corpora, read_manifest
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index, open_corpus
 from cotrail.errors import CorpusError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.support import support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.sentences import SentenceStop, first_sentence
+from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
 from cotrail.data.demonstrations.files import read_demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"

@@ -9,7 +9,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_annotated, load_questions
+from cotrail.data.datasets.loading import load_annotated, load_questions
 from cotrail.data.datasets.strategyqa import title_of
 from cotrail.data.demonstrations.building import Shape, build_demonstrations
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.titles import parse_titles, title_question
 from cotrail.data.demonstrations.files import read_demonstrations
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from cotrail.audit.verifying import verify
+from cotrail.audit.verification import verify
 from models.queries.replaying import replay_run
 from models.records.trail import read_trail
 from tests.conftest import Eventually

@@ -18,10 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.data.corpora.digests import DigestSet
-from cotrail.data.corpora.identity import ID_DIGITS, identified
-from cotrail.data.corpora.recipes import Recipe, find_recipe
-from cotrail.data.corpora.state import (
+from cotrail.data.corpora.checkpoints import (
     NOTHING,
     State,
     digest_of,
@@ -31,7 +28,10 @@ from cotrail.data.corpora.state import (
     state_path,
     write_state,
 )
-from cotrail.data.datasets.forms import seems
+from cotrail.data.corpora.digest_set import DigestSet
+from cotrail.data.corpora.paragraph_ids import ID_DIGITS, identified
+from cotrail.data.corpora.recipes import Recipe, find_recipe
+from cotrail.data.datasets.file_formats import seems
 from cotrail.errors import CorpusError
 
 CHECKPOINT_EVERY = 20_000

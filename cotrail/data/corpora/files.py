@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.input_limits import MAX_PARAGRAPH_CHARACTERS
 from cotrail.common.json_files import decode, is_list, lines, opened
-from cotrail.common.limits import MAX_PARAGRAPH_CHARACTERS
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import contexts, strategyqa, streams
-from cotrail.data.corpora.digests import BYTES, DigestSet
-from cotrail.data.corpora.identity import content, identified
-from cotrail.data.datasets.forms import ARTICLES, STRATEGYQA_PARAGRAPHS, form_of
+from cotrail.data.corpora import json_streams, question_contexts, strategyqa_evidence
+from cotrail.data.corpora.digest_set import BYTES, DigestSet
+from cotrail.data.corpora.paragraph_ids import content, identified
+from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, form_of
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
@@ -71,7 +71,7 @@ def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
         )
     if form == STRATEGYQA_PARAGRAPHS:
         return _members(path)
-    of_entry = strategyqa.facts if form and "strategyqa" in form.datasets else contexts.of_entry
+    of_entry = strategyqa_evidence.facts if form and "strategyqa" in form.datasets else question_contexts.of_entry
     return _entries(path, of_entry) if is_list(path, CorpusError) else _lines(path)
 
 
@@ -79,23 +79,23 @@ def _entries(
     path: Path, of_entry: Callable[[str, bytes], Iterator[tuple[str, str]]]
 ) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
-        for place, raw in streams.items(file, str(path)):
+        for place, raw in json_streams.items(file, str(path)):
             yield from ((place, identified(title, text)) for title, text in of_entry(place, raw))
 
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
-        for place, raw in streams.members(file, str(path)):
-            yield place, strategyqa.paragraph(place, raw)
+        for place, raw in json_streams.members(file, str(path)):
+            yield place, strategyqa_evidence.paragraph(place, raw)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
     for place, raw in lines(path, CorpusError, total=None):
         line = decode(raw, _Line, place, CorpusError)
         if line.paragraphs:
-            yield from ((place, identified(title, text)) for title, text in contexts.of_line(place, raw))
+            yield from ((place, identified(title, text)) for title, text in question_contexts.of_line(place, raw))
         elif line.contexts:
-            yield from ((place, identified(title, text)) for title, text in contexts.of_processed(place, raw))
+            yield from ((place, identified(title, text)) for title, text in question_contexts.of_processed(place, raw))
         else:
             yield place, _paragraph(raw, place)
 

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from cotrail.data.corpora import abstracts, articles, contexts, streams
+from cotrail.data.corpora import hotpotqa_abstracts, iirc_articles, json_streams, question_contexts
 from cotrail.errors import UnknownNameError
 
 
@@ -33,30 +33,30 @@ RECIPES = {
     "hotpotqa": Recipe(
         needs="the unpacked dump of Wikipedia's abstracts, a folder of wiki_*.bz2",
         seems="to be a bz2 archive",
-        files=abstracts.files,
-        records=abstracts.records,
-        paragraphs=abstracts.paragraphs,
+        files=hotpotqa_abstracts.files,
+        records=hotpotqa_abstracts.records,
+        paragraphs=hotpotqa_abstracts.paragraphs,
         paper_paragraphs=5_233_329,
     ),
     "2wikimultihopqa": Recipe(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",
-        records=streams.items,
-        paragraphs=contexts.of_entry,
+        records=json_streams.items,
+        paragraphs=question_contexts.of_entry,
         paper_paragraphs=430_225,
     ),
     "musique": Recipe(
         needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
         seems="to hold MuSiQue's questions",
-        records=contexts.lines,
-        paragraphs=contexts.of_line,
+        records=question_contexts.lines,
+        paragraphs=question_contexts.of_line,
         paper_paragraphs=139_416,
     ),
     "iirc": Recipe(
         needs="IIRC's context_articles.json",
         seems="to hold IIRC's articles",
-        records=streams.members,
-        paragraphs=articles.paragraphs,
+        records=json_streams.members,
+        paragraphs=iirc_articles.paragraphs,
         shuffles=True,
         paper_paragraphs=1_882_415,
     ),

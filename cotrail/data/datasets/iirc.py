@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
 from cotrail.errors import DatasetError
 
 MAIN = "main"

@@ -9,11 +9,11 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from cotrail.common.input_limits import MAX_RECORD_BYTES, whole
 from cotrail.common.json_files import decode, lines, opened
-from cotrail.common.limits import MAX_RECORD_BYTES, whole
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.tables import table_sentences
-from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
 from cotrail.errors import DatasetError
 
 COLUMNS = ("table_id", "hypothesis", "label")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.contexts import AnnotatedQuestion, Record, parted
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record, parted
 from cotrail.errors import DatasetError
 
 

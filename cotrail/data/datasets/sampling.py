@@ -8,8 +8,9 @@ from typing import TypeVar
 from cotrail.common.json_files import is_list
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.data.datasets import infotabs, read_records
-from cotrail.data.datasets.contexts import Record
+from cotrail.data.datasets import infotabs
+from cotrail.data.datasets.annotated import Record
+from cotrail.data.datasets.loading import read_records
 from cotrail.errors import DatasetError
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
-from cotrail.data.datasets.plain import Lookup
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.jsonl import Lookup
 from cotrail.errors import DatasetError
 
 ANSWERS = {True: "yes", False: "no"}

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import Question
-from cotrail.data.datasets.contexts import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
 from cotrail.errors import DatasetError
 
 PROMPT = frozenset({"3", "7", "11", "16", "20", "21"})

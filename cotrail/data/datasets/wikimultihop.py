@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries, lines
 from cotrail.data.datasets import hotpotqa
-from cotrail.data.datasets.contexts import Record
+from cotrail.data.datasets.annotated import Record
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"

@@ -12,7 +12,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.titles import title_question
-from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.demonstrations.chains import answer_of
 from cotrail.errors import DemonstrationError
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.answers import stated_answer
-from cotrail.data.datasets.contexts import AnnotatedQuestion
+from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.errors import DemonstrationError
 
 Chain = tuple[str, ...]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, whole
 from cotrail.core.answers import stated_answer
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_layouts import GAPS

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from cotrail.common.limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, whole
 from cotrail.core.prompts import Demonstrations
 from cotrail.errors import DemonstrationError
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.folder_lock import only_builder
+from cotrail.common.file_locks import only_builder
 from cotrail.errors import InputError
 
 Row = TypeVar("Row")

@@ -10,8 +10,8 @@ from typing import BinaryIO, cast
 
 from msgspec import Struct
 
+from cotrail.common.input_limits import numbered_lines
 from cotrail.common.json_files import opened
-from cotrail.common.limits import numbered_lines
 from cotrail.errors import InputError
 
 TOLD_EVERY = 10_000

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from cotrail.common.sentences import SentenceStop, first_sentence
+from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
 from cotrail.core.generation import Until
 
 STOPS: dict[Until, tuple[str, ...]] = {

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from cotrail.common.addresses import read_address
 from cotrail.common.canonical_json import canonical
+from cotrail.common.server_addresses import read_address
 
 Api = Literal["completions", "chat"]
 """What is asked of the server: to continue the prompt as it stands, or to answer a message that holds it."""

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 

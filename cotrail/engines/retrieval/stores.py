@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from cotrail.common.addresses import Address, read_address
 from cotrail.common.redaction import Secrets
+from cotrail.common.server_addresses import Address, read_address
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.manifest import IndexManifest, corpora, corpus_directory

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import tantivy
 
-from cotrail.common.folder_lock import only_builder
+from cotrail.common.file_locks import only_builder
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Field, Scope, best, picked
 from cotrail.engines.retrieval.analysis import ANALYZER, ANALYZERS, english, plain

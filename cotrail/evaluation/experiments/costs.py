@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from cotrail.evaluation.experiments.cells import Cost
-from cotrail.evaluation.experiments.measures import Runs, runs_by_line
-from cotrail.evaluation.experiments.table import (
+from cotrail.evaluation.experiments.ircot.cells import Cost
+from cotrail.evaluation.experiments.ircot.measures import Runs, runs_by_line
+from cotrail.evaluation.experiments.report_tables import (
     GOAL,
     MODEL,
     PLACE,

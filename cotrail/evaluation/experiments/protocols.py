@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from cotrail.evaluation.experiments.experiment import Experiment
-from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 
 AnyExperiment = Experiment | RethinkingExperiment
 

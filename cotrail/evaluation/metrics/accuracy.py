@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from cotrail.common.normalization import normalized
-from cotrail.evaluation.metrics.words import NOTHING, AnswerScores
+from cotrail.common.answer_normalization import normalized
+from cotrail.evaluation.metrics.word_overlap import NOTHING, AnswerScores
 from cotrail.faithfulness.tasks import VERDICTS
 
 _RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)

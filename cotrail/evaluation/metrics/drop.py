@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.mending import mended
-from cotrail.evaluation.metrics.words import AnswerScores
+from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LIST_MARKS = str.maketrans("", "", '"[]')

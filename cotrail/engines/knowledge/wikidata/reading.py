@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import field
 
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, shown
 from cotrail.common.json_files import decode
-from cotrail.common.limits import MAX_SMALL_FILE_BYTES, shown
 from cotrail.engines.knowledge.files import Lines, Tell, opened_files, quietly
 from cotrail.engines.knowledge.wikidata.entities import EntityJson
 from cotrail.errors import InputError

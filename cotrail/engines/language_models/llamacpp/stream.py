@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.engines.language_models.ending import STOPS, kept, watch

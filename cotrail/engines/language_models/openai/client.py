@@ -16,7 +16,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from cotrail.common.limits import MAX_RECORD_BYTES, MIB, shown
+from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.counting import Tokenized

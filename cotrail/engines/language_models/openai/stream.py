@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.storable import storable
+from cotrail.common.storable_text import storable
 from cotrail.core.generation import Until
 from cotrail.core.recordable import MOST_CHARACTERS
 from cotrail.engines.language_models.ending import kept, watch

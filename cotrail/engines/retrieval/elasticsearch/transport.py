@@ -19,7 +19,7 @@ from elastic_transport import (
 )
 from urllib3 import BaseHTTPResponse, HTTPHeaderDict
 
-from cotrail.common.limits import MIB, shown
+from cotrail.common.input_limits import MIB, shown
 
 MAX_ANSWER_BYTES = 256 * MIB
 """What an answer may hold: the hits of many searches at once, thousands of times what is usual."""

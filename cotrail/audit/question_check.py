@@ -1,0 +1,237 @@
+"""Whether a question, and the chain of its steps, are as they were recorded."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby, islice
+from typing import Any
+
+from msgspec import Struct, field
+
+from cotrail.audit.findings import MOST, Finding
+from cotrail.audit.records import Record, Row, number, text
+from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected
+from cotrail.audit.row_digests import Guesses, changed_column, question_digest, question_opened
+from cotrail.audit.sealed_columns import head_of, heads_of
+from cotrail.audit.step_check import ENDED, StepRows, Surroundings, check_step
+from cotrail.core.binding import Binding
+
+STATUSES = ("finished", "failed", "cancelled")
+"""The statuses that questions end with."""
+
+_UNENDED = {
+    "open": ("digest", "answer", "sentences", "collected", "weighing", "reason", "finished_at"),
+    "blocked": ("digest", "answer", "sentences", "collected", "weighing"),
+}
+"""The other statuses, and what no question has with them."""
+
+
+class QuestionRows(Struct, frozen=True):
+    """A question's row, its steps in the order of the records, and rows that belong to none of these."""
+
+    question: Row
+    steps: list[StepRows] = field(default_factory=list)
+    strays: list[Record] = field(default_factory=list)
+
+
+class RunOf(Struct, frozen=True, kw_only=True):
+    """A run as its questions are checked against it.
+
+    opened: the digests that its configuration may have, none where its row isn't there.
+    binding: None where its row isn't to be relied on. shared_in: the experiment that its steps are shared in.
+    bundled: whether the records are a bundle's; guesses: how much may be computed to explain what is wrong.
+    """
+
+    id: str
+    opened: tuple[str, ...]
+    binding: Binding | None
+    shared_in: str | None
+    bundled: bool
+    guesses: Guesses = field(default_factory=Guesses)
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """A question as it was found.
+
+    findings: what is wrong; misplaced: its row doesn't agree with its run or its place; vague: its digest covers
+    something else, and nothing tells what.
+    """
+
+    findings: tuple[Finding, ...]
+    misplaced: bool = False
+    vague: bool = False
+
+
+def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checked:
+    """What is wrong with a question: with its row as it was submitted, its steps, its row as it ended."""
+    check = _QuestionCheck(rows, run, contents)
+    _use_collected(rows.question, contents)
+    misplaced, found = list(check.submitted()), list(islice(check.steps(), MOST + 1))
+    if not any(finding.table == "steps" for finding in found):
+        found += check.following()
+    # What covers a row says nothing more once that row is named.
+    ended = [] if misplaced or any(finding.table == "steps" for finding in found) else list(check.ended())
+    return Checked(
+        findings=(*misplaced, *found, *ended),
+        misplaced=bool(misplaced),
+        vague=any(finding.perhaps for finding in ended),
+    )
+
+
+class _QuestionCheck:
+    """A question that is being checked."""
+
+    def __init__(self, rows: QuestionRows, run: RunOf, contents: Contents) -> None:
+        self.rows, self.question, self.run, self.contents = rows, rows.question, run, contents
+        self.key = text(rows.question, "key")
+        self.opened = self._opened()
+        self.heads = heads_of(self.opened, (each.step["digest"] or "" for each in rows.steps))
+
+    def submitted(self) -> Iterator[Finding]:
+        """The question as it was asked."""
+        expected = [question_opened(self.question, opened) for opened in self.run.opened]
+        if not expected or self.question["opened"] in expected:
+            return
+        if self.opened in expected:
+            yield self._found("questions", "changed", "its steps go by another", column="opened")
+            return
+        values = {"run_id": (self.run.id,), "evidence": ("[]",), "kind": ("",), "pinned": (None,)}
+        for opened in self.run.opened:
+            recorded = text(self.question, "opened")
+            digest = partial(question_opened, run_opened=opened)
+            changed = changed_column(self.question, recorded, digest, values, self.run.guesses)
+            if changed is not None:
+                yield self._found("questions", "changed", f"it held {changed[1]!r}", column=changed[0])
+                return
+        yield self._found("questions", "changed", "it isn't as it was submitted")
+
+    def steps(self) -> Iterator[Finding]:
+        """Each step, and that they follow one another."""
+        around = self._around()
+        for rows in self.rows.steps:
+            yield from check_step(rows, around)
+        yield from self._sequences()
+
+    def following(self) -> Iterator[Finding]:
+        """Rows that belong to no step, and that each step goes by those before it."""
+        yield from self._strays()
+        yield from self._heads()
+
+    def ended(self) -> Iterator[Finding]:
+        """The question's row as it ended, and that it covers all steps."""
+        status = text(self.question, "status")
+        under_way = [each.step for each in self.rows.steps if each.step["state"] not in ENDED]
+        if status not in STATUSES:
+            yield from self._unended(status)
+            return
+        if self.question["digest"] is None:
+            yield self._found("questions", "changed", f"it is {status} and has no digest", column="digest")
+        elif self._digest(self.question) != self.question["digest"]:
+            yield self._unsealed()
+        for step in under_way:
+            detail = f"its question is {status}, and it is {step['state']}"
+            yield self._found("steps", "changed", detail, step=number(step, "sequence"))
+
+    def _unended(self, status: str) -> Iterator[Finding]:
+        """A question that hasn't ended has nothing of an end."""
+        if status not in _UNENDED:
+            yield self._found("questions", "changed", f"no question is {status}", column="status")
+            return
+        held = next((name for name in _UNENDED[status] if self.question[name] is not None), None)
+        if held is not None:
+            column = "status" if self.question["digest"] is not None else held
+            detail = f"it is {status} and has {held.replace('_', ' ')}"
+            yield self._found("questions", "changed", detail, column=column)
+
+    def _opened(self) -> str:
+        """What the question's chain begins with: as its row says, else what its first step goes by."""
+        stored = text(self.question, "opened")
+        if self.rows.steps:
+            for opened in (stored, *(question_opened(self.question, each) for each in self.run.opened)):
+                if head_of(opened, ()) == self.rows.steps[0].step["previous"]:
+                    return opened
+        return stored
+
+    def _around(self) -> Surroundings:
+        return Surroundings(
+            question=text(self.question, "id"),
+            key=self.key,
+            run=self.run.id,
+            binding=self.run.binding,
+            shared_in=self.run.shared_in,
+            heads=self.heads,
+            contents=self.contents,
+            bundled=self.run.bundled,
+            guesses=self.run.guesses,
+        )
+
+    def _sequences(self) -> Iterator[Finding]:
+        expected = 0
+        for rows in self.rows.steps:
+            sequence = number(rows.step, "sequence")
+            if sequence > expected:
+                yield self._found("steps", "removed", f"step {sequence} is there", step=expected)
+            if sequence < expected:
+                yield self._found("steps", "added", "it is there twice", step=sequence)
+            expected = sequence + 1
+
+    def _strays(self) -> Iterator[Finding]:
+        for record in self.rows.strays:
+            rank = number(record.row, "rank") if "rank" in record.row else None
+            step = f"step {record.row['step_id']}, by its id, is none that it may belong to"
+            yield self._found(record.table, "added", step, rank=rank)
+
+    def _heads(self) -> Iterator[Finding]:
+        """Each batch of steps goes by the digests of all steps before it."""
+        before, suspect = 0, 0
+        for previous, batch in groupby(self.rows.steps, key=lambda rows: rows.step["previous"]):
+            if self.heads[before] != previous:
+                yield self._broken(before, suspect)
+                return
+            suspect, before = before, before + len(list(batch))
+
+    def _broken(self, before: int, suspect: int) -> Finding:
+        """What the batch at this place goes by isn't there; those before the `suspect` step are as it says."""
+        if not before:
+            detail = "its steps go by another, or steps before them were removed"
+            return self._found("questions", "changed", detail, column="opened", perhaps=("steps",))
+        detail = f"step {before} goes by another digest: this one was changed together with its own, or added"
+        return self._found("steps", "changed", detail, step=number(self.rows.steps[suspect].step, "sequence"))
+
+    def _digest(self, question: Row) -> str:
+        return question_digest(question, self.heads[-1])
+
+    def _unsealed(self) -> Finding:
+        recorded = text(self.question, "digest")
+        for place, head in enumerate(self.heads[:-1]):
+            if not self.run.guesses.may(self.question):
+                break
+            if question_digest(self.question, head) == recorded:
+                step = number(self.rows.steps[place].step, "sequence")
+                return self._found("steps", "added", "its question had ended before it", step=step)
+        changed = changed_column(self.question, recorded, self._digest, self._values(), self.run.guesses)
+        if changed is not None:
+            return self._found("questions", "changed", f"it held {changed[1]!r}", column=changed[0])
+        detail = "its digest is another one, which covers its last steps too: one of these may have been removed"
+        return self._found("questions", "changed", detail, perhaps=("steps",))
+
+    def _values(self) -> dict[str, Any]:
+        """What the columns may have held, going by the steps."""
+        steps = [each.step for each in self.rows.steps]
+        return {
+            "status": STATUSES,
+            "id": {step["question_id"] for step in steps},
+            "finished_at": {step["finished_at"] for step in steps},
+            "reason": (None, *(step["failure"] for step in steps)),
+            **dict.fromkeys(("answer", "sentences", "collected", "weighing"), (None,)),
+        }
+
+    def _found(self, table: str, what: Any, detail: str, **more: Any) -> Finding:
+        return Finding(table=table, what=what, detail=detail, question=self.key, **more)
+
+
+def _use_collected(question: Row, contents: Contents) -> None:
+    """Notes that a question refers to what it collected."""
+    try:
+        contents.use(references_of_collected(question))
+    except UNREADABLE:
+        return

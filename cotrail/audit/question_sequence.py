@@ -1,0 +1,143 @@
+"""A run's questions, as they come: how many there are, at which positions, and the digest over all of them."""
+
+from msgspec.structs import replace
+
+from cotrail.audit.findings import Finding
+from cotrail.audit.merkle_tree import Tree
+from cotrail.audit.question_check import STATUSES, Checked, QuestionRows, RunOf
+from cotrail.audit.records import Row, number, size_of, text
+from cotrail.audit.row_digests import Guesses, earlier_attempts, question_opened, step_digest
+from cotrail.audit.run_check import Asked
+from cotrail.audit.step_check import ENDED, StepRows
+
+MAX_COMPARED = 1000
+"""How many misplaced questions are held against each other's places."""
+
+SMALL = 2**20
+"""How many bytes a question takes at most that is kept to explain findings."""
+
+
+class Questions:
+    """The questions so far, and what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.foreign: list[StepRows] = []
+        self.open = self.open_steps = 0
+        self._tree = Tree()
+        self._count = 0
+        self._next = 0
+        self._gaps: list[range] = []
+        self._guesses = Guesses()
+        self._misplaced: list[tuple[Row, Finding]] = []
+        self._vague: list[tuple[Row, Finding]] = []
+
+    def take(self, rows: QuestionRows, checked: Checked) -> None:
+        """Takes in a question that has been checked."""
+        question, position = rows.question, number(rows.question, "position")
+        self._note_place(text(question, "key"), position)
+        self.findings += checked.findings
+        small = size_of(question) <= SMALL
+        if checked.misplaced and small and len(self._misplaced) < MAX_COMPARED:
+            self._misplaced.append((question, checked.findings[0]))
+        if checked.vague and small:
+            self._vague.append((question, checked.findings[-1]))
+        self._tree.add(question["digest"] or "")
+        self.open += question["status"] not in STATUSES
+        self.open_steps += sum(each.step["state"] not in ENDED for each in rows.steps)
+
+    def end(self, run: RunOf, size: int | None) -> Asked:
+        """Finds what only all of them tell."""
+        if size is not None:
+            self._gaps.append(range(self._next, max(self._next, size)))
+        gaps = [cut for gap in self._gaps if (cut := gap if size is None else gap[: max(0, size - gap.start)])]
+        self._place(run, gaps)
+        for gap in gaps:
+            self.findings.append(Finding(table="questions", what="removed", detail=_missing(gap)))
+        if size is not None and self._count > size:
+            detail = f"there are {self._count}, and the run was submitted with {size}"
+            self.findings.append(Finding(table="questions", what="added", detail=detail))
+        self._assign()
+        return Asked(
+            count=self._count,
+            root=self._tree.root(),
+            ended=not self.open,
+            sound=not any(finding.table == "questions" for finding in self.findings),
+        )
+
+    @property
+    def faults(self) -> int:
+        """How much there is to be said at least."""
+        return len(self.findings) + len(self._gaps) + len(self.foreign)
+
+    def _note_place(self, key: str, position: int) -> None:
+        if position >= self._next:
+            if position > self._next:
+                self._gaps.append(range(self._next, position))
+            self._next = position + 1
+        elif not self._fill(position):
+            detail = f"there is another one at position {position}"
+            self.findings.append(Finding(table="questions", what="added", question=key, detail=detail))
+            return
+        else:
+            detail = f"it stands behind the one at position {self._next - 1}"
+            self.findings.append(Finding(table="questions", what="reordered", question=key, detail=detail))
+        self._count += 1
+
+    def _fill(self, position: int) -> bool:
+        """Takes a position out of those that are missing; whether it was among them."""
+        for place, gap in enumerate(self._gaps):
+            if position in gap:
+                rest = range(gap.start, position), range(position + 1, gap.stop)
+                self._gaps[place : place + 1] = [each for each in rest if each]
+                return True
+        return False
+
+    def _place(self, run: RunOf, missing: list[range]) -> None:
+        """Says of questions that aren't as submitted where they have merely changed places."""
+        places = [text(question, "position") for question, _ in self._misplaced] + [
+            str(gap.start) for gap in missing[:1]
+        ]
+        for question, finding in self._misplaced:
+            for place in places:
+                if not self._guesses.may(question):
+                    return
+                moved = {**question, "position": place}
+                if question["opened"] in [question_opened(moved, opened) for opened in run.opened]:
+                    said = replace(finding, what="reordered", column="position", detail=f"its position was {place}")
+                    self._instead(finding, said)
+                    break
+
+    def _assign(self) -> None:
+        """Says of steps that are no question's which one they belonged to."""
+        explained = any(finding.table == "questions" and not finding.perhaps for finding in self.findings)
+        for rows in self.foreign:
+            step = number(rows.step, "sequence")
+            vague = next((each for each in self._vague if self._belonged(rows, each[0])), None)
+            if vague is not None:
+                question, finding = vague
+                detail = f"it belonged to the question with the id {question['id']}"
+                said = replace(finding, table="steps", what="changed", step=step, column="question_id", perhaps=())
+                self._instead(finding, replace(said, detail=detail))
+            elif not explained:
+                detail = f"it belongs to no question of the run; its id is {rows.step['id']}"
+                self.findings.append(Finding(table="steps", what="added", step=step, detail=detail))
+
+    def _instead(self, finding: Finding, said: Finding) -> None:
+        """Says what is known better; of a row that lost several others, that may be more than one thing."""
+        if finding in self.findings:
+            self.findings[self.findings.index(finding)] = said
+        else:
+            self.findings.append(said)
+
+    def _belonged(self, rows: StepRows, question: Row) -> bool:
+        step = {**rows.step, "question_id": question["id"]}
+        if not self._guesses.may(step):
+            return False
+        return step_digest(step, earlier_attempts(step, rows.attempts)) == step["digest"]
+
+
+def _missing(gap: range) -> str:
+    if len(gap) == 1:
+        return f"there is none at position {gap.start}"
+    return f"there are none at the positions {gap.start} to {gap.stop - 1}"

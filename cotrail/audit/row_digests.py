@@ -1,0 +1,83 @@
+"""The digests of rows, computed from the rows; and which column was changed, where another value explains a digest."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from cotrail.audit.records import Row, number
+from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
+from cotrail.core.digests import digest_of
+
+Digest = Callable[[Row], str]
+
+PATIENCE, GUESS = 2**29, 4096
+"""How many characters are hashed to explain findings, seconds' worth, and how many a guess counts as at least."""
+
+
+def step_digest(step: Row, earlier: Sequence[Row]) -> str:
+    """The digest of a step that ended after these attempts, in the order of their epochs."""
+    rows = [[attempt[name] for name in ATTEMPT] for attempt in earlier]
+    return digest_of([*(step[name] for name in STEP), json.dumps(rows, ensure_ascii=False) if rows else None])
+
+
+def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
+    """Those that a step's digest covers: all but the one that ended with the step, and those behind it."""
+    epoch = number(step, "epoch")
+    return [
+        attempt
+        for attempt in attempts
+        if 0 < number(attempt, "epoch") < epoch
+        or (number(attempt, "epoch") == epoch and attempt["outcome"] != step["state"])
+    ]
+
+
+def question_opened(question: Row, run_opened: str) -> str:
+    """The digest of a question as it was submitted."""
+    return digest_of([run_opened, *(question[name] for name in QUESTION_OPENED)])
+
+
+def question_digest(question: Row, head: str) -> str:
+    """The digest of a question that ended at this head."""
+    return digest_of([*(question[name] for name in QUESTION), head])
+
+
+def run_opened(run: Row, experiment: Row | None) -> str:
+    """The digest of a run's configuration, and of its experiment's."""
+    plan = None
+    if experiment is not None:
+        plan = json.dumps([experiment[name] for name in EXPERIMENT], ensure_ascii=False)
+    return digest_of([plan, *(run[name] for name in RUN_OPENED)])
+
+
+def run_digest(run: Row, root: str) -> str:
+    """The digest of a run; root: that of the tree over its questions."""
+    return digest_of([*(run[name] for name in RUN), root])
+
+
+class Guesses:
+    """How much may still be computed to find out what rows held that aren't as they were recorded."""
+
+    def __init__(self) -> None:
+        self._left = PATIENCE
+
+    def may(self, row: Row) -> bool:
+        """Whether a digest of this row may be computed once more."""
+        self._left -= GUESS + sum(len(value) for value in row.values() if value is not None)
+        return self._left > 0
+
+
+def changed_column(
+    row: Row, recorded: str, digest: Digest, values: Mapping[str, Iterable[str | None]], guesses: Guesses
+) -> tuple[str, str | None] | None:
+    """The column, and the value that it had, with which a row has the digest that was recorded; None: none of these.
+
+    values: what each column may have held, going by other rows.
+    """
+    for name, candidates in values.items():
+        for value in candidates:
+            if value == row[name]:
+                continue
+            if not guesses.may(row):
+                return None
+            if digest({**row, name: value}) == recorded:
+                return name, value
+    return None

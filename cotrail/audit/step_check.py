@@ -1,0 +1,351 @@
+"""Whether a step, and the rows that belong to it, are as they were recorded."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.audit.findings import Finding
+from cotrail.audit.records import Row, number, text
+from cotrail.audit.referenced_contents import UNREADABLE, Contents, References, references_of_request
+from cotrail.audit.row_digests import Guesses, changed_column, earlier_attempts, step_digest
+from cotrail.core.actions.registry import ACTIONS, fingerprint
+from cotrail.core.binding import Binding
+from cotrail.core.digests import digest_of_found
+from cotrail.core.fork_points import GIVEN
+
+ENDED = ("finished", "failed", "cancelled")
+"""The states that steps end in."""
+
+SEARCHES = ("retrieve", "lookup")
+"""The kinds of steps that find paragraphs."""
+
+_PROMPTED = ("reason", "read")
+
+UNENDED = ("waiting", "ready", "running", "blocked")
+"""The other states."""
+
+_OF_THE_END = (
+    "digest",
+    "finished_at",
+    "result",
+    "failure",
+    "prompt_tokens",
+    "cached_prompt_tokens",
+    "generated_tokens",
+    "milliseconds",
+    "adopted_from",
+)
+"""What only a step that has ended has."""
+
+_OF_A_CLAIM = ("worker", "started_at", "lease_until")
+"""What only a step that was claimed has."""
+
+NAMED = 100
+"""How many missing ranks of a search are named."""
+
+
+class StepRows(Struct, frozen=True):
+    """A step's row and those that belong to it, in the order of the records."""
+
+    step: Row
+    prompts: list[Row] = []
+    attempts: list[Row] = []
+    paragraph_sets: list[Row] = []
+    sentences: list[Row] = []
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What the steps of a question are checked against.
+
+    question, key: the question's id and key; run: its run's id, empty where that isn't known.
+    binding: what fingerprints depend on, None where that isn't to be relied on.
+    shared_in: the experiment that steps are shared in.
+    heads: every head that the question has had, from before its first step on.
+    contents: what steps refer to; bundled: whether prompts are records too.
+    guesses: how much may be computed to explain what is wrong.
+    """
+
+    question: str
+    key: str
+    run: str
+    binding: Binding | None
+    shared_in: str | None
+    heads: Sequence[str]
+    contents: Contents
+    bundled: bool
+    guesses: Guesses
+
+
+def check_step(rows: StepRows, around: Surroundings) -> list[Finding]:
+    """What is wrong with a step; what can't be told while its own row isn't sound is left out."""
+    found = list(_StepCheck(rows, around).own())
+    return found or list(_StepCheck(rows, around).belongings())
+
+
+class _StepCheck:
+    """A step that is being checked."""
+
+    def __init__(self, rows: StepRows, around: Surroundings) -> None:
+        self.rows, self.step, self.around = rows, rows.step, around
+        self.sequence = number(rows.step, "sequence")
+
+    def own(self) -> Iterator[Finding]:
+        """The row itself, its attempts among it, which its digest covers."""
+        if self.step["state"] not in ENDED:
+            yield from self._open()
+        elif self.step["digest"] is None:
+            yield self._found("steps", "changed", f"it is {self.step['state']} and has no digest", column="digest")
+        elif self._digest(self.step) != self.step["digest"]:
+            yield self._unsealed()
+        else:
+            yield from self._attempts()
+        if self.around.run and self.step["run_id"] != self.around.run:
+            yield self._found("steps", "changed", f"its run is {self.step['run_id']}", column="run_id")
+
+    def belongings(self) -> Iterator[Finding]:
+        """What its request and its result refer to, and the rows that the result left."""
+        try:
+            request = msgspec.json.decode(text(self.step, "request"))
+            result = msgspec.json.decode(self.step["result"] or "null")
+            referred = references_of_request(self.step)
+            yield from self._sets(request, result)
+            yield from self._sentences(request, result)
+            yield from self.around.contents.missing(referred)
+            if self.around.contents.sound(referred):
+                yield from self._request(result)
+        except UNREADABLE as error:
+            yield self._found("steps", "changed", f"its request or result can't be read ({error})")
+
+    def _digest(self, step: Row) -> str:
+        return step_digest(step, earlier_attempts(step, self.rows.attempts))
+
+    def _open(self) -> Iterator[Finding]:
+        """A step that hasn't ended has nothing of an end, and one that wasn't claimed nothing of a claim."""
+        state, epoch = self.step["state"], number(self.step, "epoch")
+        if state not in UNENDED:
+            yield self._found("steps", "changed", f"no step is {state}", column="state")
+            return
+        names = _OF_THE_END if epoch else (*_OF_THE_END, *_OF_A_CLAIM)
+        held = next((name for name in names if self.step[name] is not None), None)
+        if held is not None:
+            column = "state" if self.step["digest"] is not None else held
+            yield self._found("steps", "changed", f"it is {state} and has {held.replace('_', ' ')}", column=column)
+            return
+        yield from self._epochs()
+        yield from self._unended_attempts()
+
+    def _unended_attempts(self) -> Iterator[Finding]:
+        """No attempt has ended a step that hasn't ended; only the last of a running one is under way."""
+        running = self.step["state"] == "running"
+        for attempt in self.rows.attempts:
+            under_way = running and attempt["epoch"] == self.step["epoch"]
+            if attempt["outcome"] in ("finished", "cancelled") or under_way != (attempt["outcome"] is None):
+                detail = f"its step is {self.step['state']}"
+                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="outcome")
+            elif (attempt["ended_at"] is None) != (attempt["outcome"] is None):
+                detail = f"its outcome is {attempt['outcome']}"
+                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="ended_at")
+
+    def _unsealed(self) -> Finding:
+        """Which row its digest doesn't agree with."""
+        recorded = text(self.step, "digest")
+        changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.guesses)
+        if changed is not None and changed[0] == "sequence":
+            return self._found("steps", "reordered", f"it was step {changed[1]}", column="sequence")
+        if changed is not None:
+            return self._found("steps", "changed", f"it held {changed[1]!r}", column=changed[0])
+        ending, last = self._ending(), number(self.step, "epoch")
+        before = [each for each in self.rows.attempts if number(each, "epoch") < last]
+        if ending is not None and step_digest(self.step, before) == recorded:
+            return self._attempt(ending, "outcome", self.step["state"])
+        added = next((finding for finding in self._epochs() if finding.what == "added"), None)
+        if added is not None:
+            return added
+        # Of a step that was cancelled the last attempt may have ended before, and is covered then.
+        covered = last > 1 or self.step["state"] == "cancelled"
+        detail = "its digest is another one" + (", which covers its earlier attempts too" if covered else "")
+        perhaps = ("attempts",) if covered else ()
+        return self._found("steps", "changed", detail, perhaps=perhaps)
+
+    def _values(self) -> dict[str, Iterable[str | None]]:
+        """What the columns may have held, going by other rows."""
+        ending = self.rows.attempts[-1] if self.rows.attempts else {}
+        result = _object(self.step["result"])
+        tokens = {name: (None, _number(result.get(name))) for name in _TOKENS}
+        return {
+            "sequence": map(str, range(len(self.around.heads))),
+            "id": {row["step_id"] for row in self._belonging()},
+            "run_id": (self.around.run,),
+            "question_id": (self.around.question,),
+            "shared_in": (self.around.shared_in,),
+            "previous": self.around.heads,
+            "kind": ACTIONS,
+            "fingerprint": self._fingerprint(),
+            "state": ENDED,
+            "epoch": (ending["epoch"],) if ending else (),
+            "worker": (ending.get("worker"), None),
+            "started_at": (ending.get("started_at"), None),
+            "finished_at": (ending.get("ended_at"),),
+            **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure"), (None,)),
+            **tokens,
+        }
+
+    def _belonging(self) -> Iterator[Row]:
+        for rows in (self.rows.prompts, self.rows.attempts, self.rows.paragraph_sets, self.rows.sentences):
+            yield from rows
+
+    def _fingerprint(self) -> tuple[str, ...]:
+        """That of its request under the run's configuration; a step that a fork took over as given has its origin's."""
+        if self.around.binding is None or self.step["worker"] == GIVEN:
+            return ()
+        try:
+            return (fingerprint(self.around.contents.action(self.step), self.around.binding),)
+        except UNREADABLE:
+            return ()
+
+    def _attempts(self) -> Iterator[Finding]:
+        """Whether the latest attempt is there, and one that ended the step repeats its columns."""
+        numbered = list(self._epochs())
+        yield from numbered
+        ending = self._ending()
+        if numbered or ending is None or (self.step["state"] == "cancelled" and ending["outcome"] != "cancelled"):
+            return
+        repeated = {
+            "worker": self.step["worker"],
+            "started_at": self.step["started_at"],
+            "ended_at": self.step["finished_at"],
+            "outcome": self.step["state"],
+            "error": None,
+        }
+        for name, value in repeated.items():
+            if ending[name] != value:
+                yield self._attempt(ending, name, value)
+
+    def _ending(self) -> Row | None:
+        """The attempt of the last claim."""
+        return next((each for each in self.rows.attempts if each["epoch"] == self.step["epoch"]), None)
+
+    def _epochs(self) -> Iterator[Finding]:
+        """No epoch was used twice or is still to come, and the attempt that the step itself tells of is there."""
+        last = 0
+        for attempt in self.rows.attempts:
+            epoch = number(attempt, "epoch")
+            if not last < epoch <= number(self.step, "epoch"):
+                yield self._found("attempts", "added", f"the step was claimed {self.step['epoch']} times", epoch=epoch)
+            last = epoch
+        if self._ending() is None and not self._given_back():
+            detail = f"the step was claimed at {self.step['started_at']}"
+            yield self._found("attempts", "removed", detail, epoch=number(self.step, "epoch"))
+
+    def _given_back(self) -> bool:
+        """Whether nothing was done for the last claim: the step then is as the attempt before it, or none, left it."""
+        if self.step["state"] in ("finished", "failed"):
+            return False
+        latest = self.rows.attempts[-1] if self.rows.attempts else {}
+        return all(latest.get(name) == self.step[name] for name in ("worker", "started_at"))
+
+    def _attempt(self, attempt: Row, name: str, value: str | None) -> Finding:
+        epoch = number(attempt, "epoch")
+        return self._found("attempts", "changed", f"its step says {value!r}", epoch=epoch, column=name)
+
+    def _sets(self, request: Any, result: Any) -> Iterator[Finding]:
+        """The rows of what a search found: by rank, for its query, with the digest that its result holds."""
+        table, rows = "paragraph_sets", self.rows.paragraph_sets
+        hits = result["hits"] if self.step["kind"] in SEARCHES and result is not None else 0
+        ranks, there = [number(row, "rank") for row in rows], set[int]()
+        for rank in ranks:
+            if rank > hits or rank < 1 or rank in there:
+                yield self._found(table, "added", f"the step found {hits}", rank=rank)
+            there.add(rank)
+        missing = list(islice((rank for rank in range(1, hits + 1) if rank not in there), NAMED))
+        for rank in missing:
+            yield self._found(table, "removed", f"the step found {hits}", rank=rank)
+        if missing or len(ranks) != hits:
+            return
+        searched = {"question_id": self.around.question, "query": request.get("query") or request.get("text")}
+        for row in rows:
+            yield from self._repeats(table, row, searched, rank=number(row, "rank"))
+        if hits and _digest_of_sets(rows) != result["digest"]:
+            yield self._found(table, "changed", "one of rank, digest, paragraph_id and score isn't what was found")
+        elif rows:
+            yield from self.around.contents.missing(References(tuple(text(row, "digest") for row in rows)))
+
+    def _sentences(self, request: Any, result: Any) -> Iterator[Finding]:
+        """The row of a sentence of a chain of thought."""
+        table, rows = "sentences", self.rows.sentences
+        wrote = self.step["kind"] == "reason" and result is not None and request["until"] == "sentence"
+        due = int(wrote and result["text"] != "")
+        if len(rows) < due:
+            yield self._found(table, "removed", "the step wrote one")
+        for _ in rows[due:]:
+            yield self._found(table, "added", f"the step wrote {due}")
+        if due and len(rows) == due:
+            position = str(len(request["sentences"]))
+            written = {"question_id": self.around.question, "position": position, "text": result["text"]}
+            yield from self._repeats(table, rows[0], written)
+
+    def _request(self, result: Any) -> Iterator[Finding]:
+        """The fingerprint of what was asked for, and the prompt that the model saw."""
+        if self._fingerprint() not in ((), (self.step["fingerprint"],)):
+            detail = "it isn't that of its request under the run's configuration"
+            yield self._found("steps", "changed", detail, column="fingerprint")
+        prompt = self.around.contents.prompt(self.step)
+        if prompt is None:
+            yield from self._bundled(None)
+            return
+        if result is not None and prompt.digest != result["prompt_digest"]:
+            yield self._found("steps", "changed", "its prompt, built again, isn't what the model saw", column="result")
+            return
+        yield from self._bundled(prompt.digest)
+
+    def _bundled(self, digest: str | None) -> Iterator[Finding]:
+        """The prompt as a bundle has it."""
+        rows = self.rows.prompts
+        due = int(self.around.bundled and digest is not None)
+        if len(rows) < due:
+            yield self._found("prompts", "removed", "every reason and read step has one")
+        for _ in rows[due:]:
+            yield self._found("prompts", "added", f"the step has {due}")
+        if due and rows and hashlib.sha256(text(rows[0], "text").encode()).hexdigest() != digest:
+            yield self._found("prompts", "changed", f"its SHA-256 isn't {digest}", column="text")
+
+    def _repeats(self, table: str, row: Row, values: dict[str, str], rank: int | None = None) -> Iterator[Finding]:
+        for name, value in values.items():
+            if row[name] != value:
+                yield self._found(table, "changed", f"its step says {value!r}", column=name, rank=rank)
+
+    def _found(self, table: str, what: Any, detail: str, **more: Any) -> Finding:
+        return Finding(table=table, what=what, detail=detail, question=self.around.key, step=self.sequence, **more)
+
+
+_TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
+
+
+def prompted(step: Row) -> bool:
+    """Whether a step of this kind has a prompt."""
+    return step["kind"] in _PROMPTED
+
+
+def _digest_of_sets(rows: Iterable[Row]) -> str:
+    """As `digest_of_hits`, of the rows that the hits were stored as."""
+    ranked = sorted(rows, key=lambda row: number(row, "rank"))
+    return digest_of_found(
+        (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))
+        for row in ranked
+    )
+
+
+def _object(value: str | None) -> dict[str, Any]:
+    try:
+        decoded = msgspec.json.decode(value or "{}")
+    except UNREADABLE:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _number(value: object) -> str | None:
+    return None if value is None else str(value)

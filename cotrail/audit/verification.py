@@ -1,0 +1,217 @@
+"""Verification: whether a run's records are as they were recorded, by their digests and by one another.
+
+Every digest is computed here from the columns. What a digest covers is told apart by what other rows say of it.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from cotrail.audit.findings import MOST, Finding, Verification
+from cotrail.audit.question_check import RunOf, check_question
+from cotrail.audit.question_rows import gather
+from cotrail.audit.question_sequence import Questions
+from cotrail.audit.records import Record, Row, check_record, number, size_of, write_record
+from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_run
+from cotrail.audit.run_check import Asked, check_run, digest_of_run, run_of
+from cotrail.audit.step_check import StepRows
+
+_ABOVE = ("bundle", "experiments", "runs")
+_CONTENTS = ("demonstrations", "paragraphs")
+
+HELD = 2**29
+"""How many bytes the rows of a question may take in memory, all demonstrations, and all steps of no question."""
+
+
+def verify(records: Iterable[Record], *, bundled: bool = False) -> Verification:
+    """What is wrong with the records of one run, whose order is that of `cotrail.audit.records`.
+
+    bundled: whether they are those of a bundle, which has more of them.
+    """
+    trail = _Trail(bundled=bundled)
+    for record in records:
+        trail.take(record)
+        if trail.stopped is not None:
+            break
+    return trail.end()
+
+
+class _Trail:
+    """The records so far, of which a question's are kept until the next one's begin."""
+
+    def __init__(self, *, bundled: bool) -> None:
+        self.bundled = bundled
+        self.counts: Counter[str] = Counter()
+        self.findings: list[Finding] = []
+        self.contents = Contents()
+        self.questions = Questions()
+        self._above: dict[str, Row] = {}
+        self._run: RunOf | None = None
+        self._question: Row | None = None
+        self._within: list[Record] = []
+        self._end: Row | None = None
+        self._written = hashlib.sha256()
+        self._held = Counter[str]()
+        self.stopped: Finding | None = None
+
+    def take(self, record: Record) -> None:
+        """Takes in the next record, unless there is so much wrong that no more is looked at."""
+        if self._end is not None:
+            self.findings.append(Finding(table=record.table, what="added", detail="it stands behind the end"))
+        if record.table == "end":
+            self._end = record.row
+            return
+        self.counts[record.table] += 1
+        if self.bundled:
+            self._written.update(write_record(record))
+        elif not self._is_whole(record):
+            return
+        self._sort(record)
+        self._stop(record)
+
+    def _is_whole(self, record: Record) -> bool:
+        """Whether a row of a store holds what its columns may hold; a bundle's have been checked as it was read."""
+        try:
+            check_record(record)
+        except (KeyError, ValueError) as error:
+            self.findings.append(Finding(table=record.table, what="changed", detail=str(error)))
+            return False
+        return True
+
+    def _sort(self, record: Record) -> None:
+        if record.table in _CONTENTS:
+            self.findings += self.contents.take(record)
+        elif record.table in _ABOVE:
+            self._take_above(record)
+        elif record.table == "questions":
+            self._close_question()
+            self._question = record.row
+        else:
+            self._within.append(record)
+
+    def _stop(self, record: Record) -> None:
+        """Looks at nothing more once that is too much: of findings, or to be kept in memory."""
+        if record.table == "questions":
+            self._held["questions"] = 0
+        if record.table != "paragraphs":
+            self._hold("demonstrations" if record.table == "demonstrations" else "questions", record.row)
+        if len(self.findings) + self.questions.faults > MOST:
+            detail = f"there are more than {MOST:,} findings, and what follows wasn't looked at"
+        elif max(self._held.values(), default=0) > HELD:
+            detail = "what belongs together takes more memory than that of any run, and what follows wasn't looked at"
+        else:
+            return
+        self.stopped = Finding(table=record.table, what="changed", detail=detail)
+
+    def _hold(self, what: str, *rows: Row) -> None:
+        self._held[what] += sum(map(size_of, rows))
+
+    def end(self) -> Verification:
+        """What is wrong with all of them."""
+        if self.stopped is not None:
+            return self._broken_off(self.stopped)
+        self._close_question()
+        run, experiment = self._above.get("runs"), self._above.get("experiments")
+        asked = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
+        of_run = check_run(run, experiment, asked)
+        found = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
+        return Verification(
+            run=self._run_of().id,
+            digest=None if run is None else digest_of_run(run, asked),
+            closed=run is not None and run["digest"] is not None,
+            records=dict(self.counts),
+            open_questions=self.questions.open,
+            open_steps=self.questions.open_steps,
+            findings=_bounded((*found, *self._of_bundle(sound=not found))),
+        )
+
+    def _broken_off(self, last: Finding) -> Verification:
+        """What is known of records that weren't read to their end."""
+        run, experiment = self._above.get("runs"), self._above.get("experiments")
+        of_run = check_run(run, experiment, Asked(count=0, root="", ended=False, sound=False))
+        found = [*of_run, *self.findings, *self.questions.findings]
+        return Verification(
+            run=self._run_of().id,
+            digest=None,
+            closed=False,
+            records=dict(self.counts),
+            open_questions=self.questions.open,
+            open_steps=self.questions.open_steps,
+            findings=(*found[:MOST], last),
+        )
+
+    def _take_above(self, record: Record) -> None:
+        if record.table in self._above:
+            self.findings.append(Finding(table=record.table, what="added", detail="it is there twice"))
+            return
+        later = _ABOVE[_ABOVE.index(record.table) + 1 :]
+        if self.counts.keys() - {*_ABOVE} or self.counts.keys() & {*later}:
+            self.findings.append(Finding(table=record.table, what="reordered", detail="others stand before it"))
+        self._above[record.table] = record.row
+
+    def _run_of(self) -> RunOf:
+        if self._run is None:
+            self._run = run_of(self._above.get("runs"), self._above.get("experiments"), bundled=self.bundled)
+        return self._run
+
+    def _close_question(self) -> None:
+        """Checks the question whose records are there."""
+        question, within = self._question, self._within
+        self._question, self._within = None, []
+        if question is None:
+            for record in within:
+                self.findings.append(Finding(table=record.table, what="reordered", detail="no question is before it"))
+            return
+        gathered = gather(question, within)
+        self.findings += gathered.findings
+        for rows in gathered.foreign:
+            self._hold("foreign steps", rows.step, *rows.attempts)
+            self.questions.foreign.append(StepRows(rows.step, attempts=rows.attempts))
+        self.questions.take(gathered.rows, check_question(gathered.rows, self._run_of(), self.contents))
+
+    def _of_questions(self, of_run: list[Finding]) -> list[Finding]:
+        """What is wrong with questions, but for how many there are where the run's row is what is wrong."""
+        resized = any(finding.column == "size" for finding in of_run)
+        return [finding for finding in self.questions.findings if not resized or finding.question is not None]
+
+    def _of_contents(self, run: Row | None) -> Iterator[Finding]:
+        """What the run refers to, and what nothing refers to."""
+        if run is not None and self._run_of().binding is not None:
+            try:
+                yield from self.contents.missing(references_of_run(run))
+            except UNREADABLE as error:
+                detail = f"it can't be read ({error})"
+                yield Finding(table="runs", what="changed", run=run["id"], column="demonstrations", detail=detail)
+        if run is not None:
+            yield from islice(self.contents.unused(), MOST + 1)
+
+    def _of_bundle(self, *, sound: bool) -> Iterator[Finding]:
+        """The lines that only a bundle has; where no record is wrong, they are those that were written."""
+        if not self.bundled:
+            return
+        header = self._above.get("bundle")
+        if header is None:
+            yield Finding(table="bundle", what="removed", detail="its first line is missing")
+        elif header["run"] != self._run_of().id:
+            yield Finding(table="bundle", what="changed", column="run", detail="it is of another run")
+        if self._end is None:
+            yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
+        elif sound and self._end != self._due():
+            yield Finding(table="end", what="changed", detail="the lines before it aren't those that were written")
+
+    def _due(self) -> Row:
+        return end_of(sum(self.counts.values()), self._written.hexdigest()).row
+
+
+def end_of(records: int, sha256: str) -> Record:
+    """The last line of a bundle with so many lines before it, whose bytes have this SHA-256."""
+    return Record("end", {"records": str(records), "sha256": sha256})
+
+
+def _bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The first of these, and one that says where there are more."""
+    if len(found) <= MOST:
+        return tuple(found)
+    detail = f"there are more than {MOST:,} findings"
+    return (*found[:MOST], Finding(table=found[MOST].table, what="changed", detail=detail))

@@ -1,0 +1,63 @@
+"""HotpotQA's corpus: the dump of Wikipedia's abstracts, a folder of `wiki_*.bz2` with a paragraph a line."""
+
+import bz2
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from msgspec import Struct
+
+from cotrail.common.input_limits import numbered_lines
+from cotrail.common.json_files import decode
+from cotrail.data.datasets.hotpotqa import joined
+from cotrail.errors import CorpusError
+
+
+class _Page(Struct, frozen=True):
+    """A line as published: sentences, or, in the dump of whole pages, a list of sentences for each paragraph."""
+
+    title: str
+    text: tuple[str | tuple[str, ...], ...]
+
+
+def files(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """The files that are named, and those of the folders that are, each folder's sorted."""
+    if packed := [path for path in paths if path.name.endswith(".tar.bz2")]:
+        raise CorpusError(f"{packed[0]} is still packed; unpack it (`tar -xf`) and name the folder")
+    return tuple(file for path in paths for file in (_in_folder(path) if path.is_dir() else (path,)))
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    found = sorted(folder.rglob("wiki_*.bz2"))
+    if not found:
+        raise CorpusError(
+            f"{folder} holds no wiki_*.bz2; name the folder that HotpotQA's archive of abstracts was unpacked to"
+        )
+    return found
+
+
+def records(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file, each with its place."""
+    number = 0
+    try:
+        with bz2.open(file) as unpacked:
+            for number, line in numbered_lines(cast(BinaryIO, unpacked), name, CorpusError):
+                if line.strip():
+                    yield f"{name}, line {number}", line
+    except EOFError as error:
+        raise CorpusError(f"{name}, line {number + 1}: the file ends too early; get it again") from error
+    except OSError as error:
+        raise CorpusError(f"{name}, line {number + 1}: this isn't bz2 ({error}); get the file again") from error
+
+
+def paragraphs(place: str, raw: bytes, _seed: int) -> Iterator[tuple[str, str]]:
+    """The paragraph of a line, or the paragraphs of a whole page."""
+    page = decode(raw, _Page, place, CorpusError)
+    if not all(isinstance(part, str) for part in page.text):
+        yield from ((page.title, text) for part in page.text if (text := _text(part)))
+    else:
+        yield page.title, joined([part for part in page.text if isinstance(part, str)])
+
+
+def _text(part: str | tuple[str, ...]) -> str:
+    return part.strip() if isinstance(part, str) else joined(part)

@@ -1,0 +1,35 @@
+"""Large JSON files, read a piece at a time; every piece comes with its place, every error names one."""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import ijson
+import msgspec
+
+from cotrail.common import json_streaming as elements
+from cotrail.common.input_limits import CORRECT
+from cotrail.errors import CorpusError
+
+
+def items(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+    """The elements of a JSON list as JSON, e.g. at `train.json, entry 3`."""
+    return _pieces(elements.elements(file), name, "entry")
+
+
+def members(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+    """The members of a JSON object, each as a list of its key and its value, e.g. at `articles.json, member 3`."""
+    return _pieces(elements.members(file), name, "member")
+
+
+def _pieces(found: Iterator[Any], name: str, noun: str) -> Iterator[tuple[str, bytes]]:
+    number = 0
+    try:
+        for number, piece in enumerate(found, start=1):
+            yield f"{name}, {noun} {number}", msgspec.json.encode(piece)
+    except elements.OversizeError as error:
+        raise CorpusError(f"{name}, {noun} {number + 1}: {error}; {CORRECT}") from error
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        reason = str(error).removeprefix("b'").splitlines()[0].split("\\n")[0]
+        raise CorpusError(
+            f"{name}, {noun} {number + 1}: this isn't valid JSON in UTF-8 ({reason}); get the file again"
+        ) from error

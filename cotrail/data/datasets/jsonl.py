@@ -1,0 +1,70 @@
+"""cotrail's own form, for one's own questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
+
+`answers` (strings) and `gold` may be left out. A gold paragraph is its id in the corpus or `{"title", "text"}`.
+A line may also have: `pinned`, the passage that the question is about; `kind`, what sort of question it is;
+`distractors`, paragraphs that a demonstration shows beside the gold ones; how many `hops` it takes, and by which
+`chain` of sentences. Any other field is refused, since it would be a misspelt one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.common.json_files import decode, lines
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.errors import DatasetError
+
+Lookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
+"""Gives the paragraphs of a corpus by their ids, those that are there."""
+
+Named = str | GoldParagraph
+"""A paragraph by its id in the corpus, or as it is."""
+
+
+class Line(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question as written in the file."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...] = ()
+    gold: tuple[Named, ...] = ()
+    pinned: Named | None = None
+    kind: str = ""
+    distractors: tuple[Named, ...] = ()
+    hops: int | None = None
+    chain: tuple[str, ...] = ()
+
+
+def read(path: Path, lookup: Lookup | None) -> Iterator[Record]:
+    """The questions of the file."""
+    for place, raw in lines(path, DatasetError):
+        line = decode(raw, Line, place, DatasetError)
+        question = Question(
+            id=line.id,
+            text=line.question,
+            answers=line.answers,
+            gold=_resolved(line.gold, lookup, place),
+            pinned=_resolved((line.pinned,), lookup, place)[0] if line.pinned else None,
+            kind=line.kind,
+        )
+        distractors = _resolved(line.distractors, lookup, place)
+        annotated = AnnotatedQuestion(question=question, distractors=distractors, chain=line.chain)
+        yield Record(place=place, raw=raw, annotated=annotated)
+
+
+def _resolved(named: Sequence[Named], lookup: Lookup | None, place: str) -> tuple[GoldParagraph, ...]:
+    ids = [item for item in named if isinstance(item, str)]
+    if ids and lookup is None:
+        raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")
+    found = lookup(ids) if ids and lookup else {}
+    if missing := [id_ for id_ in ids if id_ not in found]:
+        raise DatasetError(
+            f"{place}: the corpus has no paragraph {', '.join(missing)}; give ids of this corpus, or title and text"
+        )
+    return tuple(
+        GoldParagraph(title=found[item].title, text=found[item].text) if isinstance(item, str) else item
+        for item in named
+    )

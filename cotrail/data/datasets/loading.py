@@ -1,0 +1,147 @@
+"""Loading of question files in the publishers' formats, after a check that a file is of the named dataset."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cotrail.core.questions import Question
+from cotrail.data.datasets import (
+    hotpotqa,
+    iirc,
+    infotabs,
+    ircot_processed,
+    jsonl,
+    musique,
+    strategyqa,
+    tempquestions,
+    wikimultihop,
+)
+from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.file_formats import PROCESSED, form_of, seems
+from cotrail.data.datasets.jsonl import Lookup
+from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
+from cotrail.errors import DatasetError, UnknownNameError
+
+DATASETS = (
+    "hotpotqa",
+    "2wikimultihopqa",
+    "musique",
+    "iirc",
+    "strategyqa",
+    "strategyqa-facts",
+    "tempquestions",
+    "infotabs",
+    "jsonl",
+)
+"""Whose questions a file can hold: the datasets' (StrategyQA's with the annotators' facts shown, too), or one's own.
+The first four's files are the official ones, or those that the authors of IRCoT processed, which are known by their
+form."""
+
+LONGEST_ID = 1000
+"""How many bytes of UTF-8 a question's id may have: it is part of a key in the database, which holds about 2,700."""
+
+
+def load_questions(
+    dataset: str, path: Path, lookup: Lookup | None = None, official: Path | None = None
+) -> tuple[Question, ...]:
+    """The questions of a file in its order; DatasetError says where a file is wrong, or that it is of another dataset.
+
+    Questions that their dataset calls unanswerable are left out.
+    lookup: resolves gold paragraphs that a file gives by id (`jsonl`, StrategyQA), e.g. `TantivyRetriever.paragraphs`.
+    official: the dataset's own file, which processed questions of 2WikiMultihopQA and MuSiQue need for their answers.
+    """
+    questions = tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
+    if not is_processed(path):
+        if official:
+            raise DatasetError(f"{path} is the dataset's own file already; leave out {official} as its official one")
+        return questions
+    published = load_official(dataset, official, str(path))
+    return completed(questions, published, official) if official else questions
+
+
+def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Question]:
+    """The questions of the dataset's own file by their ids; none where there is no file.
+
+    what: has them as the authors of IRCoT processed them; DatasetError says where that isn't enough.
+    """
+    if official is None:
+        check_whole(dataset, what)
+        return {}
+    check_aliases(dataset, official)
+    return {question.id: question for question in load_questions(dataset, official)}
+
+
+def load_annotated(dataset: str, path: Path, lookup: Lookup | None = None) -> tuple[AnnotatedQuestion, ...]:
+    """The same, each question with the other paragraphs of its record, and its chain where somebody wrote one."""
+    return tuple(record.annotated for record in read_records(dataset, path, lookup))
+
+
+def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iterator[Record]:
+    """The same, each question with its place and its bytes."""
+    reader = _reader(dataset, path, lookup)
+    check_form(dataset, path)
+    if is_processed(path):
+        reader = ircot_processed.read(dataset, path)
+    ids = set()
+    for record in reader:
+        question = record.annotated.question
+        _check(question, record.place)
+        if question.id in ids:
+            raise DatasetError(f"{record.place}: a question before has the id {question.id!r} too; give each its own")
+        ids.add(question.id)
+        yield record
+    if not ids:
+        raise DatasetError(f"{path} holds no questions; check that it is the right file")
+
+
+def _check(question: Question, place: str) -> None:
+    if not question.id.strip() or not question.text.strip():
+        raise DatasetError(f"{place}: the id or the question is empty; fill it in or take the record out")
+    if (size := len(question.id.encode())) > LONGEST_ID:
+        raise DatasetError(f"{place}: the id has {size:,} bytes, and at most {LONGEST_ID:,} are taken; shorten it")
+
+
+def is_processed(path: Path) -> bool:
+    """Whether the file is one that the authors of IRCoT processed."""
+    return form_of(path, DatasetError) == PROCESSED
+
+
+def has_snippets(dataset: str, path: Path) -> bool:
+    """Whether the file's gold is parts of paragraphs (IIRC's own); `located` of the metrics finds the paragraphs."""
+    return dataset == "iirc" and not is_processed(path)
+
+
+def check_form(dataset: str, path: Path) -> None:
+    """Raises DatasetError where the file seems to be something else than questions of this dataset."""
+    form = form_of(path, DatasetError)
+    if form and dataset.removesuffix("-facts") in form.datasets:
+        return
+    if form and form.datasets:
+        named = " or ".join(map(repr, form.datasets))
+        raise DatasetError(
+            f"{path}, {'entry' if form.is_list else 'line'} 1: this seems to be from {form.holds}; "
+            f"name the dataset {named} instead of {dataset!r}, or give another file"
+        )
+    if what := seems(path, DatasetError):
+        raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
+
+
+def _reader(dataset: str, path: Path, lookup: Lookup | None) -> Iterator[Record]:
+    match dataset:
+        case "hotpotqa":
+            return hotpotqa.read(path)
+        case "2wikimultihopqa":
+            return wikimultihop.read(path)
+        case "musique":
+            return musique.read(path)
+        case "iirc":
+            return iirc.read(path)
+        case "strategyqa" | "strategyqa-facts":
+            return strategyqa.read(path, lookup, facts=dataset == "strategyqa-facts")
+        case "tempquestions":
+            return tempquestions.read(path)
+        case "infotabs":
+            return infotabs.read(path)
+        case "jsonl":
+            return jsonl.read(path, lookup)
+    hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
+    raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")

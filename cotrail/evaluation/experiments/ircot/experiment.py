@@ -1,0 +1,152 @@
+"""An experiment as its file describes it (IRCoT, section 4)."""
+
+from collections import Counter
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from cotrail.core.ports.language_model import Profile
+from cotrail.data.demonstrations.building import Style
+from cotrail.evaluation.experiments.ircot.cells import Goal, SystemName
+from cotrail.systems.rules import Rules
+from cotrail.systems.settings import Positive, Reader
+
+Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
+Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+ExperimentName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
+
+
+PROCESSED_FORMAT = "ircot"
+"""The format of the files that the authors of IRCoT processed, of whichever dataset."""
+
+
+class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The paths of a dataset's demonstrations; `{M}` stands for the number of distractors, `{style}` for the style.
+
+    cot, direct: with paragraphs; without `direct`, the answers that the chains state are taken.
+    no_context_cot, no_context_direct: for `no-retrieval`; without these, those above without their paragraphs.
+    titles: for questions that pin a passage (IIRC).
+    """
+
+    cot: str
+    direct: str | None = None
+    no_context_cot: str | None = None
+    no_context_direct: str | None = None
+    titles: str | None = None
+
+
+class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a dataset is.
+
+    corpus: an indexed corpus by its name.
+    demonstrations: paths, or a folder whose files are named as the authors named theirs.
+    sets: the demonstration sets as a JSON file of lists of ids, or `released`: the authors'; else they are drawn.
+    questions: one file that development and test questions are both drawn from; or else a file of each.
+    official: the dataset's own file, for processed questions that lack what it has.
+    format: the dataset by the name that `--dataset` takes, where the table has another; `ircot` says only that the
+        files are those that the authors of IRCoT processed, which their form shows by itself.
+    """
+
+    corpus: str
+    demonstrations: DemonstrationFiles | str
+    sets: str | None = None
+    questions: str | None = None
+    development: str | None = None
+    test: str | None = None
+    official: str | None = None
+    format: str | None = None
+
+
+class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What K and M are chosen from, with the paper's values (section 4.1)."""
+
+    one_step_counts: Counts = (5, 7, 9, 11, 13, 15)
+    ircot_counts: Counts = (2, 4, 6, 8)
+    distractors: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (1, 2, 3)
+
+
+class ModelUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A model with prompts and readers of its own (IRCoT, section 4.2 and appendix G); None: those of the experiment.
+
+    name: that of `models.toml`. style: see `Experiment`. readers: GPT-3's chain of thought, Flan-T5's direct one.
+    """
+
+    name: str
+    style: Style | None = None
+    readers: Annotated[tuple[Reader, ...], Meta(min_length=1)] | None = None
+
+
+class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="ircot"):
+    """Everything that decides which runs there are and what comes out of them.
+
+    models: by name alone, or with what they have of their own.
+    development_questions, test_questions: how many are drawn, by the seed.
+    demonstration_sets, demonstrations_per_set: how many sets are drawn by the seed, and of how many demonstrations;
+        where a dataset names its sets, so many of these are taken, as long as they are.
+    out_of_distribution: each dataset's demonstrations are also shown with every other dataset's questions.
+    style: which of a folder's files are taken, and what `{style}` in a path stands for.
+    settings: further settings of systems, by the system's name.
+    """
+
+    name: ExperimentName
+    datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
+    models: tuple[str | ModelUse, ...] = ()
+    systems: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
+    goals: tuple[Goal, ...] = ("retrieval", "qa")
+    readers: tuple[Reader, ...] = ("direct",)
+    rules: Rules = "paper"
+    style: Style = "codex"
+    grid: Grid = Grid()
+    development_questions: Positive = 100
+    test_questions: Positive = 500
+    demonstration_sets: Positive = 3
+    demonstrations_per_set: Positive = 15
+    out_of_distribution: bool = False
+    seed: Whole = 0
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    profile: Profile = "deterministic"
+    settings: dict[SystemName, dict[str, Any]] = {}
+
+    def __post_init__(self) -> None:
+        if twice := [name for name, times in Counter(self.model_names).items() if times > 1]:
+            raise ValueError(f"the model {twice[0]} is named twice; list it in models.toml under two names")
+        for dataset, files in self.datasets.items():
+            shown = files.demonstrations
+            if self._has_styles and isinstance(shown, DemonstrationFiles) and "{style}" not in shown.cot:
+                raise ValueError(f"models of several styles need `{{style}}` in the demonstrations' paths of {dataset}")
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models, in the order of the file."""
+        return tuple(model.name for model in self._uses)
+
+    def style_of(self, model: str) -> Style:
+        """The style that a model is prompted in."""
+        return self._use(model).style or self.style
+
+    def readers_of(self, model: str) -> tuple[Reader, ...]:
+        """The readers that a model answers as."""
+        return self._use(model).readers or self.readers
+
+    def published_as(self, name: str) -> str:
+        """What `--dataset` calls the dataset of this name, by which its answers are scored."""
+        given = self.datasets[name].format
+        return name if given in (None, PROCESSED_FORMAT) else given
+
+    def names_pages(self, name: str) -> bool:
+        """Whether a model that is shown the dataset's demonstrations names pages before a search (IIRC)."""
+        files = self.datasets[name]
+        if isinstance(files.demonstrations, DemonstrationFiles):
+            return files.demonstrations.titles is not None
+        return self.published_as(name) == "iirc"
+
+    @property
+    def _has_styles(self) -> bool:
+        return len(set(map(self.style_of, self.model_names))) > 1
+
+    def _use(self, model: str) -> ModelUse:
+        return next(use for use in self._uses if use.name == model)
+
+    @property
+    def _uses(self) -> tuple[ModelUse, ...]:
+        return tuple(ModelUse(name=model) if isinstance(model, str) else model for model in self.models)

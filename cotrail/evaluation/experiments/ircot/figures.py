@@ -1,0 +1,231 @@
+"""What the IRCoT paper's figures 3 to 9 show, of one's own results, with the published values that its text states."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.experiments.ircot.measures import METRICS, Runs, annotated, mean_score, runs_by_line
+from cotrail.evaluation.experiments.ircot.naming import (
+    SYSTEMS,
+    in_order,
+    model_key,
+    parameters,
+    place_of,
+    place_title,
+    reader_title,
+)
+from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
+from cotrail.systems.settings import Reader
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """A score in points out of 100; the rest as in `measures.Mean`."""
+
+    value: float
+    deviation: float | None = None
+    answered: bool = True
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """A system's points, one a label; `published`: whose they are, empty for one's own."""
+
+    system: str
+    points: tuple[Point | None, ...]
+    published: str = ""
+
+
+class Panel(Struct, frozen=True, kw_only=True):
+    """One of the charts side by side."""
+
+    title: str
+    labels: tuple[str, ...]
+    series: tuple[Series, ...]
+
+
+class Plot(Struct, frozen=True, kw_only=True):
+    """A figure: `name` for its file, `axis` for what its values are, `across` for what its labels are.
+
+    bottom: where the axis of values begins.
+    """
+
+    name: str
+    title: str
+    axis: str
+    kind: Literal["bars", "lines"]
+    panels: tuple[Panel, ...]
+    across: str = ""
+    bottom: float = 0.0
+
+
+AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
+
+Points = dict[Line, Point]
+Placed = dict[tuple[str, str], Point]
+"""The points of a panel by system and label."""
+
+
+def build_plots(results: Sequence[CellResult]) -> tuple[Plot, ...]:
+    """Every figure that the results have something for, in the paper's order."""
+    plots = (
+        _bars("figure-3-recall", "Recall of gold paragraphs (figure 3)", results, "retrieval"),
+        _bars("figure-4-answers", "Answer F1 (figure 4)", results, "qa"),
+        _bars("figure-5-recall-ood", "Recall out of distribution (figure 5)", results, "retrieval", transfer=True),
+        _bars("figure-6-answers-ood", "Answer F1 out of distribution (figure 6)", results, "qa", transfer=True),
+        _errors(results),
+        _scaling("figure-8-recall-by-model", "Recall by model (figure 8)", results, "retrieval"),
+        _scaling("figure-9-answers-by-model", "Answer F1 by model (figure 9)", results, "qa"),
+    )
+    return tuple(plot for plot in plots if plot)
+
+
+def _bars(name: str, title: str, results: Runs, goal: Goal, *, transfer: bool = False) -> Plot | None:
+    points = {
+        line: point
+        for line, point in _points(results, goal).items()
+        if (line.demonstrations != line.dataset) == transfer
+    }
+    return _grouped(name, title, AXES[goal], points, beside_table_4=goal == "qa" and not transfer)
+
+
+def _errors(results: Runs) -> Plot | None:
+    points = {
+        line: Point(value=100 * share.count / share.of)
+        for line, runs in runs_by_line(results).items()
+        if line.goal == "qa" and line.demonstrations == line.dataset and (share := annotated(runs))
+    }
+    axis = "% of the annotated chains"
+    return _grouped("figure-7-errors", "Chains with an untrue sentence (figure 7)", axis, points)
+
+
+def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4: bool = False) -> Plot | None:
+    """A panel a model and reader, a group of bars a dataset or pair, a bar a system."""
+    keys = dict.fromkeys((line.model, line.reader) for line in points)
+    panels = tuple(_panel(*key, points, beside_table_4=beside_table_4) for key in keys)
+    return Plot(name=name, title=title, axis=axis, kind="bars", panels=panels) if panels else None
+
+
+def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> Panel:
+    own: Placed = {
+        (x.system, place_of(x)): point for x, point in points.items() if (x.model, x.reader) == (model, reader)
+    }
+    places = in_order(place for _, place in own)
+    systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
+    series = [Series(system=name, points=tuple(own.get((name, place)) for place in places)) for name in systems]
+    reported = [
+        Series(system=row.system, points=tuple(_reported(row, place) for place in places), published=row.model)
+        for row in (_table_4(reader, systems) if beside_table_4 else ())
+        if row.scores.keys() & places
+    ]
+    return Panel(
+        title=model if reader == "none" else f"{model}, {reader_title(reader)} reader",
+        labels=tuple(place_title(place) + _star(own, place) for place in places),
+        series=(*series, *reported),
+    )
+
+
+def _star(own: Placed, label: str) -> str:
+    """A mark where questions have no answer."""
+    return "" if all(point.answered for (_, each), point in own.items() if each == label) else " *"
+
+
+def _scaling(name: str, title: str, results: Runs, goal: Goal) -> Plot | None:
+    """A panel a dataset and reader, a line a system, over models from small to large; None for a single model."""
+    points = {
+        line: point
+        for line, point in _points(results, goal).items()
+        if line.demonstrations == line.dataset and line.system != "no-retrieval"
+    }
+    if len({line.model for line in points}) < 2:
+        return None
+    datasets = in_order(line.dataset for line in points)
+    panels = [
+        _curves(dataset, readers, points)
+        for readers in _readers(points)
+        for dataset in datasets
+        if any(line.dataset == dataset and line.reader in readers for line in points)
+    ]
+    return Plot(name=name, title=title, axis=AXES[goal], kind="lines", panels=tuple(panels))
+
+
+def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
+    """Which readers share a panel: all, where each model has one of its own, as the paper's have; else none."""
+    readers = tuple(dict.fromkeys(line.reader for line in points))
+    each_has_one = len({(line.model, line.reader) for line in points}) == len({line.model for line in points})
+    return (readers,) if each_has_one else tuple((reader,) for reader in readers)
+
+
+def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
+    lines = {x: point for x, point in points.items() if x.dataset == dataset and x.reader in readers}
+    own: Placed = {(x.system, x.model): point for x, point in lines.items()}
+    systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
+    read_by: dict[str, Reader] = {x.model: x.reader for x in lines}
+    theirs: list[AnswerF1] = []
+    if sized := all(parameters(model) for model in read_by):
+        theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in row.scores]
+        known = {model_key(model) for model in read_by}
+        read_by |= {row.model: row.reader for row in theirs if model_key(row.model) not in known}
+    models = sorted(read_by, key=lambda model: parameters(model) or 0) if sized else list(read_by)
+    series = [Series(system=name, points=tuple(own.get((name, model)) for model in models)) for name in systems]
+    reported = [
+        Series(
+            system=row.system,
+            points=tuple(
+                _reported(row, dataset) if model_key(model) == model_key(row.model) else None for model in models
+            ),
+            published=row.model,
+        )
+        for row in theirs
+    ]
+    shared = readers[0] if len(readers) == 1 else "none"
+    said = {model: "" if len(readers) == 1 else f", {reader_title(reader)}" for model, reader in read_by.items()}
+    return Panel(
+        title=place_title(dataset) + ("" if shared == "none" else f", {reader_title(shared)} reader"),
+        labels=tuple(_sized(model) + said[model] + _star(own, model) for model in models),
+        series=(*series, *reported),
+    )
+
+
+def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], systems: Sequence[str]) -> list[AnswerF1]:
+    """The published rows for a panel: those of its reader, or where it has several those of each model's own."""
+    if len(readers) == 1:
+        return _table_4(readers[0], systems)
+    own = {model_key(model): reader for model, reader in read_by.items()}
+    rows = [row for reader in readers for row in _table_4(reader, systems)]
+    return [row for row in rows if row.reader == own.get(model_key(row.model), published().readers[row.model])]
+
+
+def _table_4(reader: str, systems: Sequence[str]) -> list[AnswerF1]:
+    return [
+        row
+        for row in published().answer_f1
+        if row.where == "table 4" and row.reader == reader and row.system in systems
+    ]
+
+
+def _sized(model: str) -> str:
+    """The model's name, with its size where the name is one of the paper's."""
+    sizes = {model_key(name): size for name, size in published().parameters.items()}
+    size = sizes.get(model_key(model))
+    return f"{model} ({size:g}B)" if size else model
+
+
+def _points(results: Runs, goal: Goal) -> Points:
+    means = {line: mean_score(runs, METRICS[goal]) for line, runs in runs_by_line(results).items() if line.goal == goal}
+    return {
+        line: Point(
+            value=100 * mean.mean,
+            deviation=None if mean.deviation is None else 100 * mean.deviation,
+            answered=mean.answered,
+        )
+        for line, mean in means.items()
+        if mean and (goal == "retrieval" or line.reader != "none")
+    }
+
+
+def _reported(row: AnswerF1, place: str) -> Point | None:
+    if place not in row.scores:
+        return None
+    mean, deviation = row.scores[place]
+    return Point(value=100 * mean, deviation=100 * deviation)

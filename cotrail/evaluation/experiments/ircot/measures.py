@@ -1,0 +1,132 @@
+"""Means, differences and counts over an experiment's test runs (IRCoT, section 4.1)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.metrics.bootstrap import Difference, mean_and_deviation, paired_difference
+
+Runs = Sequence[CellResult]
+"""Runs of one line, one a demonstration set."""
+
+METRICS: dict[Goal, str] = {"retrieval": "support_recall", "qa": "answer_f1"}
+"""What the paper reports for each goal, as in `QuestionScores`."""
+
+COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
+"""Which system is compared with which."""
+
+RESAMPLING_SEED = 0
+
+
+class Mean(Struct, frozen=True, kw_only=True):
+    """A mean over questions, then over demonstration sets.
+
+    deviation: the sample standard deviation between the sets; None where there is one set.
+    answered: whether every question has an answer; those without count 0.
+    """
+
+    mean: float
+    deviation: float | None = None
+    sets: int | None = None
+    answered: bool = True
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """So many of so many."""
+
+    count: int
+    of: int
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """A line against the line that differs from it only in its system, over the questions that both have.
+
+    difference: with its paired bootstrap interval over questions, each question's score the mean over its sets.
+    answered: whether every question of both lines has an answer; those without count 0.
+    """
+
+    line: Line
+    against: str
+    metric: str
+    questions: int
+    difference: Difference
+    answered: bool
+
+
+def runs_by_line(results: Runs) -> dict[Line, tuple[CellResult, ...]]:
+    """The runs on test questions by line, in the order of the results."""
+    lines: dict[Line, list[CellResult]] = {}
+    for result in results:
+        if result.cell.stage == "test":
+            lines.setdefault(result.cell.line, []).append(result)
+    return {line: tuple(runs) for line, runs in lines.items()}
+
+
+def is_answered(result: CellResult) -> bool:
+    """Whether every question of a run has an answer; one that failed or is still open has none."""
+    return result.finished == len(result.scores)
+
+
+def mean_score(runs: Runs, metric: str, kind: str | None = None) -> Mean | None:
+    """The mean of a metric of `QuestionScores`, of all questions or of one kind; None where no question has it."""
+    means = [fmean(scores) for run in runs if (scores := list(_scores(run, metric, kind).values()))]
+    if not means:
+        return None
+    spread = mean_and_deviation(means)
+    answered = all(map(is_answered, runs))
+    return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered)
+
+
+def question_means(runs: Runs, metric: str) -> dict[str, float]:
+    """Each question's mean over the demonstration sets."""
+    by_question: dict[str, list[float]] = {}
+    for run in runs:
+        for question, score in _scores(run, metric).items():
+            by_question.setdefault(question, []).append(score)
+    return {question: fmean(scores) for question, scores in by_question.items()}
+
+
+def comparisons(results: Runs) -> Iterator[Comparison]:
+    """Each system against the next simpler one, wherever the experiment has both."""
+    lines = runs_by_line(results)
+    for line, runs in lines.items():
+        for system, against in COMPARED:
+            others = lines.get(replace(line, system=against), ())
+            if line.system == system and (compared := _compared(line, against, runs, others)):
+                yield compared
+
+
+def annotated(runs: Runs) -> Share | None:
+    """How many of the annotated chains hold an untrue sentence (figure 7); None where none is annotated."""
+    marks = [untrue for run in runs for untrue in run.factual_errors.values()]
+    return Share(count=sum(marks), of=len(marks)) if marks else None
+
+
+def _compared(line: Line, against: str, runs: Runs, others: Runs) -> Comparison | None:
+    metric = METRICS[line.goal]
+    ours, theirs = question_means(runs, metric), question_means(others, metric)
+    shared = [question for question in ours if question in theirs]
+    if not shared:
+        return None
+    difference = paired_difference([ours[q] for q in shared], [theirs[q] for q in shared], RESAMPLING_SEED)
+    return Comparison(
+        line=line,
+        against=against,
+        metric=metric,
+        questions=len(shared),
+        difference=difference,
+        answered=all(map(is_answered, (*runs, *others))),
+    )
+
+
+def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
+    """The questions of that kind that have the metric."""
+    found = {
+        question: getattr(scores, metric)
+        for question, scores in run.scores.items()
+        if kind is None or run.kinds.get(question) == kind
+    }
+    return {question: score for question, score in found.items() if score is not None}

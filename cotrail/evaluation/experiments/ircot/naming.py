@@ -1,0 +1,88 @@
+"""How reports name systems, readers, datasets and models: as the IRCoT paper does where it has them."""
+
+import re
+from collections.abc import Iterable
+
+from cotrail.evaluation.experiments.ircot.cells import Line
+from cotrail.evaluation.experiments.ircot.published import published
+
+SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
+"""In the order of the paper's figures."""
+
+GOALS = {"retrieval": "recall", "qa": "answers"}
+"""What K and M are chosen by."""
+
+READERS = {"direct": "direct", "cot": "CoT", "none": "no reader"}
+
+METRICS = {
+    "answer_em": "EM",
+    "answer_f1": "F1",
+    "tuning_f1": "F1 (DROP)",
+    "support_recall": "recall",
+    "title_recall": "title recall",
+    "support_precision": "precision",
+    "support_f1": "support F1",
+    "support_em": "support EM",
+    "answer_support_recall": "answer found",
+    "paragraphs_collected": "paragraphs",
+}
+"""What is printed for the fields of `QuestionScores`."""
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+
+
+def system_title(name: str) -> str:
+    """The paper's name for a system, or its own."""
+    return SYSTEMS.get(name, name)
+
+
+def reader_title(name: str) -> str:
+    """What a reader is called; `no reader` where the answer is the chain's own (appendix F)."""
+    return READERS.get(name, name)
+
+
+def place_title(place: str) -> str:
+    """The title of a dataset, of a subset (`hotpotqa_bridge`) or of a pair that `place_of` names."""
+    paper = published()
+    if place in paper.subsets:
+        return paper.subsets[place].title
+    if "→" in place:
+        return "→".join(dataset_short(dataset) for dataset in place.split("→"))
+    return paper.datasets[place].title if place in paper.datasets else place
+
+
+def dataset_short(dataset: str) -> str:
+    """What figures 5 and 6 call a dataset, or its own name."""
+    known = published().datasets.get(dataset)
+    return known.short if known else dataset
+
+
+def place_of(line: Line) -> str:
+    """What a line's scores are of: its dataset, or `X→Y` with X's demonstrations on Y's questions (figure 5)."""
+    return line.dataset if line.demonstrations == line.dataset else f"{line.demonstrations}→{line.dataset}"
+
+
+def in_order(places: Iterable[str]) -> list[str]:
+    """Datasets in the paper's order, each after its subsets; then others, in the order in which they come."""
+    paper = published()
+    known = []
+    for dataset in paper.datasets:
+        known += [name for name, subset in paper.subsets.items() if subset.dataset == dataset]
+        known.append(dataset)
+    ranks = {name: rank for rank, name in enumerate(known)}
+    return sorted(dict.fromkeys(places), key=lambda place: [ranks.get(each, len(ranks)) for each in place.split("→")])
+
+
+def model_key(model: str) -> str:
+    """What names of the same model have in common: `google/flan-t5-xl` and `Flan-T5-XL`."""
+    return re.sub(r"[-_ ]", "", model.rsplit("/", 1)[-1].lower())
+
+
+def parameters(model: str) -> float | None:
+    """A model's parameters in billions, where its name tells: `smollm2-135m`, or a name of figure 8 (`Flan-T5-XL`)."""
+    for name, size in published().parameters.items():
+        if model_key(model) == model_key(name):
+            return size
+    if found := _SIZE.search(model):
+        return float(found[1]) / (1000 if found[2] in "mM" else 1)
+    return None

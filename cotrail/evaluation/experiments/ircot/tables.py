@@ -1,0 +1,311 @@
+"""The IRCoT paper's tables for one's own results, beside what the paper reports."""
+
+from collections.abc import Iterator, Sequence
+
+from cotrail.evaluation.experiments.costs import costs, totals
+from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.experiments.ircot.examples import examples
+from cotrail.evaluation.experiments.ircot.measures import (
+    Comparison,
+    Mean,
+    Runs,
+    annotated,
+    comparisons,
+    is_answered,
+    mean_score,
+    runs_by_line,
+)
+from cotrail.evaluation.experiments.ircot.naming import (
+    METRICS,
+    READERS,
+    SYSTEMS,
+    dataset_short,
+    in_order,
+    place_of,
+    place_title,
+)
+from cotrail.evaluation.experiments.ircot.published import published
+from cotrail.evaluation.experiments.report_tables import (
+    GOAL,
+    MODEL,
+    PLACE,
+    READER,
+    SYSTEM,
+    Column,
+    Interval,
+    Pair,
+    Row,
+    Table,
+    Value,
+    line_rows,
+    listing,
+    matrix,
+    names_of,
+)
+
+CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
+TRIED: dict[Goal, tuple[str, ...]] = {
+    "retrieval": ("support_recall", "title_recall"),
+    "qa": ("answer_f1", "tuning_f1"),
+}
+SUPPORT = ("support_recall", "title_recall", "support_precision", "support_f1", "support_em", "answer_support_recall")
+UNANSWERED = (
+    Column("cell", "In the experiment"),
+    Column("run", "Run"),
+    Column("finished", "Answered", "count"),
+    Column("questions", "Questions", "count"),
+)
+DIFFERENCE = (
+    Column("metric", "Metric", "metric"),
+    PLACE,
+    SYSTEM,
+    Column("against", "against", "system"),
+    MODEL,
+    READER,
+    Column("difference", "Difference", "gain"),
+    Column("interval", "95 % interval", "gain"),
+    Column("p_value", "p", "probability"),
+    Column("questions", "Questions", "count"),
+)
+
+
+def build_tables(results: Sequence[CellResult]) -> tuple[Table, ...]:
+    """Every table that the results have something for; first what is missing in them."""
+    tables = (
+        unanswered(results),
+        leaderboard(results),
+        readers(results),
+        without_reader(results),
+        recall(results),
+        transferred_recall(results),
+        transferred_answers(results),
+        differences(results),
+        errors(results),
+        examples(results),
+        support(results),
+        searched(results),
+        costs(results),
+        totals(results),
+    )
+    return tuple(table for table in tables if table)
+
+
+def unanswered(results: Runs) -> Table | None:
+    """The runs in which questions have no answer."""
+    rows = [
+        Row(values={"cell": run.cell.name, "run": run.run, "finished": run.finished, "questions": len(run.scores)})
+        for run in results
+        if not is_answered(run)
+    ]
+    return listing("unanswered", "Runs with questions that have no answer", UNANSWERED, rows)
+
+
+def leaderboard(results: Runs) -> Table | None:
+    """EM and F1 of answers (tables 1 and 3)."""
+    labels = (SYSTEM, MODEL, READER)
+    theirs = [
+        Row(
+            values={"system": rival.system, "model": rival.model, "reader": rival.reader}
+            | {place: Pair(em=_reported(each.em), f1=_reported(each.f1)) for place, each in rival.scores.items()},
+            published=f"{rival.where} ({rival.reference})" if rival.reference else rival.where,
+        )
+        for rival in published().leaderboard
+    ]
+    note = "The published systems had other corpora, search engines and models, and other questions of these datasets."
+    own = line_rows(results, "qa", labels, _agreement)
+    return matrix("answers", "Answers, EM | F1 (tables 1 and 3)", labels, own, theirs, notes=(note,))
+
+
+def readers(results: Runs) -> Table | None:
+    """F1 of answers by system, reader and model (table 4)."""
+    labels = (SYSTEM, READER, MODEL)
+    own = [row for row in line_rows(results, "qa", labels, _answer_f1) if row.values["reader"] != "none"]
+    kinds = {_kind(row) for row in own}
+    theirs = [row for row in _published_f1("table 4") if _kind(row) in kinds]
+    return matrix("readers", "Answer F1 by system and reader (table 4)", labels, own, theirs, order=_rank)
+
+
+def without_reader(results: Runs) -> Table | None:
+    """F1 of IRCoT's answers with a reader, and as its own chain states them (table 6)."""
+    labels = (MODEL, READER)
+    rows = line_rows([run for run in results if run.cell.line.system == "ircot"], "qa", labels, _answer_f1)
+    models = {row.values["model"] for row in rows if row.values["reader"] == "none"}
+    own = [row for row in rows if row.values["model"] in models]
+    title = "Answer F1 of IRCoT with and without a separate reader (table 6)"
+    return matrix("without_reader", title, labels, own, list(_published_f1("table 6")))
+
+
+def recall(results: Runs) -> Table | None:
+    """Recall of gold paragraphs (figure 3)."""
+    own = line_rows(results, "retrieval", (MODEL, SYSTEM), _recall)
+    return matrix("recall", "Recall of gold paragraphs (figure 3)", (MODEL, SYSTEM), own)
+
+
+def transferred_recall(results: Runs) -> Table | None:
+    """Recall with another dataset's demonstrations (figure 5)."""
+    own = line_rows(results, "retrieval", (MODEL, SYSTEM), _recall, transfer=True)
+    title = "Recall of gold paragraphs out of distribution (figure 5)"
+    return matrix("transferred_recall", title, (MODEL, SYSTEM), own, notes=_pairs(own))
+
+
+def transferred_answers(results: Runs) -> Table | None:
+    """F1 of answers with another dataset's demonstrations (figure 6)."""
+    labels = (MODEL, READER, SYSTEM)
+    own = line_rows(results, "qa", labels, _answer_f1, transfer=True)
+    title = "Answer F1 out of distribution (figure 6)"
+    return matrix("transferred_answers", title, labels, own, notes=_pairs(own))
+
+
+def differences(results: Runs) -> Table | None:
+    """Each system against the next simpler one on the same questions, with what section 5 reports."""
+    compared = list(comparisons(results))
+    own = [_difference(each) for each in compared]
+    notes = [
+        "Interval and p by paired bootstrap over questions, a question's score being its mean over the demonstration "
+        "sets; not corrected for the number of comparisons."
+    ]
+    if not all(each.answered for each in compared):
+        notes.append("Some of these questions have no answer (yet): F1 counts them 0.")
+    rows = [*own, *_published_differences(own)]
+    places = in_order(str(row.values["place"]) for row in own)
+    rows.sort(key=lambda row: (str(row.values["metric"]), places.index(str(row.values["place"]))))
+    title = "Differences between systems on the same questions (section 5)"
+    return listing("differences", title, DIFFERENCE, rows, notes=notes)
+
+
+def errors(results: Runs) -> Table | None:
+    """How many of the annotated chains hold a sentence that isn't true (figure 7)."""
+    labels = (MODEL, READER, SYSTEM)
+    goals: tuple[Goal, ...] = ("qa", "retrieval")
+    own = [row for goal in goals for row in line_rows(results, goal, labels, _untrue)]
+    reported = [
+        f"{share:.0%} fewer on {place_title(place)}".replace("%", " %")
+        for each in published().error_reductions
+        for place, share in each.scores.items()
+    ]
+    note = f"The paper reports for IRCoT against OneR, with GPT3 on 40 questions each: {', '.join(reported)}."
+    return matrix("errors", "Chains with an untrue sentence, of those annotated (figure 7)", labels, own, notes=(note,))
+
+
+def support(results: Runs) -> Table | None:
+    """All that is measured of the collected paragraphs, by line."""
+    metrics = (*SUPPORT, "paragraphs_collected")
+    rows = [
+        Row(values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
+        for line, runs in runs_by_line(results).items()
+        if line.system != "no-retrieval" and mean_score(runs, "support_recall")
+    ]
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN, *_metric_columns(metrics))
+    return listing("support", "The collected paragraphs", columns, rows)
+
+
+def searched(results: Runs) -> Table | None:
+    """The runs that K and M were chosen by (section 4.1)."""
+    tried = [run for run in results if run.cell.stage == "search"]
+    taken = {_choice(run) for run in results if run.cell.stage == "test"}
+    rows = [
+        Row(
+            values=names_of(run.cell.line)
+            | _tried(run)
+            | {name: mean_score((run,), name) for name in TRIED[run.cell.line.goal]},
+            chosen=_choice(run) in taken,
+        )
+        for run in tried
+    ]
+    metrics = [name for names in TRIED.values() for name in names]
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN, *_metric_columns(metrics))
+    undecided = {run.cell.line for run in tried} - {line for line, _, _ in taken}
+    notes = ("Lines without a chosen row haven't chosen yet.",) if undecided else ()
+    return listing("search", "The choice of K and M on the development questions", columns, rows, notes=notes)
+
+
+def _agreement(line: Line, runs: Runs) -> dict[str, Value]:
+    """EM and F1 on the dataset and on its subsets, as far as there are such questions."""
+    kinds = {name: each.kind for name, each in published().subsets.items() if each.dataset == line.dataset}
+    pairs = {
+        place: Pair(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
+        for place, kind in (*kinds.items(), (line.dataset, None))
+    }
+    return {place: pair for place, pair in pairs.items() if pair.f1}
+
+
+def _answer_f1(line: Line, runs: Runs) -> dict[str, Value]:
+    return {place_of(line): mean_score(runs, "answer_f1")}
+
+
+def _recall(line: Line, runs: Runs) -> dict[str, Value]:
+    return {place_of(line): mean_score(runs, "support_recall")}
+
+
+def _untrue(line: Line, runs: Runs) -> dict[str, Value]:
+    return {place_of(line): annotated(runs)}
+
+
+def _difference(each: Comparison) -> Row:
+    return Row(
+        values={
+            "metric": each.metric,
+            "place": place_of(each.line),
+            "system": each.line.system,
+            "against": each.against,
+            "model": each.line.model,
+            "reader": None if each.line.goal == "retrieval" else each.line.reader,
+            "difference": each.difference.mean,
+            "interval": Interval(low=each.difference.low, high=each.difference.high),
+            "p_value": each.difference.p_value,
+            "questions": each.questions,
+        }
+    )
+
+
+def _pairs(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What the pairs in the columns mean."""
+    datasets = in_order(name for row in rows for place in row.values if "→" in place for name in place.split("→"))
+    names = ", ".join(f"{dataset_short(name)} is {place_title(name)}" for name in datasets)
+    return (f"X→Y: demonstrations of X, questions and corpus of Y; {names}.",)
+
+
+def _choice(run: CellResult) -> tuple[Line, int | None, int | None]:
+    return run.cell.line, run.cell.retrieval_count, run.cell.distractors
+
+
+def _tried(run: CellResult) -> dict[str, Value]:
+    return {"retrieval_count": run.cell.retrieval_count, "distractors": run.cell.distractors}
+
+
+def _published_f1(where: str) -> Iterator[Row]:
+    for each in published().answer_f1:
+        if each.where == where:
+            scores = {place: Mean(mean=mean, deviation=spread) for place, (mean, spread) in each.scores.items()}
+            yield Row(
+                values={"system": each.system, "reader": each.reader, "model": each.model, **scores}, published=where
+            )
+
+
+def _published_differences(own: Sequence[Row]) -> Iterator[Row]:
+    """What section 5 says of the datasets and metrics for which one's own rows compare IRCoT."""
+    known = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
+    for each in published().differences:
+        for place, points in each.scores.items():
+            if (each.metric, place) in known:
+                reader = None if each.metric == "support_recall" else each.reader
+                labels = {"metric": each.metric, "place": place, "model": each.model, "reader": reader}
+                compared = {"system": "ircot", "against": "one-step"}
+                yield Row(values={**labels, **compared, "difference": points}, published=each.where)
+
+
+def _reported(score: float | None) -> Mean | None:
+    return None if score is None else Mean(mean=score)
+
+
+def _kind(row: Row) -> tuple[Value, Value]:
+    return row.values["system"], row.values["reader"]
+
+
+def _rank(row: Row) -> tuple[int, ...]:
+    """Systems and readers in the paper's order."""
+    return tuple(list(order).index(str(name)) for order, name in zip((SYSTEMS, READERS), _kind(row), strict=True))
+
+
+def _metric_columns(names: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(Column(name, METRICS[name], "decimal" if name == "paragraphs_collected" else "mean") for name in names)

@@ -1,0 +1,74 @@
+"""An experiment as its file describes it, by the protocol of Rethinking with Retrieval (sections 4 and 5)."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from cotrail.core.ports.language_model import Profile
+from cotrail.evaluation.experiments.ircot.experiment import ExperimentName, Whole
+from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.systems.rules import Rules
+from cotrail.systems.settings import Positive
+
+Table = Literal[1, 3, 4, 5, 7]
+"""A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
+
+MethodName = Literal["zero-shot", "few-shot", "chain-of-thought", "self-consistency", "rethinking"]
+"""The systems that table 1 compares, in its order."""
+
+
+class TaskFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the questions of a task are, and what they are answered with.
+
+    demonstrations: a file of chains of thought; few-shot prompting shows the answers that these state.
+    corpus: an indexed corpus by its name, where sentences are looked up; commonsense questions need one.
+    evidence: the corpus of the paragraphs that the dataset names as evidence, under their ids (section 5.3).
+    format: how the question file is written; the name of the dataset where it isn't given.
+    task: of questions of one's own, which don't say what is asked of them.
+    """
+
+    questions: str
+    demonstrations: str
+    corpus: str | None = None
+    evidence: str | None = None
+    format: str | None = None
+    task: Task | None = None
+
+
+class RethinkingExperiment(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="rethinking"
+):
+    """Everything that decides which runs there are and what comes out of them.
+
+    tables: those that are to be filled, each for the tasks that the paper has it for.
+    test_questions: how many of each file are drawn, by the seed; all unless given.
+    chains: how many each question has (N); as many as the paper's unless given.
+    embedder, entailer: what weighs evidence; those of the paper, or what stands in for them, unless given.
+    settings: further settings of systems, by the system's name.
+    """
+
+    name: ExperimentName
+    datasets: Annotated[dict[str, TaskFiles], Meta(min_length=1)]
+    models: tuple[str, ...] = ()
+    tables: Annotated[tuple[Table, ...], Meta(min_length=1)] = (1, 3, 4, 5, 7)
+    rules: Rules = "paper"
+    test_questions: Positive | None = None
+    chains: Positive | None = None
+    embedder: str | None = None
+    entailer: str | None = None
+    seed: Whole = 0
+    profile: Profile = "deterministic"
+    settings: dict[MethodName, dict[str, Any]] = {}
+
+    def __post_init__(self) -> None:
+        for name, files in self.datasets.items():
+            format_ = files.format or name
+            if format_ not in TASK_OF and files.task is None:
+                raise ValueError(f"the dataset {name} is none of {', '.join(TASK_OF)}; say with `task` what it asks")
+            if format_ in TASK_OF and files.task is not None:
+                raise ValueError(f"the dataset {name} has a task of its own; leave `task` out")
+
+    def task_of(self, dataset: str) -> Task:
+        """What the questions of a dataset ask for."""
+        files = self.datasets[dataset]
+        return files.task or TASK_OF[files.format or dataset]

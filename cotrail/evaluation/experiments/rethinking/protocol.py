@@ -1,0 +1,124 @@
+"""The protocol of Rethinking with Retrieval: which runs an experiment has (sections 4.5, 5.2, 5.3 and appendix A.5).
+
+Nothing is chosen on the way, so all runs can begin at once. Those that sample chains sample the same ones.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.rethinking.experiment import MethodName, RethinkingExperiment, Table
+from cotrail.faithfulness.tasks import Task
+
+Variation = Literal[
+    "",
+    "by-question",
+    "external",
+    "background",
+    "evidence-greedy",
+    "evidence-unvoted",
+    "evidence",
+    "selection",
+    "generation",
+    "generation-zero-shot",
+    "generation-cot",
+    "gold-facts",
+]
+"""What a run does otherwise than its method in table 1; nothing where it is empty."""
+
+GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
+
+SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
+    "": {},
+    "by-question": {"query": "question"},
+    "external": {"knowledge": ["wordnet", "conceptnet"]},
+    "background": {"knowledge": ["table"]},
+    "evidence-greedy": {"knowledge": ["evidence"], "chains": 1, "temperature": 0.0},
+    "evidence-unvoted": {"knowledge": ["evidence"], "voting": False},
+    "evidence": {"knowledge": ["evidence"]},
+    "selection": {"knowledge": ["evidence"], "variant": "selection"},
+    "generation": GENERATION,
+    "generation-zero-shot": {**GENERATION, "inference": "zero-shot"},
+    "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
+    "gold-facts": {},
+}
+"""The settings of `RethinkingSettings` that make a variation."""
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One run of an experiment: a method on a dataset with a model."""
+
+    dataset: str
+    model: str
+    method: MethodName
+    variation: Variation = ""
+
+    @property
+    def name(self) -> str:
+        """What names the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
+        return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that make its variation."""
+        return SETTINGS[self.variation]
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it looks for evidence and weighs it."""
+        return self.method == "rethinking"
+
+    @property
+    def samples(self) -> bool:
+        """Whether it draws several chains."""
+        return self.method in ("self-consistency", "rethinking")
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether it is shown the facts that the dataset's annotators wrote."""
+        return self.variation == "gold-facts"
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether it looks at the paragraphs that the dataset names as evidence."""
+        return "evidence" in self.settings.get("knowledge", ())
+
+
+def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
+    """The runs that fill the experiment's tables, each once, in the order of its file.
+
+    Runs over annotated evidence, or over the annotators' facts, are left out where a dataset has none.
+    """
+    compared = (
+        Trial(dataset=dataset, model=model, method=method, variation=variation)
+        for model in experiment.models
+        for dataset in experiment.datasets
+        for table in experiment.tables
+        for method, variation in _compared(table, experiment.task_of(dataset))
+    )
+    return tuple(dict.fromkeys(each for each in compared if _can_be(experiment, each)))
+
+
+def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
+    """Whether the dataset has the evidence, or the facts, that the run is to look at; only StrategyQA has facts."""
+    files = experiment.datasets[trial.dataset]
+    has_facts = (files.format or trial.dataset) == "strategyqa"
+    return bool(files.evidence or not trial.has_evidence) and (has_facts or not trial.has_facts)
+
+
+def _compared(table: Table, task: Task) -> Iterator[tuple[MethodName, Variation]]:
+    """What a table compares on a task."""
+    match table, task:
+        case 1, _:
+            yield from ((method, "") for method in get_args(MethodName))
+        case 3, "commonsense" | "temporal":
+            yield from (("rethinking", "by-question"), ("rethinking", ""))
+        case 4, "tabular":
+            yield from (("rethinking", "external"), ("rethinking", "background"), ("rethinking", ""))
+        case 5, "commonsense":
+            yield from (("rethinking", each) for each in ("evidence-greedy", "evidence-unvoted", "evidence"))
+            yield from (("rethinking", each) for each in ("selection", "generation"))
+        case 7, "commonsense":
+            yield from ((method, facts) for facts in ("", "gold-facts") for method in ("zero-shot", "chain-of-thought"))
+            yield from (("rethinking", each) for each in ("generation-zero-shot", "generation-cot"))

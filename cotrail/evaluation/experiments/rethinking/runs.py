@@ -1,0 +1,229 @@
+"""Runs of Rethinking with Retrieval and its baselines as its tables need them (section 4.5)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.ircot.cells import Cost
+from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
+from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
+from cotrail.evaluation.metrics.mcnemar import Contrast, mcnemar
+from cotrail.faithfulness.inference import Inference, Vote
+from cotrail.faithfulness.rules import ChainRules, inferred, unified
+from cotrail.faithfulness.tasks import Task
+from cotrail.faithfulness.weighing import WeighedChain, Weighing
+from cotrail.systems import find_system
+from cotrail.systems.settings import RethinkingSettings, SelfConsistencySettings, TaskSettings
+
+
+class Method(Struct, frozen=True, kw_only=True):
+    """A system and those of its settings by which the paper's tables tell it apart.
+
+    evidence: which of the dataset's evidence is looked at, where `knowledge` has it; function: 0 for none.
+    inference: how a variant infers its answer, with the reader where that is what does; empty where none does.
+    layout: of its prompts.
+    """
+
+    system: str
+    variant: str = "basic"
+    voting: bool = True
+    query: str = "sentence"
+    knowledge: tuple[str, ...] = ()
+    evidence: str = ""
+    function: int = 0
+    chains: int | None = None
+    temperature: float | None = None
+    inference: str = ""
+    layout: str = ""
+    rules: ChainRules = "paper"
+
+    @property
+    def is_basic(self) -> bool:
+        """Whether it weighs outputs and lets them vote (section 3)."""
+        return self.system == "rethinking" and self.variant == "basic" and self.voting
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether it looks at anything that the dataset names as evidence."""
+        return "evidence" in self.knowledge
+
+    @property
+    def is_on_evidence(self) -> bool:
+        """Whether it is as section 5.3 has it: on the annotated paragraphs alone, by function (3), by sentence."""
+        on_paragraphs = self.knowledge == ("evidence",) and self.evidence == "paragraphs"
+        return on_paragraphs and self.function == 3 and self.query == "sentence"
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether it has the likeliest chain alone, as chain-of-thought prompting does."""
+        return self.chains == 1 and self.temperature == 0
+
+
+def method_of(system: str, version: int, settings: Mapping[str, Any]) -> Method:
+    """The method of a run, given its system and settings; of systems of other papers, the name alone."""
+    told: object = msgspec.convert(settings, find_system(system, version).settings)
+    match told:
+        case RethinkingSettings():
+            return Method(
+                system=system,
+                variant=told.variant,
+                voting=told.voting,
+                query=told.query,
+                knowledge=told.sources,
+                evidence=told.evidence if "evidence" in told.sources else "",
+                function=told.faithfulness_function,
+                chains=told.chain_count,
+                temperature=told.temperature,
+                inference=_inference(told),
+                layout=told.prompt_layout,
+                rules=told.chain_rules,
+            )
+        case SelfConsistencySettings():
+            return Method(system=system, chains=told.chain_count, temperature=told.temperature, rules=told.chain_rules)
+        case TaskSettings():
+            return Method(system=system, layout=told.prompt_layout)
+    return Method(system=system)
+
+
+def _inference(settings: RethinkingSettings) -> str:
+    if not settings.infers:
+        return ""
+    return settings.reading.reader if settings.inference == "reader" else settings.inference
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """A question of a run: its published answers and the run's, None where there is none (yet)."""
+
+    key: str
+    answers: tuple[str, ...]
+    answer: str | None
+    weighing: Weighing | None = None
+
+
+class RethinkingRun(Struct, frozen=True, kw_only=True):
+    """A run of one of the paper's methods, or of another system on the same tasks.
+
+    id: what names it in tables; cost: None where nobody counted.
+    """
+
+    id: str
+    method: Method
+    task: Task
+    dataset: str
+    model: str
+    questions: tuple[Answered, ...]
+    cost: Cost | None = None
+
+    @property
+    def answered(self) -> int:
+        """How many questions have an answer, be it the empty one."""
+        return sum(each.answer is not None for each in self.questions)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every question has one."""
+        return self.answered == len(self.questions)
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """Accuracies with the first 1, 2, ... chains of each question: of the vote, and of faithful inference over them.
+
+    faithful: empty where no evidence was looked for.
+    """
+
+    questions: int
+    voted: tuple[float, ...]
+    faithful: tuple[float, ...]
+
+
+def accuracy_of(run: RethinkingRun) -> Accuracy:
+    """The run's accuracy, or exact match; a question without an answer is wrong and isn't unclear."""
+    return accuracy((is_right(run, each, each.answer), _is_unclear(each)) for each in run.questions)
+
+
+def faithfulness_of(run: RethinkingRun) -> float | None:
+    """The mean faithfulness of the run's explanations, over the questions that have one; None where none has."""
+    values = [explanation_faithfulness(each.weighing) for each in run.questions if each.weighing]
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def chain_alone(run: RethinkingRun) -> tuple[float, float] | None:
+    """Accuracy and faithfulness that a chain has by itself, on average over chains, then over questions.
+
+    It is what chain-of-thought prompting would have with one chain drawn as these were; None where no chain was scored.
+    """
+    weighed = [(each, each.weighing) for each in run.questions if each.weighing and each.weighing.chains]
+    faithful = [fmean(values) for _, weighing in weighed if (values := chain_faithfulness(weighing))]
+    if not faithful:
+        return None
+    right = [fmean(is_right(run, each, chain.prediction) for chain in weighing.chains) for each, weighing in weighed]
+    return fmean(right), fmean(faithful)
+
+
+def growth(run: RethinkingRun) -> Growth | None:
+    """The effect of the number of chains, over the questions that have all of them; None for one chain or a variant.
+
+    Chains are taken in the order in which they were drawn, and nothing is asked of a model.
+    """
+    weighed = [(each, each.weighing.chains) for each in run.questions if each.weighing]
+    most = max((len(chains) for _, chains in weighed), default=0)
+    if most < 2 or run.method.variant != "basic":
+        return None
+    whole = [(each, chains) for each, chains in weighed if len(chains) == most]
+
+    def share(count: int, inferred: Callable[[Sequence[WeighedChain]], str]) -> float:
+        return fmean(is_right(run, each, inferred(chains[:count])) for each, chains in whole)
+
+    has_scores = any(each.weighing.function for each in run.questions if each.weighing)
+    counts = range(1, most + 1)
+    return Growth(
+        questions=len(whole),
+        voted=tuple(share(count, lambda chains: voted(chains, run)) for count in counts),
+        faithful=tuple(share(count, lambda chains: faithful(chains, run)) for count in counts) if has_scores else (),
+    )
+
+
+def voted(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
+    """What most of the chains state (self-consistency)."""
+    return _inferred(chains, run, [1.0] * len(chains), voting=True).prediction
+
+
+def faithful(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
+    """What the chains come to by their faithfulness, with or without a vote as in the run."""
+    return _inferred(chains, run, [chain.faithfulness for chain in chains], voting=run.method.voting).prediction
+
+
+def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
+    """How two runs differ on the questions that both have; None where there is none or the tasks aren't the same."""
+    others = {each.key: each for each in theirs.questions}
+    pairs = [(each, others[each.key]) for each in ours.questions if each.key in others]
+    if ours.task != theirs.task or not pairs:
+        return None
+    return mcnemar(
+        [is_right(ours, each, each.answer) for each, _ in pairs],
+        [is_right(theirs, each, each.answer) for _, each in pairs],
+    )
+
+
+def is_right(run: RethinkingRun, question: Answered, answer: str | None) -> bool:
+    """Whether the answer is one of the published ones, by the measure of the run's dataset."""
+    scores = None if answer is None else answer_scores(run.dataset, answer, question.answers)
+    return scores is not None and scores.em == 1
+
+
+def _is_unclear(question: Answered) -> bool:
+    return question.answer is not None and is_unclear(question.answer, question.answers[0])
+
+
+def _inferred(
+    chains: Sequence[WeighedChain], run: RethinkingRun, weights: Sequence[float], *, voting: bool
+) -> Inference:
+    rules = run.method.rules
+    predictions = unified((chain.prediction for chain in chains), run.task, rules)
+    votes = [Vote(*vote) for vote in zip(predictions, weights, strict=True)]
+    return inferred(votes, run.task, rules, voting=voting)

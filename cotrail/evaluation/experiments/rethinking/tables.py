@@ -1,0 +1,340 @@
+"""The tables of Rethinking with Retrieval for one's own runs, beside what the paper reports, and the effect of N."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
+from cotrail.evaluation.experiments.ircot.figures import Panel, Plot, Point, Series
+from cotrail.evaluation.experiments.report_tables import Column, Row, Table, Value, listing
+from cotrail.evaluation.experiments.rethinking import published
+from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS, Reported
+from cotrail.evaluation.experiments.rethinking.runs import (
+    Method,
+    RethinkingRun,
+    accuracy_of,
+    chain_alone,
+    contrast,
+    faithfulness_of,
+    growth,
+)
+
+Runs = Sequence[RethinkingRun]
+Placed = Sequence[tuple[str, RethinkingRun]]
+"""Runs with the labels of their rows."""
+
+RUN, METHOD, MODEL = Column("run", "Run"), Column("label", "Method"), Column("model", "Model")
+KNOWLEDGE, QUESTIONS = Column("knowledge", "Knowledge"), Column("questions", "Questions", "count")
+TASK, SETTINGS = Column("task", "Task"), Column("settings", "Settings")
+BY_TASK = tuple(Column(task, title, "percent") for task, title in TASKS.items())
+ACCURACY, FAITHFULNESS = Column("accuracy", "Accuracy", "percent"), Column("faithfulness", "Faithfulness", "percent")
+OVERVIEW = (
+    RUN,
+    METHOD,
+    SETTINGS,
+    TASK,
+    MODEL,
+    QUESTIONS,
+    Column("answered", "Answered", "count"),
+    ACCURACY,
+    Column("adjusted", "Adjusted", "percent"),
+    FAITHFULNESS,
+)
+CHAINS = (
+    RUN,
+    Column("chains", "Chains", "count"),
+    Column("voted", "Self-consistency", "percent"),
+    Column("faithful", "Rethinking", "percent"),
+    QUESTIONS,
+)
+CONTRASTS = (
+    RUN,
+    Column("against", "against"),
+    TASK,
+    QUESTIONS,
+    Column("ours", "only the first right", "count"),
+    Column("theirs", "only the second right", "count"),
+    Column("p_value", "p", "probability"),
+)
+
+ADJUSTED = (
+    "Accuracy is exact match for temporal reasoning. Adjusted: answers that are neither of the two words count half. "
+    "Faithfulness: how far the evidence entails the facts behind the answer."
+)
+MISPRINTED = (
+    'The paper heads the published temporal column of this table "Tabular"; section 5.2 and the numbers of table 1 say '
+    "that it is the temporal task's."
+)
+ALONE = "A sampled chain alone"
+ALONE_MEANS = (
+    f"{ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of chain-of-thought "
+    "prompting look for no evidence, so they have no faithfulness."
+)
+SAME_CHAINS = "Both with the first chains of each question, as they were drawn and scored."
+
+WITH_FACTS = "strategyqa-facts"
+"""The dataset whose questions show their annotators' facts, which only table 7 is about."""
+
+QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
+KNOWN = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
+VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
+ON_EVIDENCE = (
+    "One's own runs are here that look at the paragraphs which the dataset names as evidence, and at nothing else, and "
+    "weigh by function (3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought "
+    "prompting, whose faithfulness it tells."
+)
+READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
+EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
+
+
+def build_tables(runs: Runs) -> tuple[Table, ...]:
+    """Every table that the runs have something for."""
+    tables = (
+        overview(runs),
+        methods(runs),
+        retrieval(runs),
+        knowledge(runs),
+        variants(runs),
+        inference(runs),
+        effect_of_chains(runs),
+        contrasts(runs),
+        costs(runs),
+    )
+    return tuple(table for table in tables if table)
+
+
+def overview(runs: Runs) -> Table | None:
+    """All runs, each with its accuracy."""
+    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(ADJUSTED,))
+
+
+def methods(runs: Runs) -> Table | None:
+    """The methods by task (table 1); of rethinking the basic approach with retrieved knowledge."""
+    placed = [(title, run) for run in runs if (title := _method(run))]
+    return _by_task("methods", "Methods (table 1)", placed, published.METHODS_BY_TASK)
+
+
+def retrieval(runs: Runs) -> Table | None:
+    """Evidence for each sentence, or for the question (table 3)."""
+    placed = [(QUERIED[run.method.query], run) for run in runs if _is_whole(run)]
+    return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINTED,))
+
+
+def knowledge(runs: Runs) -> Table | None:
+    """What tabular reasoning is given to know (table 4)."""
+    tabular = [run for run in runs if run.task == "tabular" and run.method.is_basic and run.method.query == "sentence"]
+    placed = [(label, run) for run in tabular if (label := _knowledge(run.method))]
+    return _by_task("knowledge", "Knowledge for tabular reasoning (table 4)", placed, published.KNOWLEDGE)
+
+
+def variants(runs: Runs) -> Table | None:
+    """Accuracy and faithfulness of the variants (table 5)."""
+    commonsense = [run for run in runs if run.task == "commonsense" and run.dataset != WITH_FACTS]
+    placed = [(label, run) for run in commonsense if (label := _variant(run.method))]
+    own = [
+        _own(label, run, {"accuracy": accuracy_of(run).share, "faithfulness": faithfulness_of(run)} | _infers(run))
+        for label, run in placed
+    ]
+    alone = [row for label, run in placed if label.startswith("Basic") for row in _alone(run)]
+    has_variants = any(run.method.system == "rethinking" for _, run in placed)
+    columns = (METHOD, MODEL, KNOWLEDGE, ACCURACY, FAITHFULNESS, QUESTIONS, RUN)
+    rows = [*own, *alone] if has_variants else []
+    notes = (ON_EVIDENCE, ALONE_MEANS) if alone else (ON_EVIDENCE,)
+    return _beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
+
+
+def inference(runs: Runs) -> Table | None:
+    """What the final inference makes of facts (table 7), where a run generates some or is given the annotators'."""
+    commonsense = [run for run in runs if run.task == "commonsense"]
+    placed = [(label, run) for run in commonsense if (label := _given(run))]
+    own = [_own(label, run, {"accuracy": accuracy_of(run).share, "model": _inferring(run)}) for label, run in placed]
+    if all(label == EMPTY for label, _ in placed):
+        own = []
+    columns = (Column("label", "Facts"), MODEL, ACCURACY, QUESTIONS, RUN)
+    return _beside("inference", "Inference with facts (table 7)", columns, own, published.INFERENCE)
+
+
+def effect_of_chains(runs: Runs) -> Table | None:
+    """Accuracy with the first n chains, by vote and by faithfulness."""
+    return listing(
+        "chains",
+        "The effect of the number of chains",
+        CHAINS,
+        [row for run in runs for row in _growing(run)],
+        notes=(SAME_CHAINS,),
+    )
+
+
+def contrasts(runs: Runs) -> Table | None:
+    """How sure the differences between runs of a task are."""
+    rows = [row for ours, theirs in combinations(runs, 2) for row in _contrasted(ours, theirs)]
+    return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows)
+
+
+def costs(runs: Runs) -> Table | None:
+    """What an answered question took on average, by run."""
+    rows = [Row(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
+    return listing("costs", "What a question costs", (RUN, *SPENT, *STEPS), rows, notes=(PER_QUESTION,))
+
+
+def chains_plot(runs: Runs) -> Plot | None:
+    """The effect of the number of chains as a figure, a panel a run; None where no run has several chains."""
+    panels = tuple(panel for run in runs if (panel := _panel(run)))
+    if not panels:
+        return None
+    values = [point.value for panel in panels for series in panel.series for point in series.points if point]
+    return Plot(
+        name="chains",
+        title="The effect of the number of chains",
+        axis="Accuracy (%)",
+        kind="lines",
+        panels=panels,
+        across="Chains",
+        bottom=10 * (min(values) // 10),
+    )
+
+
+def _method(run: RethinkingRun) -> str | None:
+    if run.dataset == WITH_FACTS:
+        return None
+    if run.method.system != "rethinking":
+        return METHODS.get(run.method.system)
+    return METHODS["rethinking"] if _is_whole(run) and run.method.query == "sentence" else None
+
+
+def _is_whole(run: RethinkingRun) -> bool:
+    """Whether it is the basic approach as table 1 has it: not over annotated evidence, nor with a part of table 4."""
+    is_part = run.task == "tabular" and _knowledge(run.method) in (KNOWN[True, False], KNOWN[False, True])
+    return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
+
+
+def _knowledge(method: Method) -> str | None:
+    known = set(method.knowledge)
+    return KNOWN.get((not known.isdisjoint({"wordnet", "conceptnet"}), "table" in known))
+
+
+def _variant(method: Method) -> str | None:
+    if method.system == "chain-of-thought":
+        return "CoT prompting"
+    if method.system != "rethinking" or not method.is_on_evidence:
+        return None
+    if method.variant in VARIANTS:
+        return VARIANTS[method.variant] if method.inference else None
+    if method.is_greedy:
+        return "CoT prompting"
+    return "Basic (with voting)" if method.voting else "Basic (w/o voting)"
+
+
+def _given(run: RethinkingRun) -> str | None:
+    """The facts that a run infers from, as table 7 has them."""
+    method = run.method
+    if method.system in ("zero-shot", "chain-of-thought"):
+        return GOLD if run.dataset == WITH_FACTS else EMPTY
+    infers = method.variant == "generation" and method.is_on_evidence and method.inference
+    return GENERATED if infers else None
+
+
+def _infers(run: RethinkingRun) -> dict[str, Value]:
+    """The model and how it infers, of a variant; nothing where chains alone decide."""
+    return {"model": _inferring(run)} if run.method.inference else {}
+
+
+def _inferring(run: RethinkingRun) -> str:
+    """The model that infers, and how."""
+    how = "unifiedqa" if run.method.layout == "unifiedqa" else run.method.inference or run.method.system
+    return f"{run.model} ({READINGS.get(how, how)})"
+
+
+def _by_task(
+    name: str, title: str, placed: Placed, theirs: Sequence[Reported], notes: Sequence[str] = ()
+) -> Table | None:
+    """A table with a column for each task that one's own runs have."""
+    tasks = {run.task for _, run in placed}
+    columns = (METHOD, MODEL, KNOWLEDGE, *(column for column in BY_TASK if column.name in tasks), QUESTIONS, RUN)
+    own = [_own(label, run, {run.task: accuracy_of(run).share}) for label, run in placed]
+    return _beside(name, title, columns, own, theirs, notes)
+
+
+def _beside(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    own: Sequence[Row],
+    theirs: Sequence[Reported],
+    notes: Sequence[str] = (),
+) -> Table | None:
+    """One's own rows, each label's before what the paper has of it, in the paper's order; None where there are none.
+
+    Labels that the paper doesn't have come first.
+    """
+    names = {column.name for column in columns}
+    reported = [_reported(row) for row in theirs if row.scores.keys() & names]
+    order = {row.values["label"]: place for place, row in reversed(list(enumerate(reported)))}
+    rows = sorted((*own, *reported), key=lambda row: order.get(row.values["label"], 0))
+    return listing(name, title, columns, rows, notes=notes) if own else None
+
+
+def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> Row:
+    named = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
+    return Row(values={**named, **scores, "questions": len(run.questions), "run": run.id})
+
+
+def _alone(run: RethinkingRun) -> Iterator[Row]:
+    if found := chain_alone(run):
+        yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), found, strict=True)))
+
+
+def _reported(row: Reported) -> Row:
+    scores = {name: round(value / 100, 4) for name, value in row.scores.items()}
+    return Row(values={"label": row.label, "model": row.model, **scores}, published=row.where)
+
+
+def _overview(run: RethinkingRun) -> Row:
+    accuracy = accuracy_of(run)
+    values: dict[str, Value] = {
+        "settings": _settings(run.method) or None,
+        "task": TASKS[run.task],
+        "answered": run.answered,
+        "accuracy": accuracy.share,
+        "adjusted": None if run.task == "temporal" else accuracy.adjusted,
+        "faithfulness": faithfulness_of(run),
+    }
+    return _own(METHODS.get(run.method.system, run.method.system), run, values)
+
+
+def _settings(method: Method) -> str:
+    told = [f"{method.chains} chains"] if method.chains else []
+    if method.system == "rethinking":
+        told += [VARIANTS[method.variant]] if method.variant in VARIANTS else []
+        told += [] if method.voting else ["no voting"]
+        told += [f"by {method.query}", *method.knowledge]
+    return ", ".join(told)
+
+
+def _growing(run: RethinkingRun) -> Iterator[Row]:
+    if grown := growth(run):
+        for place, share in enumerate(grown.voted):
+            faithful = grown.faithful[place] if grown.faithful else None
+            told: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
+            yield Row(values={**told, "voted": share, "faithful": faithful})
+
+
+def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[Row]:
+    if found := contrast(ours, theirs):
+        counts = {"questions": found.questions, "ours": found.ours, "theirs": found.theirs, "p_value": found.p_value}
+        yield Row(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts})
+
+
+def _panel(run: RethinkingRun) -> Panel | None:
+    grown = growth(run)
+    if grown is None:
+        return None
+    lines = {"self-consistency": grown.voted, "rethinking": grown.faithful}
+    return Panel(
+        title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
+        labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
+        series=tuple(
+            Series(system=system, points=tuple(Point(value=100 * share) for share in shares))
+            for system, shares in lines.items()
+            if shares
+        ),
+    )

@@ -1,0 +1,88 @@
+"""Factual errors in chains of thought, as people find them (IRCoT, section 5, figure 7).
+
+A chain has a factual error if at least one of its facts isn't true; the facts are all sentences before the final one
+that states the answer.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.core.answers import stated_answer
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """What a person says of a sentence: whether it is true, and why.
+
+    position: the sentence's place in its chain, from 0; marked_at: when it was stored, None before.
+    """
+
+    question_id: str
+    position: int
+    annotator: str
+    is_true: bool
+    note: str = ""
+    marked_at: datetime | None = None
+
+
+class AnnotatedChain(Struct, frozen=True, kw_only=True):
+    """A question's chain of thought, and what people say of its sentences."""
+
+    question_id: str
+    sentences: tuple[str, ...]
+    marks: tuple[Mark, ...]
+
+
+def sentences_of(chain: str) -> tuple[str, ...]:
+    """The sentences of a chain that was written in one go."""
+    return tuple(_sentences(chain))
+
+
+def facts(sentences: tuple[str, ...]) -> tuple[int, ...]:
+    """The positions of the sentences that state facts; all of them where none states the answer."""
+    stating = (position for position, sentence in enumerate(sentences) if stated_answer(sentence) is not None)
+    return tuple(range(max(stating, default=len(sentences))))
+
+
+def factual_errors(chains: Iterable[AnnotatedChain]) -> dict[str, bool]:
+    """Whether a question's chain has a factual error, by the question's id.
+
+    Of several people's marks of a sentence the majority counts; where they are divided, it counts as untrue. A chain
+    without an error so far is left out until each of its facts is marked.
+    """
+    known = ((chain.question_id, _has_error(chain)) for chain in chains)
+    return {question_id: error for question_id, error in known if error is not None}
+
+
+def untrue(chain: AnnotatedChain) -> frozenset[int]:
+    """The positions of the sentences that people found untrue, by majority as for `factual_errors`."""
+    return frozenset(position for position in range(len(chain.sentences)) if _is_true(chain, position) is False)
+
+
+def sample(question_ids: Iterable[str], count: int, seed: int) -> frozenset[str]:
+    """`count` of the questions, drawn by the seed; the same of the same ids, whatever system answered them."""
+    drawn = sorted(question_ids, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
+    return frozenset(drawn[:count])
+
+
+def _sentences(chain: str) -> Iterator[str]:
+    rest = chain.strip()
+    while sentence := first_sentence(rest):
+        yield sentence
+        rest = rest[len(sentence) :].lstrip()
+
+
+def _has_error(chain: AnnotatedChain) -> bool | None:
+    positions = facts(chain.sentences)
+    verdicts = [_is_true(chain, position) for position in positions]
+    if False in verdicts:
+        return True
+    return None if None in verdicts or not verdicts else False
+
+
+def _is_true(chain: AnnotatedChain, position: int) -> bool | None:
+    marks = [mark.is_true for mark in chain.marks if mark.position == position]
+    return 2 * sum(marks) > len(marks) if marks else None

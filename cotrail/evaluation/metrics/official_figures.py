@@ -1,0 +1,73 @@
+"""The figures that the official evaluation scripts print for a set of answers, each rounded where its script does."""
+
+from collections.abc import Iterable, Sequence
+
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
+from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.evaluation.metrics.drop import rounded
+from cotrail.evaluation.metrics.word_overlap import NOTHING, AnswerScores
+
+
+def official_figures(
+    dataset: str, predictions: Sequence[str | None], answers: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """What the dataset's script prints about answers, by the names that it prints.
+
+    hotpotqa: from 0 to 1, not rounded. 2wikimultihopqa: percentages, two decimals. musique, jsonl: from 0 to 1, three
+    decimals. iirc, ircot: as `evaluate.py` in the released code of IRCoT prints them, three decimals. strategyqa,
+    infotabs: accuracy from 0 to 1, and tempquestions: percentages, as the released code of Rethinking with Retrieval
+    prints them, not rounded.
+
+    predictions: None where there is none, which scores 0. answers: of each question every form that counts as right.
+    InputError where there are no questions, not as many answers as predictions, or a question without an answer.
+    """
+    if len(predictions) != len(answers) or not answers or not all(answers):
+        raise InputError(
+            f"{len(predictions)} predictions and {len(answers)} questions' answers can't be compared: "
+            "each prediction needs the published answers of its question, one at least"
+        )
+    scores = [_scores(dataset, *pair) for pair in zip(predictions, answers, strict=True)]
+    count = len(scores)
+    em = _total(each.em for each in scores) / count
+    f1 = _total(each.f1 for each in scores) / count
+    precision = _total(each.precision for each in scores) / count
+    recall = _total(each.recall for each in scores) / count
+    match dataset:
+        case "hotpotqa":
+            return {"em": em, "f1": f1, "prec": precision, "recall": recall}
+        case "2wikimultihopqa":
+            named = {"em": em, "f1": f1, "prec": precision, "recall": recall}
+            return {name: round(value * 100, 2) for name, value in named.items()}
+        case "strategyqa" | "strategyqa-facts":
+            counts = _accuracy(predictions, answers)
+            return {"accuracy": counts.share, "adjusted_accuracy": counts.adjusted}
+        case "infotabs":
+            return {"accuracy": em}
+        case "tempquestions":
+            return {"exact_match": 100 * em, "f1": 100 * f1}
+        case "iirc" | "ircot":
+            named = {"f1": f1, "precision": precision, "recall": recall}
+            return {"em": round(em, 3), **{name: rounded(value, 3) for name, value in named.items()}, "count": count}
+    return {"answer_f1": round(f1, 3), "answer_em": round(em, 3)}
+
+
+def _accuracy(predictions: Sequence[str | None], answers: Sequence[Sequence[str]]) -> Accuracy:
+    pairs = zip(predictions, answers, strict=True)
+    return accuracy(
+        (_scores("strategyqa", said, right).em == 1, said is not None and is_unclear(said, right[0]))
+        for said, right in pairs
+    )
+
+
+def _scores(dataset: str, prediction: str | None, answers: Sequence[str]) -> AnswerScores:
+    scores = answer_scores(dataset, prediction or "", answers)
+    return scores if scores and prediction is not None else NOTHING
+
+
+def _total(values: Iterable[float]) -> float:
+    """One after the other, as the scripts add; `sum` keeps more digits from Python 3.12 on."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total

@@ -1,0 +1,87 @@
+"""A question's scores, and their means over a run."""
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from msgspec import Struct
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
+from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_recall, support_scores
+
+DEFINITIONS = {
+    "answer_em": "share of the answers that equal a published one, both normalized",
+    "answer_f1": "mean word overlap of the answer with the nearest published one",
+    "tuning_f1": "the same by DROP's rules, as the released code of IRCoT tunes",
+    "support_recall": "mean share of a question's gold paragraphs that were collected",
+    "support_precision": "mean share of a question's collected paragraphs that are gold",
+    "support_f1": "mean harmonic mean of those two",
+    "support_em": "share of the questions that collected the gold paragraphs and no others",
+    "title_recall": "mean share of a question's gold titles that were collected",
+    "answer_support_recall": "mean share of an answer's spans that stand in a collected paragraph",
+    "paragraphs_collected": "mean number of paragraphs collected for a question",
+}
+"""What each metric is, for a reader; the names are those of `QuestionScores`."""
+
+CAVEAT = (
+    "EM, F1, precision and recall are means over the questions that publish what they need; a question without an "
+    "answer counts 0 for its answer, and for its paragraphs with what it has collected."
+)
+
+
+class QuestionScores(Struct, frozen=True, kw_only=True):
+    """The scores of one question; None where the dataset publishes nothing to compare with."""
+
+    answer_em: float | None
+    answer_f1: float | None
+    tuning_f1: float | None
+    support_recall: float | None
+    support_precision: float | None
+    support_f1: float | None
+    support_em: float | None
+    title_recall: float | None
+    answer_support_recall: float | None
+    paragraphs_collected: int
+
+
+def question_scores(
+    dataset: str,
+    answer: str | None,
+    answers: Sequence[str],
+    collected: Sequence[Paragraph],
+    gold: Sequence[GoldParagraph],
+    *,
+    pinned: GoldParagraph | None = None,
+) -> QuestionScores:
+    """The scores of a question; an `answer` of None is that of an unfinished one, which scores 0 for it.
+
+    pinned: the passage that the question is about; see `support_scores`.
+    """
+    agreement = answer_scores(dataset, answer or "", answers)
+    tuning = tuning_f1(answer or "", answers)
+    support = support_scores(dataset, collected, gold, pinned)
+    worth = 0.0 if answer is None else 1.0
+    return QuestionScores(
+        answer_em=None if agreement is None else agreement.em * worth,
+        answer_f1=None if agreement is None else agreement.f1 * worth,
+        tuning_f1=None if tuning is None else tuning * worth,
+        support_recall=None if support is None else support.recall,
+        support_precision=None if support is None else support.precision,
+        support_f1=None if support is None else support.f1,
+        support_em=None if support is None else support.em,
+        title_recall=None if support is None else support.title_recall,
+        answer_support_recall=answer_support_recall(collected, answers),
+        paragraphs_collected=len(collected),
+    )
+
+
+def means(scores: Iterable[QuestionScores]) -> dict[str, float | None]:
+    """The mean of each metric over the questions that have it; None where none has."""
+    rows = tuple(scores)
+    return {name: _mean(getattr(row, name) for row in rows) for name in DEFINITIONS}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

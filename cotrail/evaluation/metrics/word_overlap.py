@@ -1,0 +1,51 @@
+"""Agreement of two answers word by word, with the arithmetic of the official scripts of HotpotQA and MuSiQue.
+
+The scripts: `hotpot_evaluate_v1.py` (hotpotqa/hotpot), which `2wikimultihop_evaluate_v1.1.py` (Alab-NII/2wikimultihop)
+follows, and `evaluate_v1.0.py` (StonyBrookNLP/musique).
+"""
+
+from collections import Counter
+
+from msgspec import Struct
+
+from cotrail.common.answer_normalization import normalized
+
+_VERDICTS = {"yes", "no", "noanswer"}
+
+
+class AnswerScores(Struct, frozen=True, kw_only=True, order=True):
+    """How well an answer agrees with a published one, each from 0 to 1; ordered by the fields as they stand here."""
+
+    em: float
+    f1: float
+    precision: float
+    recall: float
+
+
+NOTHING = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0)
+
+
+def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:
+    """HotpotQA's: yes, no and noanswer score nothing against anything else."""
+    predicted, gold = normalized(prediction), normalized(answer)
+    if predicted != gold and not _VERDICTS.isdisjoint((predicted, gold)):
+        return NOTHING
+    return _overlap(predicted, gold)
+
+
+def musique_scores(prediction: str, answer: str) -> AnswerScores:
+    """MuSiQue's and SQuAD 2's: an answer without words agrees with its like, and with nothing else."""
+    predicted, gold = normalized(prediction), normalized(answer)
+    if not predicted and not gold:
+        return AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
+    return _overlap(predicted, gold)
+
+
+def _overlap(predicted: str, gold: str) -> AnswerScores:
+    em = float(predicted == gold)
+    words, wanted = predicted.split(), gold.split()
+    shared = (Counter(words) & Counter(wanted)).total()
+    if shared == 0:
+        return AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
+    precision, recall = shared / len(words), shared / len(wanted)
+    return AnswerScores(em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall)

@@ -13,7 +13,7 @@ from cli.figures import write_figure
 from cli.pages import page
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.ircot.figures import Plot
+from cotrail.evaluation.experiments.charts import Plot
 from cotrail.evaluation.experiments.report_tables import Table
 
 NO_RESULTS = "No run of the experiment has results yet."

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cli.scoring import scores_of
-from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Cost, ExampleChain
+from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, Contrast, contrasts
 from cotrail.evaluation.experiments.ircot.experiment import Experiment
 from cotrail.evaluation.experiments.ircot.protocol import position

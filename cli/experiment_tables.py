@@ -10,9 +10,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cli.output import duration, heading
-from cotrail.evaluation.experiments.ircot.measures import Mean, Share
 from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
-from cotrail.evaluation.experiments.report_tables import Column, Interval, Pair, Row, Table, Unit, Value
+from cotrail.evaluation.experiments.report_tables import Column, Interval, Mean, Pair, Row, Share, Table, Unit, Value
 
 NOTHING = "-"
 """Where there is no value."""

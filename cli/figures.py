@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotrail.errors import InputError, UnavailableError
+from cotrail.evaluation.experiments.charts import Panel, Plot, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import Panel, Plot, Series, build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_plots
 from cotrail.evaluation.experiments.ircot.naming import system_title
 
 if TYPE_CHECKING:

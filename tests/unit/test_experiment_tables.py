@@ -13,11 +13,11 @@ from cli.experiment_report import print_report, report_json
 from cli.experiment_tables import as_markdown, sheet, shown
 from cli.ircot_report import ircot_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult, SystemName
-from cotrail.evaluation.experiments.ircot.measures import Mean, Share, mean_score, question_means
+from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
 from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.report_tables import Interval, Pair, Row, Table, Unit, Value
+from cotrail.evaluation.experiments.report_tables import Interval, Mean, Pair, Row, Share, Table, Unit, Value
 from tests.unit.made_results import COST, line, made
 
 

@@ -15,8 +15,9 @@ from cli.experiment_report import write_report
 from cli.figures import draw, write_figures
 from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments.charts import Plot
 from cotrail.evaluation.experiments.ircot.cells import CellResult, SystemName
-from cotrail.evaluation.experiments.ircot.figures import Plot, build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_plots
 from cotrail.systems.settings import Reader
 from tests.unit.made_results import line, made
 

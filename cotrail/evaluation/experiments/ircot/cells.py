@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.settings import Reader
 
@@ -56,18 +57,6 @@ class Cell(Struct, frozen=True, kw_only=True):
             *(f"{letter}{n}" for letter, n in (("K", self.retrieval_count), ("M", self.distractors)) if n is not None),
         )
         return "/".join((self.stage, line.goal, shown, line.model, line.system, line.reader, *varied))
-
-
-class Cost(Struct, frozen=True, kw_only=True):
-    """What a run's steps took, each as it was when it was computed; `adopted` of the steps another run computed."""
-
-    steps: int
-    adopted: int
-    model_calls: int
-    prompt_tokens: int
-    cached_prompt_tokens: int
-    generated_tokens: int
-    seconds: float
 
 
 class ExampleChain(Struct, frozen=True, kw_only=True):

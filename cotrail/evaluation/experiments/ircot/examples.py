@@ -6,9 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain, SystemName
+from cotrail.evaluation.experiments.ircot.line_tables import MODEL, PLACE
 from cotrail.evaluation.experiments.ircot.measures import Runs, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import SYSTEMS
-from cotrail.evaluation.experiments.report_tables import MODEL, PLACE, Column, Row, Table, Value, listing
+from cotrail.evaluation.experiments.report_tables import Column, Row, Table, Value, listing
 
 EXAMPLES = 3
 """How many questions are shown of a dataset and a model."""

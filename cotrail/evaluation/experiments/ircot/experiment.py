@@ -7,13 +7,12 @@ from msgspec import Meta, Struct
 
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.building import Style
+from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
 from cotrail.evaluation.experiments.ircot.cells import Goal, SystemName
 from cotrail.systems.rules import Rules
 from cotrail.systems.settings import Positive, Reader
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
-Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-ExperimentName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 
 
 PROCESSED_FORMAT = "ircot"

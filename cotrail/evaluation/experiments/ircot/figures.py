@@ -1,10 +1,8 @@
 """What the IRCoT paper's figures 3 to 9 show, of one's own results, with the published values that its text states."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from msgspec import Struct
-
+from cotrail.evaluation.experiments.charts import Panel, Plot, Point, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.measures import METRICS, Runs, annotated, mean_score, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import (
@@ -18,46 +16,6 @@ from cotrail.evaluation.experiments.ircot.naming import (
 )
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
 from cotrail.systems.settings import Reader
-
-
-class Point(Struct, frozen=True, kw_only=True):
-    """A score in points out of 100; the rest as in `measures.Mean`."""
-
-    value: float
-    deviation: float | None = None
-    answered: bool = True
-
-
-class Series(Struct, frozen=True, kw_only=True):
-    """A system's points, one a label; `published`: whose they are, empty for one's own."""
-
-    system: str
-    points: tuple[Point | None, ...]
-    published: str = ""
-
-
-class Panel(Struct, frozen=True, kw_only=True):
-    """One of the charts side by side."""
-
-    title: str
-    labels: tuple[str, ...]
-    series: tuple[Series, ...]
-
-
-class Plot(Struct, frozen=True, kw_only=True):
-    """A figure: `name` for its file, `axis` for what its values are, `across` for what its labels are.
-
-    bottom: where the axis of values begins.
-    """
-
-    name: str
-    title: str
-    axis: str
-    kind: Literal["bars", "lines"]
-    panels: tuple[Panel, ...]
-    across: str = ""
-    bottom: float = 0.0
-
 
 AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.experiments.report_tables import Mean, Share
 from cotrail.evaluation.metrics.bootstrap import Difference, mean_and_deviation, paired_difference
 
 Runs = Sequence[CellResult]
@@ -19,26 +20,6 @@ COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
 """Which system is compared with which."""
 
 RESAMPLING_SEED = 0
-
-
-class Mean(Struct, frozen=True, kw_only=True):
-    """A mean over questions, then over demonstration sets.
-
-    deviation: the sample standard deviation between the sets; None where there is one set.
-    answered: whether every question has an answer; those without count 0.
-    """
-
-    mean: float
-    deviation: float | None = None
-    sets: int | None = None
-    answered: bool = True
-
-
-class Share(Struct, frozen=True, kw_only=True):
-    """So many of so many."""
-
-    count: int
-    of: int
 
 
 class Comparison(Struct, frozen=True, kw_only=True):

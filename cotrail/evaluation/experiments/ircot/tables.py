@@ -2,12 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from cotrail.evaluation.experiments.costs import costs, totals
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.experiments.ircot.costs import costs, totals
 from cotrail.evaluation.experiments.ircot.examples import examples
+from cotrail.evaluation.experiments.ircot.line_tables import (
+    GOAL,
+    MODEL,
+    PLACE,
+    READER,
+    SYSTEM,
+    line_rows,
+    matrix,
+    names_of,
+)
 from cotrail.evaluation.experiments.ircot.measures import (
     Comparison,
-    Mean,
     Runs,
     annotated,
     comparisons,
@@ -25,23 +34,7 @@ from cotrail.evaluation.experiments.ircot.naming import (
     place_title,
 )
 from cotrail.evaluation.experiments.ircot.published import published
-from cotrail.evaluation.experiments.report_tables import (
-    GOAL,
-    MODEL,
-    PLACE,
-    READER,
-    SYSTEM,
-    Column,
-    Interval,
-    Pair,
-    Row,
-    Table,
-    Value,
-    line_rows,
-    listing,
-    matrix,
-    names_of,
-)
+from cotrail.evaluation.experiments.report_tables import Column, Interval, Mean, Pair, Row, Table, Value, listing
 
 CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
 TRIED: dict[Goal, tuple[str, ...]] = {

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from cotrail.core.ports.language_model import Profile
-from cotrail.evaluation.experiments.ircot.experiment import ExperimentName, Whole
+from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.systems.rules import Rules
 from cotrail.systems.settings import Positive

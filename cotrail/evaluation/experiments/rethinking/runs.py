@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.ircot.cells import Cost
+from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness

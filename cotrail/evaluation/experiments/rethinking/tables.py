@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from cotrail.evaluation.experiments.charts import Panel, Plot, Point, Series
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
-from cotrail.evaluation.experiments.ircot.figures import Panel, Plot, Point, Series
 from cotrail.evaluation.experiments.report_tables import Column, Row, Table, Value, listing
 from cotrail.evaluation.experiments.rethinking import published
 from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS, Reported

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from cli.output import Json, console, count, duration, print_json
-from cotrail.data.corpora.building import Built, Progress, build_corpus
+from cotrail.data.corpora.building import BuildProgress, Built, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe
 from cotrail.data.datasets.loading import DATASETS
 from cotrail.data.datasets.sampling import sample_file, suffix
@@ -158,7 +158,7 @@ def _take_along(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
+def _progress(*, shown: bool) -> Iterator[Callable[[BuildProgress], None]]:
     columns = (
         TextColumn("Building"),
         BarColumn(),
@@ -170,7 +170,7 @@ def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None, paragraphs=0)
 
-        def told(progress: Progress) -> None:
+        def told(progress: BuildProgress) -> None:
             bar.update(task, completed=progress.done, total=progress.total, paragraphs=progress.paragraphs)
 
         yield told

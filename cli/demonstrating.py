@@ -14,7 +14,7 @@ from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import DATASETS, load_annotated
 from cotrail.data.demonstrations.building import (
     DISTRACTORS,
-    Form,
+    FormName,
     Shape,
     Style,
     build_demonstrations,
@@ -69,7 +69,7 @@ def build(
         ),
     ] = None,
     form: Annotated[
-        Form | None, typer.Option(help="What stands behind `A:`.  [default: cot]", show_default=False)
+        FormName | None, typer.Option(help="What stands behind `A:`.  [default: cot]", show_default=False)
     ] = None,
     style: Annotated[
         Style | None,

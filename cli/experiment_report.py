@@ -13,8 +13,8 @@ from cli.figures import write_figure
 from cli.pages import page
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.charts import Plot
-from cotrail.evaluation.experiments.report_tables import Table
+from cotrail.evaluation.experiments.charts import Chart
+from cotrail.evaluation.experiments.report_tables import ReportTable
 
 NO_RESULTS = "No run of the experiment has results yet."
 
@@ -26,8 +26,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """
 
     summary: str
-    tables: tuple[Table, ...]
-    plots: tuple[Plot, ...]
+    tables: tuple[ReportTable, ...]
+    plots: tuple[Chart, ...]
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -61,12 +61,12 @@ def write_report(name: str, report: Report, directory: Path) -> tuple[Path, ...]
     return (html, text, *(path for _, paths in drawn for path in paths))
 
 
-def _markdown(name: str, summary: str, sheets: Sequence[Sheet], figures: Sequence[tuple[Plot, Path]]) -> str:
+def _markdown(name: str, summary: str, sheets: Sequence[Sheet], figures: Sequence[tuple[Chart, Path]]) -> str:
     images = [f"## {plot.title}\n\n![{plot.title}]({svg.name})\n" for plot, svg in figures]
     return "\n".join([f"# {name}\n\n{summary}\n", *map(as_markdown, sheets), *images])
 
 
-def page_of(name: str, summary: str, sheets: Sequence[Sheet], drawings: Sequence[tuple[Plot, str]]) -> str:
+def page_of(name: str, summary: str, sheets: Sequence[Sheet], drawings: Sequence[tuple[Chart, str]]) -> str:
     """A page of tables and figures, which are given as SVG, that needs no other file."""
     figures = [(plot, _inlined(svg, plot.name)) for plot, svg in drawings]
     return page("experiment.html", name=name, summary=summary, sheets=sheets, figures=figures)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from cli.scoring import scores_of
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, Contrast, contrasts
+from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, ContrastingRuns, contrasts
 from cotrail.evaluation.experiments.ircot.experiment import Experiment
 from cotrail.evaluation.experiments.ircot.protocol import position
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, factual_errors, untrue
@@ -57,7 +57,7 @@ def with_examples(connection: Connection, results: Sequence[CellResult]) -> list
     return [replace(result, chains=chains[result.run]) for result in results]
 
 
-def _told(connection: Connection, contrast: Contrast) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
+def _told(connection: Connection, contrast: ContrastingRuns) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
     """The questions of which each run has a chain, with these."""
     runs = [result.run for result in contrast.runs]
     for question in contrast.questions:

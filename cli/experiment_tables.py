@@ -11,7 +11,17 @@ from rich.text import Text
 
 from cli.output import duration, heading
 from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
-from cotrail.evaluation.experiments.report_tables import Column, Interval, Mean, Pair, Row, Share, Table, Unit, Value
+from cotrail.evaluation.experiments.report_tables import (
+    Column,
+    Interval,
+    Mean,
+    Pair,
+    ReportTable,
+    Share,
+    TableRow,
+    Unit,
+    Value,
+)
 
 NOTHING = "-"
 """Where there is no value."""
@@ -62,7 +72,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return any(line.remark for line in self.lines)
 
 
-def sheet(table: Table) -> Sheet:
+def sheet(table: ReportTable) -> Sheet:
     """The table as text, for whatever shows it."""
     return Sheet(
         title=table.title,
@@ -74,7 +84,7 @@ def sheet(table: Table) -> Sheet:
     )
 
 
-def print_tables(tables: Sequence[Table], screen: Console) -> None:
+def print_tables(tables: Sequence[ReportTable], screen: Console) -> None:
     """Prints the tables one below the other; where the output is no terminal, as wide as they are."""
     for table in tables:
         text = sheet(table)
@@ -121,7 +131,7 @@ def shown(value: Value, unit: Unit) -> str:
     return NUMBERS[unit](value)
 
 
-def _line(row: Row, columns: Sequence[Column]) -> Line:
+def _line(row: TableRow, columns: Sequence[Column]) -> Line:
     return Line(
         cells=tuple(shown(row.values.get(column.name), column.unit) for column in columns),
         remark="chosen" if row.chosen else f"published, {row.published}" if row.published else "",

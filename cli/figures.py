@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotrail.errors import InputError, UnavailableError
-from cotrail.evaluation.experiments.charts import Panel, Plot, Series
+from cotrail.evaluation.experiments.charts import Chart, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.naming import system_title
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def write_figures(results: Sequence[CellResult], directory: Path) -> tuple[Path,
 
     Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
     """
-    return tuple(path for plot in build_plots(results) for path in write_figure(plot, directory))
+    return tuple(path for plot in build_charts(results) for path in write_figure(plot, directory))
 
 
-def write_figure(plot: Plot, directory: Path) -> tuple[Path, Path]:
+def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
     """Writes one figure as SVG and PNG; raises as `write_figures` does."""
     svg, png = directory / f"{plot.name}.svg", directory / f"{plot.name}.png"
     figure = draw(plot)
@@ -108,7 +108,7 @@ def write_figure(plot: Plot, directory: Path) -> tuple[Path, Path]:
     return svg, png
 
 
-def svg_of(plot: Plot) -> str:
+def svg_of(plot: Chart) -> str:
     """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
     figure, drawn = draw(plot), io.StringIO()
     with _style():
@@ -116,12 +116,12 @@ def svg_of(plot: Plot) -> str:
     return drawn.getvalue()
 
 
-def _told(plot: Plot) -> dict[str, str | None]:
+def _told(plot: Chart) -> dict[str, str | None]:
     """What an SVG says of itself; no date, which would differ each time."""
     return {"Date": None, "Creator": "cotrail", "Title": plot.title}
 
 
-def draw(plot: Plot) -> "Figure":
+def draw(plot: Chart) -> "Figure":
     """The figure, not yet written."""
     with _style():
         from matplotlib.figure import Figure
@@ -155,7 +155,7 @@ def _style() -> Iterator[None]:
         yield
 
 
-def _layout(plot: Plot) -> tuple[float, int]:
+def _layout(plot: Chart) -> tuple[float, int]:
     """The width of a panel in inches, and how many stand side by side."""
     if plot.kind == "lines":
         return 2.9, min(3, len(plot.panels))
@@ -169,13 +169,13 @@ def _own(panel: Panel) -> list[Series]:
     return [series for series in panel.series if not series.published]
 
 
-def _top(plot: Plot) -> float:
+def _top(plot: Chart) -> float:
     """Where the value axis ends: a little above all that is drawn."""
     points = [point for panel in plot.panels for series in panel.series for point in series.points if point]
     return 1.08 * max(point.value + (point.deviation or 0) for point in points) or 1
 
 
-def _marks(plot: Plot) -> dict[str, str]:
+def _marks(plot: Chart) -> dict[str, str]:
     """The mark of each model that published values are of."""
     models = dict.fromkeys(series.published for panel in plot.panels for series in panel.series if series.published)
     return dict(zip(models, cycle(MARKERS)))
@@ -230,7 +230,7 @@ def _marker(shape: str, colour: str) -> dict[str, Any]:
     }
 
 
-def _explain(figure: "Figure", plot: Plot) -> None:
+def _explain(figure: "Figure", plot: Chart) -> None:
     """The legend above, and below it all what a star means."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

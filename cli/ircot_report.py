@@ -6,7 +6,7 @@ from cli.experiment_report import NO_RESULTS, Report
 from cli.output import count
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 
@@ -14,7 +14,7 @@ from cotrail.evaluation.experiments.ircot.tables import build_tables
 def ircot_report(results: Sequence[CellResult]) -> Report:
     """The paper's tables and figures; UnavailableError where numpy isn't installed."""
     try:
-        return Report(summary=_summary(results), tables=build_tables(results), plots=build_plots(results))
+        return Report(summary=_summary(results), tables=build_tables(results), plots=build_charts(results))
     except ModuleNotFoundError as error:
         raise UnavailableError(
             f"the tables need {error.name}; install it with: pip install 'cotrail[reports]'"

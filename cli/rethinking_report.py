@@ -20,7 +20,7 @@ from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExper
 from cotrail.evaluation.experiments.rethinking.protocol import trials
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from cotrail.evaluation.experiments.rethinking.runs import Answered, RethinkingRun, method_of
-from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_plot
+from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_chart
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from models.queries.experiments import read_experiment
 from models.queries.progress import RunRecord, read_progress, read_run, resolve_run
@@ -91,7 +91,7 @@ def read_trials(connection: Connection, experiment: RethinkingExperiment) -> lis
 
 def rethinking_report(runs: Sequence[RethinkingRun]) -> Report:
     """The tables and the figure of an experiment's runs; its panels are those of the basic approach."""
-    plot = chains_plot([run for run in runs if run.method.is_basic])
+    plot = chains_chart([run for run in runs if run.method.is_basic])
     unanswered = sum(not run.is_answered for run in runs)
     answered = f"{count(unanswered, 'run')} with questions that have no answer (yet)" if unanswered else "all answered"
     return Report(
@@ -103,7 +103,7 @@ def rethinking_report(runs: Sequence[RethinkingRun]) -> Report:
 
 def write_report(runs: Sequence[RethinkingRun], html: Path | None, svg: Path | None) -> list[Path]:
     """Writes the files that are asked for; returns them."""
-    plot = chains_plot(runs) if html or svg else None
+    plot = chains_chart(runs) if html or svg else None
     drawn = svg_of(plot) if plot else ""
     contents = {}
     if svg:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cotrail.audit.records import Record, read_record, text, write_record
-from cotrail.audit.referenced_contents import UNREADABLE, Contents
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents
 from cotrail.audit.verification import end_of
 from cotrail.errors import BundleError, InputError
 
@@ -61,7 +61,7 @@ def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) 
 
 def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Record]:
     """The records of a bundle but for the last: those of the store, each prompt behind its step."""
-    contents = Contents()
+    contents = ReferencedContents()
     yield Record("bundle", {"format": FORMAT, "cotrail": version, "run": run})
     for record in records:
         yield record
@@ -131,7 +131,7 @@ def _line(record: Record) -> bytes:
     return line
 
 
-def _prompt(step: Record, contents: Contents) -> Iterator[Record]:
+def _prompt(step: Record, contents: ReferencedContents) -> Iterator[Record]:
     """A step's prompt, where it has one that can be built; where it can't, the verification says why."""
     try:
         prompt = contents.prompt(step.row)

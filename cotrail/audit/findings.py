@@ -11,7 +11,7 @@ MOST = 1000
 LONGEST = 500
 """How many characters of a text a finding repeats."""
 
-What = Literal["changed", "removed", "added", "reordered"]
+Change = Literal["changed", "removed", "added", "reordered"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """
 
     table: str
-    what: What
+    what: Change
     detail: str
     run: str | None = None
     question: str | None = None

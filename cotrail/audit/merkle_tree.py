@@ -10,7 +10,7 @@ from functools import reduce
 from hashlib import sha256
 
 
-class Tree:
+class MerkleTree:
     """A tree that leaves are added to; it keeps a hash for each full subtree, of which there are log2(leaves)."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ IN_MEMORY = 64 * 2**20
 """How many bytes are kept in memory before all go to a file, which is gone with the process."""
 
 
-class KeptParagraphs(Mapping[str, Paragraph]):
+class ParagraphSpool(Mapping[str, Paragraph]):
     """Paragraphs by the digest that they were added under."""
 
     def __init__(self) -> None:

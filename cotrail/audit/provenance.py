@@ -10,7 +10,12 @@ from typing import Any
 import msgspec
 
 from cotrail.audit.records import Record, Row, text
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected, references_of_request
+from cotrail.audit.referenced_contents import (
+    UNREADABLE,
+    ReferencedContents,
+    references_of_collected,
+    references_of_request,
+)
 from cotrail.audit.step_check import SEARCHES
 from cotrail.errors import CotrailError
 
@@ -47,7 +52,7 @@ class _Document:
     def __init__(self) -> None:
         self._parts: dict[str, dict[str, dict[str, Any]]] = {}
         self._related: set[tuple[str, ...]] = set()
-        self._contents = Contents()
+        self._contents = ReferencedContents()
         self._run: Row = {}
         self._question: Row = {}
         self._texts: dict[str, str] = {}

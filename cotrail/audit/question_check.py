@@ -9,10 +9,10 @@ from msgspec import Struct, field
 
 from cotrail.audit.findings import MOST, Finding
 from cotrail.audit.records import Record, Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected
-from cotrail.audit.row_digests import Guesses, changed_column, question_digest, question_opened
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_collected
+from cotrail.audit.row_digests import GuessBudget, changed_column, question_digest, question_opened
 from cotrail.audit.sealed_columns import head_of, heads_of
-from cotrail.audit.step_check import ENDED, StepRows, Surroundings, check_step
+from cotrail.audit.step_check import ENDED, StepContext, StepRows, check_step
 from cotrail.core.binding import Binding
 
 STATUSES = ("finished", "failed", "cancelled")
@@ -33,7 +33,7 @@ class QuestionRows(Struct, frozen=True):
     strays: list[Record] = field(default_factory=list)
 
 
-class RunOf(Struct, frozen=True, kw_only=True):
+class RunContext(Struct, frozen=True, kw_only=True):
     """A run as its questions are checked against it.
 
     opened: the digests that its configuration may have, none where its row isn't there.
@@ -46,10 +46,10 @@ class RunOf(Struct, frozen=True, kw_only=True):
     binding: Binding | None
     shared_in: str | None
     bundled: bool
-    guesses: Guesses = field(default_factory=Guesses)
+    guesses: GuessBudget = field(default_factory=GuessBudget)
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckedQuestion(Struct, frozen=True, kw_only=True):
     """A question as it was found.
 
     findings: what is wrong; misplaced: its row doesn't agree with its run or its place; vague: its digest covers
@@ -61,7 +61,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     vague: bool = False
 
 
-def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checked:
+def check_question(rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> CheckedQuestion:
     """What is wrong with a question: with its row as it was submitted, its steps, its row as it ended."""
     check = _QuestionCheck(rows, run, contents)
     _use_collected(rows.question, contents)
@@ -70,7 +70,7 @@ def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checke
         found += check.following()
     # What covers a row says nothing more once that row is named.
     ended = [] if misplaced or any(finding.table == "steps" for finding in found) else list(check.ended())
-    return Checked(
+    return CheckedQuestion(
         findings=(*misplaced, *found, *ended),
         misplaced=bool(misplaced),
         vague=any(finding.perhaps for finding in ended),
@@ -80,7 +80,7 @@ def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checke
 class _QuestionCheck:
     """A question that is being checked."""
 
-    def __init__(self, rows: QuestionRows, run: RunOf, contents: Contents) -> None:
+    def __init__(self, rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> None:
         self.rows, self.question, self.run, self.contents = rows, rows.question, run, contents
         self.key = text(rows.question, "key")
         self.opened = self._opened()
@@ -151,8 +151,8 @@ class _QuestionCheck:
                     return opened
         return stored
 
-    def _around(self) -> Surroundings:
-        return Surroundings(
+    def _around(self) -> StepContext:
+        return StepContext(
             question=text(self.question, "id"),
             key=self.key,
             run=self.run.id,
@@ -229,7 +229,7 @@ class _QuestionCheck:
         return Finding(table=table, what=what, detail=detail, question=self.key, **more)
 
 
-def _use_collected(question: Row, contents: Contents) -> None:
+def _use_collected(question: Row, contents: ReferencedContents) -> None:
     """Notes that a question refers to what it collected."""
     try:
         contents.use(references_of_collected(question))

@@ -3,11 +3,11 @@
 from msgspec.structs import replace
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.merkle_tree import Tree
-from cotrail.audit.question_check import STATUSES, Checked, QuestionRows, RunOf
+from cotrail.audit.merkle_tree import MerkleTree
+from cotrail.audit.question_check import STATUSES, CheckedQuestion, QuestionRows, RunContext
 from cotrail.audit.records import Row, number, size_of, text
-from cotrail.audit.row_digests import Guesses, earlier_attempts, question_opened, step_digest
-from cotrail.audit.run_check import Asked
+from cotrail.audit.row_digests import GuessBudget, earlier_attempts, question_opened, step_digest
+from cotrail.audit.run_check import QuestionTotals
 from cotrail.audit.step_check import ENDED, StepRows
 
 MAX_COMPARED = 1000
@@ -17,22 +17,22 @@ SMALL = 2**20
 """How many bytes a question takes at most that is kept to explain findings."""
 
 
-class Questions:
+class QuestionSequence:
     """The questions so far, and what is wrong with them."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.foreign: list[StepRows] = []
         self.open = self.open_steps = 0
-        self._tree = Tree()
+        self._tree = MerkleTree()
         self._count = 0
         self._next = 0
         self._gaps: list[range] = []
-        self._guesses = Guesses()
+        self._guesses = GuessBudget()
         self._misplaced: list[tuple[Row, Finding]] = []
         self._vague: list[tuple[Row, Finding]] = []
 
-    def take(self, rows: QuestionRows, checked: Checked) -> None:
+    def take(self, rows: QuestionRows, checked: CheckedQuestion) -> None:
         """Takes in a question that has been checked."""
         question, position = rows.question, number(rows.question, "position")
         self._note_place(text(question, "key"), position)
@@ -46,7 +46,7 @@ class Questions:
         self.open += question["status"] not in STATUSES
         self.open_steps += sum(each.step["state"] not in ENDED for each in rows.steps)
 
-    def end(self, run: RunOf, size: int | None) -> Asked:
+    def end(self, run: RunContext, size: int | None) -> QuestionTotals:
         """Finds what only all of them tell."""
         if size is not None:
             self._gaps.append(range(self._next, max(self._next, size)))
@@ -58,7 +58,7 @@ class Questions:
             detail = f"there are {self._count}, and the run was submitted with {size}"
             self.findings.append(Finding(table="questions", what="added", detail=detail))
         self._assign()
-        return Asked(
+        return QuestionTotals(
             count=self._count,
             root=self._tree.root(),
             ended=not self.open,
@@ -93,7 +93,7 @@ class Questions:
                 return True
         return False
 
-    def _place(self, run: RunOf, missing: list[range]) -> None:
+    def _place(self, run: RunContext, missing: list[range]) -> None:
         """Says of questions that aren't as submitted where they have merely changed places."""
         places = [text(question, "position") for question, _ in self._misplaced] + [
             str(gap.start) for gap in missing[:1]

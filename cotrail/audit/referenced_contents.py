@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.paragraph_spool import KeptParagraphs
+from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import Record, Row, text
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
@@ -39,11 +39,11 @@ class References(Struct, frozen=True):
     demonstrations: tuple[str, ...] = ()
 
 
-class Contents:
+class ReferencedContents:
     """Paragraphs and demonstrations by digest, as they come."""
 
     def __init__(self) -> None:
-        self._paragraphs = KeptParagraphs()
+        self._paragraphs = ParagraphSpool()
         self._demonstrations: dict[str, Demonstrations] = {}
         self._broken: set[str] = set()
         self._missed: set[str] = set()

@@ -7,7 +7,7 @@ from cotrail.audit.records import Row, number
 from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
 from cotrail.core.digests import digest_of
 
-Digest = Callable[[Row], str]
+RowDigest = Callable[[Row], str]
 
 PATIENCE, GUESS = 2**29, 4096
 """How many characters are hashed to explain findings, seconds' worth, and how many a guess counts as at least."""
@@ -53,7 +53,7 @@ def run_digest(run: Row, root: str) -> str:
     return digest_of([*(run[name] for name in RUN), root])
 
 
-class Guesses:
+class GuessBudget:
     """How much may still be computed to find out what rows held that aren't as they were recorded."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Guesses:
 
 
 def changed_column(
-    row: Row, recorded: str, digest: Digest, values: Mapping[str, Iterable[str | None]], guesses: Guesses
+    row: Row, recorded: str, digest: RowDigest, values: Mapping[str, Iterable[str | None]], guesses: GuessBudget
 ) -> tuple[str, str | None] | None:
     """The column, and the value that it had, with which a row has the digest that was recorded; None: none of these.
 

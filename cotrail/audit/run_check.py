@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.question_check import RunOf
+from cotrail.audit.question_check import RunContext
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.referenced_contents import UNREADABLE
-from cotrail.audit.row_digests import Guesses, changed_column, run_digest, run_opened
+from cotrail.audit.row_digests import GuessBudget, changed_column, run_digest, run_opened
 from cotrail.core.binding import Binding
 
 STATES = ("active", "paused", "cancelled")
@@ -19,7 +19,7 @@ STATES = ("active", "paused", "cancelled")
 PRUNED = "pruned"
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class QuestionTotals(Struct, frozen=True, kw_only=True):
     """A run's questions as they were found.
 
     count: how many there are; root: that of the tree over their digests.
@@ -32,12 +32,12 @@ class Asked(Struct, frozen=True, kw_only=True):
     sound: bool
 
 
-def run_of(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunOf:
+def run_context(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunContext:
     """A run as its questions are checked against it."""
     if run is None:
-        return RunOf(id="", opened=(), binding=None, shared_in=None, bundled=bundled)
+        return RunContext(id="", opened=(), binding=None, shared_in=None, bundled=bundled)
     recorded, computed = text(run, "opened"), run_opened(run, experiment)
-    return RunOf(
+    return RunContext(
         id=text(run, "id"),
         opened=tuple(dict.fromkeys((recorded, computed))),
         binding=_binding(run) if recorded == computed else None,
@@ -46,14 +46,14 @@ def run_of(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunOf:
     )
 
 
-def check_run(run: Row | None, experiment: Row | None, asked: Asked) -> list[Finding]:
+def check_run(run: Row | None, experiment: Row | None, asked: QuestionTotals) -> list[Finding]:
     """What is wrong with a run's row, or with its experiment's."""
     if run is None:
         return [Finding(table="runs", what="removed", detail="there is none")]
     return list(_RunCheck(run, experiment, asked).findings())
 
 
-def digest_of_run(run: Row, asked: Asked) -> str | None:
+def digest_of_run(run: Row, asked: QuestionTotals) -> str | None:
     """A run's digest; None while questions are open."""
     return run_digest(run, asked.root) if asked.ended else None
 
@@ -61,9 +61,9 @@ def digest_of_run(run: Row, asked: Asked) -> str | None:
 class _RunCheck:
     """A run that is being checked."""
 
-    def __init__(self, run: Row, experiment: Row | None, asked: Asked) -> None:
+    def __init__(self, run: Row, experiment: Row | None, asked: QuestionTotals) -> None:
         self.run, self.experiment, self.asked = run, experiment, asked
-        self.guesses = Guesses()
+        self.guesses = GuessBudget()
         self.sealed = run["digest"] is not None and run_digest(run, asked.root) == run["digest"]
 
     def findings(self) -> Iterator[Finding]:

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from cotrail.audit.findings import Finding
 from cotrail.audit.records import Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, References, references_of_request
-from cotrail.audit.row_digests import Guesses, changed_column, earlier_attempts, step_digest
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, References, references_of_request
+from cotrail.audit.row_digests import GuessBudget, changed_column, earlier_attempts, step_digest
 from cotrail.core.actions.registry import ACTIONS, fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
@@ -58,7 +58,7 @@ class StepRows(Struct, frozen=True):
     sentences: list[Row] = []
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class StepContext(Struct, frozen=True, kw_only=True):
     """What the steps of a question are checked against.
 
     question, key: the question's id and key; run: its run's id, empty where that isn't known.
@@ -75,12 +75,12 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     binding: Binding | None
     shared_in: str | None
     heads: Sequence[str]
-    contents: Contents
+    contents: ReferencedContents
     bundled: bool
-    guesses: Guesses
+    guesses: GuessBudget
 
 
-def check_step(rows: StepRows, around: Surroundings) -> list[Finding]:
+def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
     """What is wrong with a step; what can't be told while its own row isn't sound is left out."""
     found = list(_StepCheck(rows, around).own())
     return found or list(_StepCheck(rows, around).belongings())
@@ -89,7 +89,7 @@ def check_step(rows: StepRows, around: Surroundings) -> list[Finding]:
 class _StepCheck:
     """A step that is being checked."""
 
-    def __init__(self, rows: StepRows, around: Surroundings) -> None:
+    def __init__(self, rows: StepRows, around: StepContext) -> None:
         self.rows, self.step, self.around = rows, rows.step, around
         self.sequence = number(rows.step, "sequence")
 

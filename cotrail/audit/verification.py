@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cotrail.audit.findings import MOST, Finding, Verification
-from cotrail.audit.question_check import RunOf, check_question
+from cotrail.audit.question_check import RunContext, check_question
 from cotrail.audit.question_rows import gather
-from cotrail.audit.question_sequence import Questions
+from cotrail.audit.question_sequence import QuestionSequence
 from cotrail.audit.records import Record, Row, check_record, number, size_of, write_record
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_run
-from cotrail.audit.run_check import Asked, check_run, digest_of_run, run_of
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_run
+from cotrail.audit.run_check import QuestionTotals, check_run, digest_of_run, run_context
 from cotrail.audit.step_check import StepRows
 
 _ABOVE = ("bundle", "experiments", "runs")
@@ -44,10 +44,10 @@ class _Trail:
         self.bundled = bundled
         self.counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
-        self.contents = Contents()
-        self.questions = Questions()
+        self.contents = ReferencedContents()
+        self.questions = QuestionSequence()
         self._above: dict[str, Row] = {}
-        self._run: RunOf | None = None
+        self._run: RunContext | None = None
         self._question: Row | None = None
         self._within: list[Record] = []
         self._end: Row | None = None
@@ -129,7 +129,7 @@ class _Trail:
     def _broken_off(self, last: Finding) -> Verification:
         """What is known of records that weren't read to their end."""
         run, experiment = self._above.get("runs"), self._above.get("experiments")
-        of_run = check_run(run, experiment, Asked(count=0, root="", ended=False, sound=False))
+        of_run = check_run(run, experiment, QuestionTotals(count=0, root="", ended=False, sound=False))
         found = [*of_run, *self.findings, *self.questions.findings]
         return Verification(
             run=self._run_of().id,
@@ -150,9 +150,9 @@ class _Trail:
             self.findings.append(Finding(table=record.table, what="reordered", detail="others stand before it"))
         self._above[record.table] = record.row
 
-    def _run_of(self) -> RunOf:
+    def _run_of(self) -> RunContext:
         if self._run is None:
-            self._run = run_of(self._above.get("runs"), self._above.get("experiments"), bundled=self.bundled)
+            self._run = run_context(self._above.get("runs"), self._above.get("experiments"), bundled=self.bundled)
         return self._run
 
     def _close_question(self) -> None:

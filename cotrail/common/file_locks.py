@@ -10,7 +10,7 @@ from cotrail.errors import InputError
 
 
 @contextmanager
-def only_builder(folder: Path, busy: InputError) -> Iterator[None]:
+def exclusive_folder(folder: Path, busy: InputError) -> Iterator[None]:
     """Holds the folder's lock, which the kernel gives back when the process dies; raises `busy` if another has it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -38,17 +38,17 @@ def numbered_lines(
     room = total
     for number, line in enumerate(iter(partial(file.readline, MAX_RECORD_BYTES + 1), b""), start=1):
         if len(line) > MAX_RECORD_BYTES:
-            raise error(f"{name}, line {number}: the line is longer than {shown(MAX_RECORD_BYTES)}; {CORRECT}")
+            raise error(f"{name}, line {number}: the line is longer than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")
         if room is not None and (room := room - len(line)) < 0:
-            raise error(f"{name}, line {number}: the file is larger than {shown(total or 0)}; divide it")
+            raise error(f"{name}, line {number}: the file is larger than {shown_size(total or 0)}; divide it")
         yield number, line
 
 
-def whole(file: BinaryIO, name: str, error: type[InputError], most: int = MAX_FILE_BYTES) -> bytes:
+def read_whole(file: BinaryIO, name: str, error: type[InputError], most: int = MAX_FILE_BYTES) -> bytes:
     """All that the file holds, which is held in memory."""
     content = file.read(most + 1)
     if len(content) > most:
-        raise error(f"{name} is larger than {shown(most)}; divide it, or check that it is the right file")
+        raise error(f"{name} is larger than {shown_size(most)}; divide it, or check that it is the right file")
     return content
 
 
@@ -60,6 +60,6 @@ def too_deep(place: str) -> str:
     return f"{place}: lists or objects stand more than {MAX_DEPTH} deep within one another; {CORRECT}"
 
 
-def shown(size: int) -> str:
+def shown_size(size: int) -> str:
     """e.g. `16 MiB`."""
     return f"{size // MIB:,} MiB" if size >= MIB else f"{size // 1024:,} KiB"

@@ -16,9 +16,9 @@ from cotrail.common.input_limits import (
     MAX_FILE_BYTES,
     MAX_RECORD_BYTES,
     numbered_lines,
-    shown,
+    read_whole,
+    shown_size,
     too_deep,
-    whole,
 )
 from cotrail.common.json_streaming import OversizeError, elements
 from cotrail.errors import InputError
@@ -42,7 +42,7 @@ def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTE
 def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
     """The elements of a JSON list, each with its place, e.g. `dev.json, entry 3`. The file is held in memory."""
     with opened(path, error) as file:
-        raw = whole(file, str(path), error)
+        raw = read_whole(file, str(path), error)
     if not raw.strip():
         return
     try:
@@ -57,7 +57,7 @@ def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.
     for number, entry in enumerate(found, start=1):
         place = f"{path}, entry {number}"
         if len(bytes(entry)) > MAX_RECORD_BYTES:
-            raise error(f"{place}: it is larger than {shown(MAX_RECORD_BYTES)}; {CORRECT}")
+            raise error(f"{place}: it is larger than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")
         yield place, entry
 
 

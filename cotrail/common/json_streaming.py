@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Literal
 import ijson
 from ijson.common import ObjectBuilder
 
-from cotrail.common.input_limits import MAX_DEPTH, MAX_RECORD_BYTES, MIB, shown
+from cotrail.common.input_limits import MAX_DEPTH, MAX_RECORD_BYTES, MIB, shown_size
 
 Event = tuple[str, Any]
 
@@ -39,7 +39,7 @@ class _Metered:
     def read(self, size: int = -1) -> bytes:
         """As a file's."""
         if self._handed_out > MAX_RECORD_BYTES:
-            raise OversizeError(f"it is larger than {shown(MAX_RECORD_BYTES)}")
+            raise OversizeError(f"it is larger than {shown_size(MAX_RECORD_BYTES)}")
         content = self._file.read(size)
         self._handed_out += len(content)
         return content

@@ -6,7 +6,7 @@ from copy import copy
 from cotrail.common.printable_text import indented
 
 
-class Printable(logging.Formatter):
+class PrintableFormatter(logging.Formatter):
     """Formats as another formatter does, the message and its traceback made printable and indented from line two."""
 
     def __init__(self, inner: logging.Formatter | None) -> None:
@@ -25,5 +25,5 @@ class Printable(logging.Formatter):
 def print_safely(*handlers: logging.Handler) -> None:
     """Has the handlers print nothing that a terminal would obey, or that poses as another record."""
     for handler in handlers:
-        if not isinstance(handler.formatter, Printable):
-            handler.setFormatter(Printable(handler.formatter))
+        if not isinstance(handler.formatter, PrintableFormatter):
+            handler.setFormatter(PrintableFormatter(handler.formatter))

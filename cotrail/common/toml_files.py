@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cotrail.common.input_limits import MAX_DEPTH, whole
+from cotrail.common.input_limits import MAX_DEPTH, read_whole
 from cotrail.errors import InputError
 
 MAX_TOML_BYTES = 256 * 1024
@@ -22,7 +22,7 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
     """
     name = f"{what} {path}".strip()
     with path.open("rb") as file:
-        raw = whole(file, name, InputError, MAX_TOML_BYTES)
+        raw = read_whole(file, name, InputError, MAX_TOML_BYTES)
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if len(line) > MAX_TOML_LINE:
             raise InputError(f"{name}, line {number}: the line is longer than {MAX_TOML_LINE:,} bytes; divide it")

@@ -27,7 +27,7 @@ from cotrail.common.input_limits import (
     MAX_RECORD_BYTES,
     MIB,
     numbered_lines,
-    whole,
+    read_whole,
 )
 from cotrail.common.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
 from cotrail.data.corpora.building import build_corpus
@@ -198,9 +198,9 @@ def test_what_is_held_in_memory_has_a_bound_in_all() -> None:
     file = io.BytesIO(b"12345\n" * 10)
     with pytest.raises(InputError, match=r"f, line 5: the file is larger than 0 KiB"):
         list(numbered_lines(file, "f", InputError, total=24))
-    assert whole(io.BytesIO(b"1234"), "f", InputError, 4) == b"1234"
+    assert read_whole(io.BytesIO(b"1234"), "f", InputError, 4) == b"1234"
     with pytest.raises(InputError, match="f is larger than"):
-        whole(io.BytesIO(b"12345"), "f", InputError, 4)
+        read_whole(io.BytesIO(b"12345"), "f", InputError, 4)
 
 
 def test_a_line_may_be_as_long_as_is_said_and_no_byte_longer() -> None:

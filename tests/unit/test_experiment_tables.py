@@ -17,21 +17,21 @@ from cotrail.evaluation.experiments.ircot.measures import mean_score, question_m
 from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.report_tables import Interval, Mean, Pair, Row, Share, Table, Unit, Value
+from cotrail.evaluation.experiments.report_tables import Interval, Mean, Pair, ReportTable, Share, TableRow, Unit, Value
 from tests.unit.made_results import COST, line, made
 
 
-def table(results: Sequence[CellResult], name: str) -> Table:
+def table(results: Sequence[CellResult], name: str) -> ReportTable:
     found = {each.name: each for each in build_tables(results)}
     assert name in found, f"there are {sorted(found)}"
     return found[name]
 
 
-def own(of: Table) -> list[Row]:
+def own(of: ReportTable) -> list[TableRow]:
     return [row for row in of.rows if not row.published]
 
 
-def places(of: Table) -> list[str]:
+def places(of: ReportTable) -> list[str]:
     return [column.title for column in of.columns if column.unit == "score"]
 
 

@@ -15,17 +15,17 @@ from cli.experiment_report import write_report
 from cli.figures import draw, write_figures
 from cli.ircot_report import ircot_report
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.charts import Plot
+from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult, SystemName
-from cotrail.evaluation.experiments.ircot.figures import build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.systems.settings import Reader
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
 
 
-def plot(results: Sequence[CellResult], number: int) -> Plot:
-    (found,) = (each for each in build_plots(results) if each.name.startswith(f"figure-{number}-"))
+def plot(results: Sequence[CellResult], number: int) -> Chart:
+    (found,) = (each for each in build_charts(results) if each.name.startswith(f"figure-{number}-"))
     return found
 
 
@@ -170,11 +170,11 @@ def test_models_of_unknown_size_stand_in_the_experiments_order() -> None:
 
 
 def test_a_single_model_makes_no_curve(answers: list[CellResult]) -> None:
-    assert [each.name for each in build_plots(answers)] == ["figure-4-answers"]
+    assert [each.name for each in build_charts(answers)] == ["figure-4-answers"]
 
 
 def test_search_runs_are_in_no_figure() -> None:
-    assert build_plots([made(line(), [0.5], stage="search")]) == ()
+    assert build_charts([made(line(), [0.5], stage="search")]) == ()
 
 
 def test_unanswered_questions_are_marked() -> None:

@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.experiment import Experiment
 from cotrail.evaluation.experiments.protocols import experiment_of
-from cotrail.evaluation.experiments.rethinking.experiment import MethodName, RethinkingExperiment, Table, TaskFiles
+from cotrail.evaluation.experiments.rethinking.experiment import (
+    MethodName,
+    RethinkingExperiment,
+    TableNumber,
+    TaskFiles,
+)
 from cotrail.evaluation.experiments.rethinking.protocol import SETTINGS, trials
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.systems.settings import RethinkingSettings
@@ -23,7 +28,7 @@ WHOLE = RethinkingExperiment(
 )
 
 
-def names(experiment: RethinkingExperiment, *tables: Table) -> list[str]:
+def names(experiment: RethinkingExperiment, *tables: TableNumber) -> list[str]:
     return [trial.name for trial in trials(replace(experiment, tables=tables) if tables else experiment)]
 
 
@@ -55,8 +60,8 @@ def test_without_annotated_evidence_nothing_is_asked_of_it() -> None:
     assert not any(trial.has_evidence for trial in trials(bare))
 
 
-@given(st.lists(st.sampled_from(get_args(Table)), min_size=1), st.lists(st.sampled_from(["a", "b"]), min_size=1))
-def test_each_run_is_there_once_whichever_tables_need_it(tables: list[Table], models: list[str]) -> None:
+@given(st.lists(st.sampled_from(get_args(TableNumber)), min_size=1), st.lists(st.sampled_from(["a", "b"]), min_size=1))
+def test_each_run_is_there_once_whichever_tables_need_it(tables: list[TableNumber], models: list[str]) -> None:
     found = names(replace(WHOLE, models=tuple(models)), *tables)
     assert len(found) == len(set(found))
     assert set(found) == {name for table in tables for name in names(replace(WHOLE, models=tuple(models)), table)}

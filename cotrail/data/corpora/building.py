@@ -20,18 +20,18 @@ from msgspec.structs import replace
 
 from cotrail.data.corpora.checkpoints import (
     NOTHING,
-    State,
-    digest_of,
-    digest_of_file,
+    Checkpoint,
+    checkpoint_path,
+    combined_digest,
     draft_path,
-    read_state,
-    state_path,
-    write_state,
+    file_digest,
+    read_checkpoint,
+    write_checkpoint,
 )
 from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.paragraph_ids import ID_DIGITS, identified
 from cotrail.data.corpora.recipes import Recipe, find_recipe
-from cotrail.data.datasets.file_formats import seems
+from cotrail.data.datasets.file_formats import apparent_content
 from cotrail.errors import CorpusError
 
 CHECKPOINT_EVERY = 20_000
@@ -43,7 +43,7 @@ PROGRESS_EVERY = 500
 _ID_BEGINS = b'{"id":"'
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class BuildProgress(Struct, frozen=True, kw_only=True):
     """How far a build is: bytes of the input files, and paragraphs written."""
 
     done: int
@@ -71,7 +71,7 @@ def build_corpus(
     output: Path,
     *,
     seed: int = 0,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[BuildProgress], None] = lambda _: None,
     checkpoint_every: int = CHECKPOINT_EVERY,
 ) -> Built:
     """Writes the dataset's corpus as JSON Lines of `{"id", "title", "text"}`, each content once.
@@ -83,7 +83,7 @@ def build_corpus(
     files = recipe.files(paths)
     if missing := [path for path in files if not path.is_file()]:
         raise CorpusError(f"{missing[0]} isn't a file that can be read; name {recipe.needs}")
-    begun = State(dataset=dataset, seed=seed if recipe.shuffles else 0)
+    begun = Checkpoint(dataset=dataset, seed=seed if recipe.shuffles else 0)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         state = _found(output, begun)
@@ -99,13 +99,13 @@ def build_corpus(
     return _built(output, last, resumed=state.paragraphs, anew=True)
 
 
-def _built(output: Path, state: State, *, resumed: int, anew: bool) -> Built:
+def _built(output: Path, state: Checkpoint, *, resumed: int, anew: bool) -> Built:
     return Built(output=output, paragraphs=state.paragraphs, duplicates=state.duplicates, resumed=resumed, anew=anew)
 
 
-def _found(output: Path, begun: State) -> State:
+def _found(output: Path, begun: Checkpoint) -> Checkpoint:
     """The state to go on from; refuses what isn't this build."""
-    state = read_state(output)
+    state = read_checkpoint(output)
     if state is None:
         if output.exists():
             raise CorpusError(f"{output} is there already, and not from this command; name another one or remove it")
@@ -117,19 +117,19 @@ def _found(output: Path, begun: State) -> State:
     return state
 
 
-def _is_whole(output: Path, state: State, files: Sequence[Path]) -> bool:
+def _is_whole(output: Path, state: Checkpoint, files: Sequence[Path]) -> bool:
     """Whether the corpus is there, and of these files; an error where it is of other ones."""
     if not (state.finished and output.exists()):
         return False
     if output.stat().st_size != state.size:
         raise _other(output, "was changed after it was built")
-    if (len(files), digest_of(files).hexdigest()) != (state.files, state.files_digest):
+    if (len(files), combined_digest(files).hexdigest()) != (state.files, state.files_digest):
         raise _other(output, "was built from other files")
     return True
 
 
 def _other(output: Path, reason: str) -> CorpusError:
-    there = " and ".join(str(path) for path in (output, draft_path(output), state_path(output)) if path.exists())
+    there = " and ".join(str(path) for path in (output, draft_path(output), checkpoint_path(output)) if path.exists())
     return CorpusError(f"{output} {reason}; give the command that it was begun with, or remove {there} to begin anew")
 
 
@@ -147,7 +147,7 @@ def _only_builder(output: Path) -> Iterator[BinaryIO]:
 class _Builder:
     """Writes the paragraphs of the files, from where the state says on; `draft` is the unfinished corpus."""
 
-    def __init__(self, recipe: Recipe, files: Sequence[Path], draft: BinaryIO, state: State) -> None:
+    def __init__(self, recipe: Recipe, files: Sequence[Path], draft: BinaryIO, state: Checkpoint) -> None:
         self._recipe = recipe
         self._files = files
         self._draft = draft
@@ -156,13 +156,13 @@ class _Builder:
         self._seen = DigestSet()
         self._encode = msgspec.json.Encoder().encode
 
-    def run(self, output: Path, progress: Callable[[Progress], None], checkpoint_every: int) -> State:
+    def run(self, output: Path, progress: Callable[[BuildProgress], None], checkpoint_every: int) -> Checkpoint:
         """Goes on to the end; whatever stops it, the state of what is done is kept. The last state."""
         self._go_back(output)
         due = self._handled() + checkpoint_every
         try:
             for done in self._steps(output):
-                progress(Progress(done=done, total=self._ends[-1], paragraphs=self._state.paragraphs))
+                progress(BuildProgress(done=done, total=self._ends[-1], paragraphs=self._state.paragraphs))
                 if self._handled() >= due:
                     self._checkpoint(output)
                     due = self._handled() + checkpoint_every
@@ -182,7 +182,7 @@ class _Builder:
     def _checkpoint(self, output: Path) -> None:
         self._draft.flush()
         os.fsync(self._draft.fileno())
-        write_state(output, self._state)
+        write_checkpoint(output, self._state)
 
     def _go_back(self, output: Path) -> None:
         """Leaves in the unfinished corpus what the state speaks of, and notes what that is."""
@@ -200,13 +200,13 @@ class _Builder:
     def _steps(self, output: Path) -> Iterator[int]:
         """Reads the files; after every so many records comes how many of their bytes are done."""
         before = self._files[: self._state.files]
-        digest = digest_of(before)
+        digest = combined_digest(before)
         if (len(before), digest.hexdigest()) != (self._state.files, self._state.files_digest):
             raise _other(output, "was begun with other files")
         for number, path in enumerate(self._files[len(before) :], start=len(before)):
             with path.open("rb") as file:
                 yield from (self._ends[number] + done for done in self._records(output, path, file))
-            digest.update(digest_of_file(path))
+            digest.update(file_digest(path))
             self._state = replace(
                 self._state,
                 files=number + 1,
@@ -218,7 +218,7 @@ class _Builder:
 
     def _records(self, output: Path, path: Path, file: BinaryIO) -> Iterator[int]:
         """Reads a file; the records that are done already are only compared."""
-        what = seems(path, CorpusError)
+        what = apparent_content(path, CorpusError)
         if what not in (None, self._recipe.seems):
             raise CorpusError(f"{path} seems {what}, going by how it begins; name {self._recipe.needs}")
         done, digest, number = self._state.records, hashlib.sha256(), 0

@@ -14,7 +14,7 @@ NOTHING = hashlib.sha256().hexdigest()
 """The digest of no input at all."""
 
 
-class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place in the input, and what stood in the output when it was reached.
 
     files: how many input files are done; files_digest: the SHA-256 of their contents' digests.
@@ -34,7 +34,7 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     finished: bool = False
 
 
-def state_path(output: Path) -> Path:
+def checkpoint_path(output: Path) -> Path:
     """Where the state of a corpus is."""
     return output.with_name(f"{output.name}.state")
 
@@ -44,11 +44,11 @@ def draft_path(output: Path) -> Path:
     return output.with_name(f"{output.name}.part")
 
 
-def read_state(output: Path) -> State | None:
+def read_checkpoint(output: Path) -> Checkpoint | None:
     """The state of the corpus; None where it wasn't begun."""
-    path = state_path(output)
+    path = checkpoint_path(output)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=State)
+        return msgspec.json.decode(path.read_bytes(), type=Checkpoint)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -57,9 +57,9 @@ def read_state(output: Path) -> State | None:
         ) from error
 
 
-def write_state(output: Path, state: State) -> None:
+def write_checkpoint(output: Path, state: Checkpoint) -> None:
     """Puts the state in place in one move, on the disk before this returns."""
-    path = state_path(output)
+    path = checkpoint_path(output)
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("wb") as file:
         file.write(msgspec.json.encode(state) + b"\n")
@@ -68,15 +68,15 @@ def write_state(output: Path, state: State) -> None:
     draft.replace(path)
 
 
-def digest_of(paths: Sequence[Path]) -> "hashlib._Hash":
+def combined_digest(paths: Sequence[Path]) -> "hashlib._Hash":
     """What is the same for files of the same contents in the same order, whatever their names; more can be added."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(digest_of_file(path))
+        digest.update(file_digest(path))
     return digest
 
 
-def digest_of_file(path: Path) -> bytes:
+def file_digest(path: Path) -> bytes:
     """The SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

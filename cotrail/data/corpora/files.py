@@ -13,7 +13,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import json_streams, question_contexts, strategyqa_evidence
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, form_of
+from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, detect_format
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
@@ -56,7 +56,7 @@ def _short(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:BYTES]
 
 
-class _Line(Struct, frozen=True):
+class _LineKeys(Struct, frozen=True):
     """Any of the kinds of line, as far as needed to tell them apart."""
 
     paragraphs: msgspec.Raw = msgspec.Raw()
@@ -64,7 +64,7 @@ class _Line(Struct, frozen=True):
 
 
 def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
-    form = form_of(path, CorpusError)
+    form = detect_format(path, CorpusError)
     if form == ARTICLES or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
         raise CorpusError(
             f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
@@ -91,7 +91,7 @@ def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
     for place, raw in lines(path, CorpusError, total=None):
-        line = decode(raw, _Line, place, CorpusError)
+        line = decode(raw, _LineKeys, place, CorpusError)
         if line.paragraphs:
             yield from ((place, identified(title, text)) for title, text in question_contexts.of_line(place, raw))
         elif line.contexts:

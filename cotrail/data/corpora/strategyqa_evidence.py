@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.datasets.strategyqa import Entry
+from cotrail.data.datasets.strategyqa import StrategyQuestion
 from cotrail.errors import CorpusError
 
 
@@ -17,7 +17,7 @@ class _Evidence(Struct, frozen=True):
 
 def facts(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
     """The facts of a question, each under the term that the question was written about."""
-    entry = decode(raw, Entry, place, CorpusError)
+    entry = decode(raw, StrategyQuestion, place, CorpusError)
     return ((entry.term, fact.strip()) for fact in entry.facts if fact.strip())
 
 

@@ -19,7 +19,7 @@ class AnnotatedQuestion(Struct, frozen=True, kw_only=True):
     chain: tuple[str, ...] = ()
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class QuestionRecord(Struct, frozen=True, kw_only=True):
     """A question as a file holds it.
 
     place: where it is, e.g. `dev.jsonl, line 3`; raw: its bytes there, which make a record of the same format.

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 MAIN = "main"
@@ -27,7 +27,7 @@ class _Snippet(Struct, frozen=True):
     passage: str = MAIN
 
 
-class _Answer(Struct, frozen=True):
+class _AnnotatedAnswer(Struct, frozen=True):
     """`none`: the question can't be answered; `bad`: its annotators called it unusable. Units are left out."""
 
     type: Literal["span", "value", "binary", "none", "bad"]
@@ -46,9 +46,9 @@ class _Answer(Struct, frozen=True):
         return tuple(filter(None, found))
 
 
-class _Asked(Struct, frozen=True):
+class _PassageQuestion(Struct, frozen=True):
     question: str
-    answer: _Answer
+    answer: _AnnotatedAnswer
     context: tuple[_Snippet, ...] = ()
     qid: str | None = None
 
@@ -56,16 +56,16 @@ class _Asked(Struct, frozen=True):
 class _Passage(Struct, frozen=True):
     title: str
     text: str
-    questions: tuple[_Asked, ...]
+    questions: tuple[_PassageQuestion, ...]
 
 
-def read(path: Path) -> Iterator[Record]:
+def read(path: Path) -> Iterator[QuestionRecord]:
     """The answerable questions of the file; the raw record of each is its passage with no other question."""
     for place, raw in entries(path, DatasetError):
         passage = decode(raw, _Passage, place, DatasetError)
         for number, asked in enumerate(passage.questions):
             if spans := asked.answer.spans():
-                yield Record(
+                yield QuestionRecord(
                     place=f"{place}, question {number + 1}",
                     raw=_alone(raw, number),
                     annotated=AnnotatedQuestion(question=_question(passage, asked, spans)),
@@ -84,7 +84,7 @@ def _alone(raw: msgspec.Raw, number: int) -> bytes:
     return msgspec.json.encode(fields | {"questions": [questions[number]]})
 
 
-def _question(passage: _Passage, asked: _Asked, spans: tuple[str, ...]) -> Question:
+def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]) -> Question:
     pinned = GoldParagraph(title=passage.title.strip(), text=passage.text.strip())
     linked = (snippet for snippet in asked.context if snippet.passage.strip() not in (MAIN, pinned.title))
     gold = (GoldParagraph(title=snippet.passage.strip(), text=snippet.text.strip()) for snippet in linked)
@@ -98,7 +98,7 @@ def _question(passage: _Passage, asked: _Asked, spans: tuple[str, ...]) -> Quest
     )
 
 
-def _own_id(passage: _Passage, asked: _Asked) -> str:
+def _own_id(passage: _Passage, asked: _PassageQuestion) -> str:
     """An id for a question that was published without one: the same wherever it stands."""
     content = "\0".join((passage.title, passage.text, asked.question))
     return hashlib.sha256(content.encode()).hexdigest()

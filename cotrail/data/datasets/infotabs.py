@@ -9,11 +9,11 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cotrail.common.input_limits import MAX_RECORD_BYTES, whole
+from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
 from cotrail.common.json_files import decode, lines, opened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.tables import table_sentences
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 COLUMNS = ("table_id", "hypothesis", "label")
@@ -32,7 +32,7 @@ _CLOSING = "\"')]\u201d\u2019"
 """What may stand behind the mark that ends a sentence."""
 
 
-def read(path: Path) -> Iterator[Record]:
+def read(path: Path) -> Iterator[QuestionRecord]:
     """The hypotheses of the file that aren't neutral, equal lines once; kind: the table's category, where it is given.
 
     The folder `tables` is looked for beside the file and beside the file's folder. An id is made of the table's id and
@@ -56,7 +56,7 @@ def read(path: Path) -> Iterator[Record]:
             pinned=passages[table_id],
             kind=categories.get(table_id, ""),
         )
-        yield Record(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 
 
 def header(path: Path) -> bytes:
@@ -89,7 +89,7 @@ def _passage(path: Path, place: str) -> GoldParagraph:
     if not path.is_file():
         raise DatasetError(f"{place}: its table {path} isn't there; keep the folders as they are published")
     with opened(path, DatasetError) as file:
-        raw = whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
+        raw = read_whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
     rows = decode(raw, dict[str, tuple[str, ...]], str(path), DatasetError)
     title = " ".join(" ".join(rows.pop(TITLE, ())).split())
     return GoldParagraph(title=title, text=" ".join(table_sentences(title, rows)))

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record, parted
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.data.datasets.iirc import answer_of
 from cotrail.data.datasets.musique import ContextParagraph
 from cotrail.errors import DatasetError
@@ -23,7 +23,7 @@ class _Date(Struct, frozen=True):
     year: str = ""
 
 
-class _Answer(Struct, frozen=True):
+class _DropAnswer(Struct, frozen=True):
     """An answer in DROP's form: a number, one or several spans, or a date."""
 
     number: str = ""
@@ -44,7 +44,7 @@ class _Reasoning(Struct, frozen=True):
     cot_sent: str
 
 
-class Line(Struct, frozen=True):
+class ProcessedQuestion(Struct, frozen=True):
     """A question as processed. Only files of demonstrations have sentences in `reasoning_steps`.
 
     dataset: whose it is; only HotpotQA's say so.
@@ -53,25 +53,25 @@ class Line(Struct, frozen=True):
     question_id: str
     question_text: str
     contexts: tuple[ContextParagraph, ...]
-    answers_objects: tuple[_Answer, ...] = ()
+    answers_objects: tuple[_DropAnswer, ...] = ()
     pinned_contexts: tuple[ContextParagraph, ...] = ()
     reasoning_steps: tuple[_Reasoning | str, ...] = ()
     type: str | None = None
     dataset: str | None = None
 
 
-def read(dataset: str, path: Path) -> Iterator[Record]:
+def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
     """The questions of the file, which are the dataset's.
 
     As processed: 2WikiMultihopQA's and MuSiQue's have neither all their answers nor a kind, see `official`.
     """
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, Line, place, DatasetError)
+        line = decode(raw, ProcessedQuestion, place, DatasetError)
         _check(line, dataset, place)
-        yield Record(place=place, raw=raw, annotated=_annotated(line))
+        yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
 
-def _check(line: Line, dataset: str, place: str) -> None:
+def _check(line: ProcessedQuestion, dataset: str, place: str) -> None:
     if len(line.pinned_contexts) > 1:
         raise DatasetError(f"{place}: there is more than one pinned passage; leave the one that the question is on")
     if line.dataset not in (None, dataset):
@@ -81,7 +81,7 @@ def _check(line: Line, dataset: str, place: str) -> None:
         raise DatasetError(f"{place}: this question {pins}, so it isn't of {dataset!r}; name its dataset")
 
 
-def _annotated(line: Line) -> AnnotatedQuestion:
+def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
     pinned = line.pinned_contexts[0].flagged()[0] if line.pinned_contexts else None
     gold, distractors = parted(
         paragraph.flagged() for paragraph in line.contexts if pinned is None or paragraph.title != pinned.title

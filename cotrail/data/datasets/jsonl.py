@@ -14,7 +14,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 Lookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
@@ -24,7 +24,7 @@ Named = str | GoldParagraph
 """A paragraph by its id in the corpus, or as it is."""
 
 
-class Line(Struct, frozen=True, forbid_unknown_fields=True):
+class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     """A question as written in the file."""
 
     id: str
@@ -38,10 +38,10 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
     chain: tuple[str, ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None) -> Iterator[Record]:
+def read(path: Path, lookup: Lookup | None) -> Iterator[QuestionRecord]:
     """The questions of the file."""
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, Line, place, DatasetError)
+        line = decode(raw, JsonlQuestion, place, DatasetError)
         question = Question(
             id=line.id,
             text=line.question,
@@ -52,7 +52,7 @@ def read(path: Path, lookup: Lookup | None) -> Iterator[Record]:
         )
         distractors = _resolved(line.distractors, lookup, place)
         annotated = AnnotatedQuestion(question=question, distractors=distractors, chain=line.chain)
-        yield Record(place=place, raw=raw, annotated=annotated)
+        yield QuestionRecord(place=place, raw=raw, annotated=annotated)
 
 
 def _resolved(named: Sequence[Named], lookup: Lookup | None, place: str) -> tuple[GoldParagraph, ...]:

@@ -15,8 +15,8 @@ from cotrail.data.datasets import (
     tempquestions,
     wikimultihop,
 )
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
-from cotrail.data.datasets.file_formats import PROCESSED, form_of, seems
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.file_formats import PROCESSED, apparent_content, detect_format
 from cotrail.data.datasets.jsonl import Lookup
 from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
 from cotrail.errors import DatasetError, UnknownNameError
@@ -75,7 +75,7 @@ def load_annotated(dataset: str, path: Path, lookup: Lookup | None = None) -> tu
     return tuple(record.annotated for record in read_records(dataset, path, lookup))
 
 
-def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iterator[Record]:
+def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iterator[QuestionRecord]:
     """The same, each question with its place and its bytes."""
     reader = _reader(dataset, path, lookup)
     check_form(dataset, path)
@@ -102,7 +102,7 @@ def _check(question: Question, place: str) -> None:
 
 def is_processed(path: Path) -> bool:
     """Whether the file is one that the authors of IRCoT processed."""
-    return form_of(path, DatasetError) == PROCESSED
+    return detect_format(path, DatasetError) == PROCESSED
 
 
 def has_snippets(dataset: str, path: Path) -> bool:
@@ -112,7 +112,7 @@ def has_snippets(dataset: str, path: Path) -> bool:
 
 def check_form(dataset: str, path: Path) -> None:
     """Raises DatasetError where the file seems to be something else than questions of this dataset."""
-    form = form_of(path, DatasetError)
+    form = detect_format(path, DatasetError)
     if form and dataset.removesuffix("-facts") in form.datasets:
         return
     if form and form.datasets:
@@ -121,11 +121,11 @@ def check_form(dataset: str, path: Path) -> None:
             f"{path}, {'entry' if form.is_list else 'line'} 1: this seems to be from {form.holds}; "
             f"name the dataset {named} instead of {dataset!r}, or give another file"
         )
-    if what := seems(path, DatasetError):
+    if what := apparent_content(path, DatasetError):
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
 
 
-def _reader(dataset: str, path: Path, lookup: Lookup | None) -> Iterator[Record]:
+def _reader(dataset: str, path: Path, lookup: Lookup | None) -> Iterator[QuestionRecord]:
     match dataset:
         case "hotpotqa":
             return hotpotqa.read(path)

@@ -9,7 +9,7 @@ from cotrail.common.json_files import is_list
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.data.datasets import infotabs
-from cotrail.data.datasets.annotated import Record
+from cotrail.data.datasets.annotated import QuestionRecord
 from cotrail.data.datasets.loading import read_records
 from cotrail.errors import DatasetError
 
@@ -61,7 +61,7 @@ def _drawn(
     return tuple(order[:development]), tuple(order[development : development + test])
 
 
-def _content(dataset: str, path: Path, records: Iterable[Record]) -> bytes:
+def _content(dataset: str, path: Path, records: Iterable[QuestionRecord]) -> bytes:
     stripped = [record.raw.strip() for record in records]
     if is_list(path, DatasetError):
         return b"[" + b",\n".join(stripped) + b"]\n"

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.data.datasets.jsonl import Lookup
 from cotrail.errors import DatasetError
 
@@ -24,7 +24,7 @@ Step = tuple[str | tuple[str, ...], ...]
 """What one annotator found for one step of the decomposition: paragraph ids, and the words of `NO_PARAGRAPHS`."""
 
 
-class Entry(Struct, frozen=True):
+class StrategyQuestion(Struct, frozen=True):
     """A question as published; test files have the question alone."""
 
     qid: str
@@ -35,18 +35,18 @@ class Entry(Struct, frozen=True):
     evidence: tuple[tuple[Step, ...], ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[Record]:
+def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
     """The questions of the file; gold is those of the evidence paragraphs that the corpus has under their ids.
 
     facts: whether a question pins the facts that the annotators wrote for it, as a passage without a title (the gold
         facts of table 7 of Rethinking with Retrieval).
     """
     for place, raw in entries(path, DatasetError):
-        entry = decode(raw, Entry, place, DatasetError)
-        yield Record(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
+        entry = decode(raw, StrategyQuestion, place, DatasetError)
+        yield QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
 
 
-def _annotated(entry: Entry, lookup: Lookup | None, *, facts: bool) -> AnnotatedQuestion:
+def _annotated(entry: StrategyQuestion, lookup: Lookup | None, *, facts: bool) -> AnnotatedQuestion:
     ids = evidence_ids(entry)
     found = lookup(ids) if lookup else {}
     evidence = tuple(
@@ -67,7 +67,7 @@ def _annotated(entry: Entry, lookup: Lookup | None, *, facts: bool) -> Annotated
     return AnnotatedQuestion(question=question, chain=_chain(entry))
 
 
-def evidence_ids(entry: Entry) -> tuple[str, ...]:
+def evidence_ids(entry: StrategyQuestion) -> tuple[str, ...]:
     """The ids of the evidence paragraphs, each once, in the order of annotators and steps."""
     items = (item for steps in entry.evidence for step in steps for item in step)
     ids = (id_ for item in items for id_ in ((item,) if isinstance(item, str) else item))
@@ -80,7 +80,7 @@ def title_of(id_: str) -> str:
     return title if number.isdecimal() else id_
 
 
-def _chain(entry: Entry) -> tuple[str, ...]:
+def _chain(entry: StrategyQuestion) -> tuple[str, ...]:
     """The facts as sentences, and the answer; empty where there are none, as in test files."""
     if entry.answer is None or not entry.facts:
         return ()

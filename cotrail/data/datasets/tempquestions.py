@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 PROMPT = frozenset({"3", "7", "11", "16", "20", "21"})
 """The ids of the paper's prompt. Ids and not places, so that a file with some of the questions loses no others."""
 
 
-class Entry(Struct, frozen=True):
+class TempQuestion(Struct, frozen=True):
     """A question as published; `types`: `Explicit`, `Implicit` (once `Implicit:`), `Temp.Ans`, `Ordinal`."""
 
     id: int | str = msgspec.field(name="Id")
@@ -34,12 +34,12 @@ class Entry(Struct, frozen=True):
         return any(each.rstrip(":") == "Implicit" for each in self.types)
 
 
-def read(path: Path) -> Iterator[Record]:
+def read(path: Path) -> Iterator[QuestionRecord]:
     """The implicit questions with one answer that aren't the paper's prompt; kind: the signal, e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
-        entry = decode(raw, Entry, place, DatasetError)
+        entry = decode(raw, TempQuestion, place, DatasetError)
         if entry.is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT:
             question = Question(
                 id=str(entry.id), text=entry.question, answers=entry.answers, kind=",".join(entry.signals)
             )
-            yield Record(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+            yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))

@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries, lines
 from cotrail.data.datasets import hotpotqa
-from cotrail.data.datasets.annotated import Record
+from cotrail.data.datasets.annotated import QuestionRecord
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"
 """The file of other names, beside the questions."""
 
 
-class Entry(hotpotqa.Entry, frozen=True):
+class WikiMultihopQuestion(hotpotqa.HotpotQuestion, frozen=True):
     """A question as published; in test files answers and supporting facts are empty."""
 
     answer_id: str | None = None
@@ -34,14 +34,17 @@ class _Names(Struct, frozen=True):
     demonyms: tuple[str, ...] = ()
 
 
-def read(path: Path) -> Iterator[Record]:
+def read(path: Path) -> Iterator[QuestionRecord]:
     """The questions of the file; all are read before the first one comes."""
-    found = [(place, raw, decode(raw, Entry, place, DatasetError)) for place, raw in entries(path, DatasetError)]
+    found = [
+        (place, raw, decode(raw, WikiMultihopQuestion, place, DatasetError))
+        for place, raw in entries(path, DatasetError)
+    ]
     names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in found if entry.answer_id})
     for place, raw, entry in found:
         answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
         annotated = hotpotqa.annotated(entry, tuple(dict.fromkeys(answers)))
-        yield Record(place=place, raw=bytes(raw), annotated=annotated)
+        yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated)
 
 
 def _names(path: Path, wanted: Container[str]) -> dict[str, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from cotrail.errors import DemonstrationError
 Style = Literal["codex", "flan_t5"]
 """For models that complete text (`codex`), or that follow the instruction before each question (`flan_t5`)."""
 
-Form = Literal["cot", "direct", "titles"]
+FormName = Literal["cot", "direct", "titles"]
 """The answer forms that demonstrations are built in."""
 
 DISTRACTORS = (0, 1, 2, 3)

@@ -15,7 +15,7 @@ Chain = tuple[str, ...]
 """The sentences in their order; the last one states the answer."""
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+class _AnnotatedLine(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     chain: Chain
 
@@ -24,7 +24,7 @@ def read_chains(path: Path) -> dict[str, Chain]:
     """The chains of a file by question id, in its order; DemonstrationError names the line that can't be used."""
     chains: dict[str, Chain] = {}
     for place, raw in lines(path, DemonstrationError):
-        line = decode(raw, _Line, place, DemonstrationError)
+        line = decode(raw, _AnnotatedLine, place, DemonstrationError)
         if line.id in chains:
             raise DemonstrationError(f"{place}: the question {line.id!r} was annotated before; leave one chain for it")
         answer_of(line.chain, place)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
 from cotrail.core.answers import stated_answer
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_layouts import GAPS
@@ -98,7 +98,7 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            text = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
+            text = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
 from cotrail.core.prompts import Demonstrations
 from cotrail.errors import DemonstrationError
 
@@ -63,7 +63,7 @@ def read_sets(path: Path) -> Lists:
     """The lists of ids of a JSON file, `[["id", ...], ...]`; DemonstrationError says what is wrong with it."""
     try:
         with path.open("rb") as file:
-            content = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
+            content = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
         sets = msgspec.json.decode(content, type=Lists)
     except OSError as error:
         raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error

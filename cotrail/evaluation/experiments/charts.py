@@ -29,7 +29,7 @@ class Panel(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
 
 
-class Plot(Struct, frozen=True, kw_only=True):
+class Chart(Struct, frozen=True, kw_only=True):
     """A figure: `name` for its file, `axis` for what its values are, `across` for what its labels are.
 
     bottom: where the axis of values begins.

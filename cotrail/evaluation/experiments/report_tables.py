@@ -72,7 +72,7 @@ class Column(Struct, frozen=True):
     unit: Unit = "text"
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class TableRow(Struct, frozen=True, kw_only=True):
     """A row: values by column.
 
     published: where the paper has it; empty for one's own results. chosen: whether it was chosen of several.
@@ -83,31 +83,33 @@ class Row(Struct, frozen=True, kw_only=True):
     chosen: bool = False
 
 
-class Table(Struct, frozen=True, kw_only=True):
+class ReportTable(Struct, frozen=True, kw_only=True):
     """A table with at least one row of one's own."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
 
 
 def listing(
-    name: str, title: str, columns: Sequence[Column], rows: Sequence[Row], *, notes: Iterable[str] = ()
-) -> Table | None:
+    name: str, title: str, columns: Sequence[Column], rows: Sequence[TableRow], *, notes: Iterable[str] = ()
+) -> ReportTable | None:
     """A table of these columns, without those that no row has a value for; None where there is no row."""
     used = [column for column in columns if any(row.values.get(column.name) is not None for row in rows)]
     return table_of(name, title, used, rows, notes) if rows else None
 
 
-def table_of(name: str, title: str, columns: Sequence[Column], rows: Sequence[Row], notes: Iterable[str]) -> Table:
+def table_of(
+    name: str, title: str, columns: Sequence[Column], rows: Sequence[TableRow], notes: Iterable[str]
+) -> ReportTable:
     """The table, its rows with the values of these columns alone, its notes with those that the values need."""
     shown = [replace(row, values={c.name: row.values.get(c.name) for c in columns}) for row in rows]
     about = [*notes, *_deviations([row.values[c.name] for row in shown for c in columns if c.unit == "score"])]
     if not all(mean.answered for row in shown for value in row.values.values() for mean in _means(value)):
         about.append("* Some of these questions have no answer (yet): EM and F1 count them 0.")
-    return Table(name=name, title=title, columns=tuple(columns), rows=tuple(shown), notes=tuple(about))
+    return ReportTable(name=name, title=title, columns=tuple(columns), rows=tuple(shown), notes=tuple(about))
 
 
 def _deviations(values: Iterable[Value]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
 from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, musique_scores
 
-Agreement = Callable[[str, str], AnswerScores]
+ScoringRule = Callable[[str, str], AnswerScores]
 """How well a prediction agrees with one published answer."""
 
 
@@ -45,7 +45,7 @@ def span_scores(prediction: str, answer: str) -> AnswerScores:
     return drop_scores(predicted_spans(prediction), published_spans(answer))
 
 
-_RULES: dict[str, Agreement] = {
+_RULES: dict[str, ScoringRule] = {
     "hotpotqa": hotpotqa_scores,
     "2wikimultihopqa": hotpotqa_scores,
     "musique": musique_scores,
@@ -59,7 +59,7 @@ _RULES: dict[str, Agreement] = {
 }
 
 
-def _rule(dataset: str) -> Agreement:
+def _rule(dataset: str) -> ScoringRule:
     if dataset not in _RULES:
         raise UnknownNameError(f"there is no scoring rule for {dataset!r}; there are: {', '.join(_RULES)}")
     return _RULES[dataset]

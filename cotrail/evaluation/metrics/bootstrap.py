@@ -11,7 +11,7 @@ _AT_ONCE = 2_000_000
 """How many values are drawn at once, which bounds the memory."""
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class PairedDifference(Struct, frozen=True, kw_only=True):
     """By how much one system is better than another on the same questions: the mean and its confidence interval.
 
     p_value: how probable a difference at least this large, either way, would be if there were none.
@@ -36,7 +36,7 @@ def paired_difference(
     seed: int,
     resamples: int = 10_000,
     level: float = 0.95,
-) -> Difference:
+) -> PairedDifference:
     """The mean of `ours` - `theirs`, question by question, with a paired bootstrap over the questions.
 
     The interval lies between the percentiles of the resampled means; the p-value is the share of them that are as far
@@ -59,7 +59,7 @@ def paired_difference(
     mean = float(differences.mean())
     low, high = numpy.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     extreme = numpy.count_nonzero(numpy.abs(resampled - mean) >= abs(mean))
-    return Difference(mean=mean, low=float(low), high=float(high), p_value=(1 + int(extreme)) / (1 + resamples))
+    return PairedDifference(mean=mean, low=float(low), high=float(high), p_value=(1 + int(extreme)) / (1 + resamples))
 
 
 def mean_and_deviation(values: Sequence[float]) -> Spread:

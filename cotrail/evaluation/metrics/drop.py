@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.text_repair import repaired
 from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -84,7 +84,7 @@ def _stated(text: str) -> str:
 
 
 def _normalized(span: str) -> str:
-    tokens = map(_normalized_token, _TOKEN_END.split(mended(span)))
+    tokens = map(_normalized_token, _TOKEN_END.split(repaired(span)))
     return " ".join(token for token in tokens if token)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from cotrail.errors import InputError
 
 
-class Contrast(Struct, frozen=True, kw_only=True):
+class McNemarResult(Struct, frozen=True, kw_only=True):
     """How two systems differ on the same questions.
 
     ours, theirs: how many questions only the one and only the other answers right.
@@ -21,7 +21,7 @@ class Contrast(Struct, frozen=True, kw_only=True):
     p_value: float
 
 
-def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> Contrast:
+def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> McNemarResult:
     """The exact test, by the binomial distribution of the questions that only one answers right, doubled.
 
     ours, theirs: whether each question is answered right, in the same order. InputError where there are no questions,
@@ -33,7 +33,7 @@ def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> Contrast:
         )
     pairs = list(zip(ours, theirs, strict=True))
     first, second = pairs.count((True, False)), pairs.count((False, True))
-    return Contrast(questions=len(pairs), ours=first, theirs=second, p_value=_p_value(first, second))
+    return McNemarResult(questions=len(pairs), ours=first, theirs=second, p_value=_p_value(first, second))
 
 
 def _p_value(first: int, second: int) -> float:

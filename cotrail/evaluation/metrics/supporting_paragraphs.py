@@ -16,7 +16,7 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.drop import published_spans
-from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.text_repair import repaired
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SPACE = re.compile(r"\s")
@@ -109,13 +109,13 @@ def content_key(title: str, text: str) -> str:
 @lru_cache(maxsize=_REMEMBERED)
 def _ascii(text: str) -> str:
     """IRCoT's folding: mended, without spaces and characters beyond ASCII, in lower case."""
-    return _BEYOND_ASCII.sub("", mended(text.strip())).replace(" ", "").lower()
+    return _BEYOND_ASCII.sub("", repaired(text.strip())).replace(" ", "").lower()
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _whole(text: str) -> str:
     """IRCoT's folding, except where it would leave less than half: in other scripts, all texts would be the same."""
-    whole, ascii_only = _SPACE.sub("", mended(text).lower()), _SPACE.sub("", _ascii(text))
+    whole, ascii_only = _SPACE.sub("", repaired(text).lower()), _SPACE.sub("", _ascii(text))
     return ascii_only if 2 * len(ascii_only) >= len(whole) else whole
 
 

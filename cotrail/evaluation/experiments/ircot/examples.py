@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain, SystemName
 from cotrail.evaluation.experiments.ircot.line_tables import MODEL, PLACE
-from cotrail.evaluation.experiments.ircot.measures import Runs, runs_by_line
+from cotrail.evaluation.experiments.ircot.measures import CellResults, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import SYSTEMS
-from cotrail.evaluation.experiments.report_tables import Column, Row, Table, Value, listing
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 
 EXAMPLES = 3
 """How many questions are shown of a dataset and a model."""
@@ -20,7 +20,7 @@ QUESTION = Column("question", "Question", "passage")
 CHAINS = tuple(Column(system, SYSTEMS[system], "passage") for system in SIDE_BY_SIDE)
 
 
-class Contrast(Struct, frozen=True, kw_only=True):
+class ContrastingRuns(Struct, frozen=True, kw_only=True):
     """Runs that differ only in their system, in the order of `SIDE_BY_SIDE`, and the questions to show of them.
 
     questions: the ids of all that IRCoT answers right and the others don't, in the dataset's order.
@@ -30,7 +30,7 @@ class Contrast(Struct, frozen=True, kw_only=True):
     questions: tuple[str, ...]
 
 
-def contrasts(results: Runs) -> Iterator[Contrast]:
+def contrasts(results: CellResults) -> Iterator[ContrastingRuns]:
     """The runs whose chains can be shown side by side: with a chain-of-thought reader and the first demonstrations."""
     lines = runs_by_line(results)
     for line in lines:
@@ -38,10 +38,10 @@ def contrasts(results: Runs) -> Iterator[Contrast]:
             beside = [lines.get(replace(line, system=system), ()) for system in SIDE_BY_SIDE]
             runs = tuple(run for of_line in beside for run in of_line if run.cell.demonstration_set == 1)
             if len(runs) == len(SIDE_BY_SIDE):
-                yield Contrast(runs=runs, questions=_told_apart(*runs))
+                yield ContrastingRuns(runs=runs, questions=_told_apart(*runs))
 
 
-def examples(results: Runs) -> Table | None:
+def examples(results: CellResults) -> ReportTable | None:
     """The chosen questions with the chain of each system (tables 2 and 5)."""
     rows = [row for contrast in contrasts(results) for row in _rows(contrast)]
     notes = [
@@ -66,7 +66,7 @@ def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) 
     )
 
 
-def _rows(contrast: Contrast) -> Iterator[Row]:
+def _rows(contrast: ContrastingRuns) -> Iterator[TableRow]:
     line = contrast.runs[-1].cell.line
     for question in contrast.questions:
         chains = [run.chains.get(question) for run in contrast.runs]
@@ -78,7 +78,7 @@ def _rows(contrast: Contrast) -> Iterator[Row]:
             written: dict[str, Value] = {
                 system: _written(chain) for system, chain in zip(SIDE_BY_SIDE, shown, strict=True)
             }
-            yield Row(values={"place": line.dataset, "model": line.model, "question": asked, **written})
+            yield TableRow(values={"place": line.dataset, "model": line.model, "question": asked, **written})
 
 
 def _written(chain: ExampleChain) -> str:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from cotrail.evaluation.experiments.charts import Panel, Plot, Point, Series
+from cotrail.evaluation.experiments.charts import Chart, Panel, Point, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.measures import METRICS, Runs, annotated, mean_score, runs_by_line
+from cotrail.evaluation.experiments.ircot.measures import METRICS, CellResults, annotated, mean_score, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import (
     SYSTEMS,
     in_order,
@@ -20,11 +20,11 @@ from cotrail.systems.settings import Reader
 AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
 
 Points = dict[Line, Point]
-Placed = dict[tuple[str, str], Point]
+PanelPoints = dict[tuple[str, str], Point]
 """The points of a panel by system and label."""
 
 
-def build_plots(results: Sequence[CellResult]) -> tuple[Plot, ...]:
+def build_charts(results: Sequence[CellResult]) -> tuple[Chart, ...]:
     """Every figure that the results have something for, in the paper's order."""
     plots = (
         _bars("figure-3-recall", "Recall of gold paragraphs (figure 3)", results, "retrieval"),
@@ -38,7 +38,7 @@ def build_plots(results: Sequence[CellResult]) -> tuple[Plot, ...]:
     return tuple(plot for plot in plots if plot)
 
 
-def _bars(name: str, title: str, results: Runs, goal: Goal, *, transfer: bool = False) -> Plot | None:
+def _bars(name: str, title: str, results: CellResults, goal: Goal, *, transfer: bool = False) -> Chart | None:
     points = {
         line: point
         for line, point in _points(results, goal).items()
@@ -47,7 +47,7 @@ def _bars(name: str, title: str, results: Runs, goal: Goal, *, transfer: bool = 
     return _grouped(name, title, AXES[goal], points, beside_table_4=goal == "qa" and not transfer)
 
 
-def _errors(results: Runs) -> Plot | None:
+def _errors(results: CellResults) -> Chart | None:
     points = {
         line: Point(value=100 * share.count / share.of)
         for line, runs in runs_by_line(results).items()
@@ -57,15 +57,15 @@ def _errors(results: Runs) -> Plot | None:
     return _grouped("figure-7-errors", "Chains with an untrue sentence (figure 7)", axis, points)
 
 
-def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4: bool = False) -> Plot | None:
+def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4: bool = False) -> Chart | None:
     """A panel a model and reader, a group of bars a dataset or pair, a bar a system."""
     keys = dict.fromkeys((line.model, line.reader) for line in points)
     panels = tuple(_panel(*key, points, beside_table_4=beside_table_4) for key in keys)
-    return Plot(name=name, title=title, axis=axis, kind="bars", panels=panels) if panels else None
+    return Chart(name=name, title=title, axis=axis, kind="bars", panels=panels) if panels else None
 
 
 def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> Panel:
-    own: Placed = {
+    own: PanelPoints = {
         (x.system, place_of(x)): point for x, point in points.items() if (x.model, x.reader) == (model, reader)
     }
     places = in_order(place for _, place in own)
@@ -83,12 +83,12 @@ def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> 
     )
 
 
-def _star(own: Placed, label: str) -> str:
+def _star(own: PanelPoints, label: str) -> str:
     """A mark where questions have no answer."""
     return "" if all(point.answered for (_, each), point in own.items() if each == label) else " *"
 
 
-def _scaling(name: str, title: str, results: Runs, goal: Goal) -> Plot | None:
+def _scaling(name: str, title: str, results: CellResults, goal: Goal) -> Chart | None:
     """A panel a dataset and reader, a line a system, over models from small to large; None for a single model."""
     points = {
         line: point
@@ -104,7 +104,7 @@ def _scaling(name: str, title: str, results: Runs, goal: Goal) -> Plot | None:
         for dataset in datasets
         if any(line.dataset == dataset and line.reader in readers for line in points)
     ]
-    return Plot(name=name, title=title, axis=AXES[goal], kind="lines", panels=tuple(panels))
+    return Chart(name=name, title=title, axis=AXES[goal], kind="lines", panels=tuple(panels))
 
 
 def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
@@ -116,7 +116,7 @@ def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
 
 def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
     lines = {x: point for x, point in points.items() if x.dataset == dataset and x.reader in readers}
-    own: Placed = {(x.system, x.model): point for x, point in lines.items()}
+    own: PanelPoints = {(x.system, x.model): point for x, point in lines.items()}
     systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
     read_by: dict[str, Reader] = {x.model: x.reader for x in lines}
     theirs: list[AnswerF1] = []
@@ -169,7 +169,7 @@ def _sized(model: str) -> str:
     return f"{model} ({size:g}B)" if size else model
 
 
-def _points(results: Runs, goal: Goal) -> Points:
+def _points(results: CellResults, goal: Goal) -> Points:
     means = {line: mean_score(runs, METRICS[goal]) for line, runs in runs_by_line(results).items() if line.goal == goal}
     return {
         line: Point(

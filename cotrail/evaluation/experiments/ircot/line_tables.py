@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cotrail.evaluation.experiments.ircot.cells import Goal, Line
-from cotrail.evaluation.experiments.ircot.measures import Runs, runs_by_line
+from cotrail.evaluation.experiments.ircot.measures import CellResults, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import in_order, place_of, place_title
-from cotrail.evaluation.experiments.report_tables import Column, Row, Table, Value, table_of
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, table_of
 
 SYSTEM, READER = Column("system", "System", "system"), Column("reader", "Reader", "reader")
 GOAL = Column("goal", "For", "goal")
@@ -20,13 +20,13 @@ def names_of(line: Line) -> dict[str, Value]:
 
 
 def line_rows(
-    results: Runs,
+    results: CellResults,
     goal: Goal,
     labels: Sequence[Column],
-    values: Callable[[Line, Runs], Mapping[str, Value]],
+    values: Callable[[Line, CellResults], Mapping[str, Value]],
     *,
     transfer: bool = False,
-) -> list[Row]:
+) -> list[TableRow]:
     """A row for all lines that agree in the labels, with the values of each of them.
 
     transfer: of the lines whose demonstrations are another dataset's, or else of the others.
@@ -37,19 +37,19 @@ def line_rows(
             key = tuple(getattr(line, label.name) for label in labels)
             row = rows.setdefault(key, {label.name: name for label, name in zip(labels, key, strict=True)})
             row.update(values(line, runs))
-    return [Row(values=row) for row in rows.values()]
+    return [TableRow(values=row) for row in rows.values()]
 
 
 def matrix(
     name: str,
     title: str,
     labels: Sequence[Column],
-    own: Sequence[Row],
-    theirs: Sequence[Row] = (),
+    own: Sequence[TableRow],
+    theirs: Sequence[TableRow] = (),
     *,
-    order: Callable[[Row], Any] | None = None,
+    order: Callable[[TableRow], Any] | None = None,
     notes: Iterable[str] = (),
-) -> Table | None:
+) -> ReportTable | None:
     """A table with a column for each dataset that one's own rows have; None where they have none.
 
     theirs: published rows; those that have nothing in these columns are left out.

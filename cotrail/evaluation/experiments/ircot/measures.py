@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.report_tables import Mean, Share
-from cotrail.evaluation.metrics.bootstrap import Difference, mean_and_deviation, paired_difference
+from cotrail.evaluation.metrics.bootstrap import PairedDifference, mean_and_deviation, paired_difference
 
-Runs = Sequence[CellResult]
+CellResults = Sequence[CellResult]
 """Runs of one line, one a demonstration set."""
 
 METRICS: dict[Goal, str] = {"retrieval": "support_recall", "qa": "answer_f1"}
@@ -33,11 +33,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     against: str
     metric: str
     questions: int
-    difference: Difference
+    difference: PairedDifference
     answered: bool
 
 
-def runs_by_line(results: Runs) -> dict[Line, tuple[CellResult, ...]]:
+def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
     """The runs on test questions by line, in the order of the results."""
     lines: dict[Line, list[CellResult]] = {}
     for result in results:
@@ -51,7 +51,7 @@ def is_answered(result: CellResult) -> bool:
     return result.finished == len(result.scores)
 
 
-def mean_score(runs: Runs, metric: str, kind: str | None = None) -> Mean | None:
+def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean | None:
     """The mean of a metric of `QuestionScores`, of all questions or of one kind; None where no question has it."""
     means = [fmean(scores) for run in runs if (scores := list(_scores(run, metric, kind).values()))]
     if not means:
@@ -61,7 +61,7 @@ def mean_score(runs: Runs, metric: str, kind: str | None = None) -> Mean | None:
     return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered)
 
 
-def question_means(runs: Runs, metric: str) -> dict[str, float]:
+def question_means(runs: CellResults, metric: str) -> dict[str, float]:
     """Each question's mean over the demonstration sets."""
     by_question: dict[str, list[float]] = {}
     for run in runs:
@@ -70,7 +70,7 @@ def question_means(runs: Runs, metric: str) -> dict[str, float]:
     return {question: fmean(scores) for question, scores in by_question.items()}
 
 
-def comparisons(results: Runs) -> Iterator[Comparison]:
+def comparisons(results: CellResults) -> Iterator[Comparison]:
     """Each system against the next simpler one, wherever the experiment has both."""
     lines = runs_by_line(results)
     for line, runs in lines.items():
@@ -80,13 +80,13 @@ def comparisons(results: Runs) -> Iterator[Comparison]:
                 yield compared
 
 
-def annotated(runs: Runs) -> Share | None:
+def annotated(runs: CellResults) -> Share | None:
     """How many of the annotated chains hold an untrue sentence (figure 7); None where none is annotated."""
     marks = [untrue for run in runs for untrue in run.factual_errors.values()]
     return Share(count=sum(marks), of=len(marks)) if marks else None
 
 
-def _compared(line: Line, against: str, runs: Runs, others: Runs) -> Comparison | None:
+def _compared(line: Line, against: str, runs: CellResults, others: CellResults) -> Comparison | None:
     metric = METRICS[line.goal]
     ours, theirs = question_means(runs, metric), question_means(others, metric)
     shared = [question for question in ours if question in theirs]

@@ -29,7 +29,7 @@ class Subset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: str
 
 
-class Agreement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReportedScores(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """EM and F1 of a system's answers; None where its authors report none."""
 
     em: float | None = None
@@ -47,7 +47,7 @@ class Rival(Struct, frozen=True, kw_only=True):
     reader: str
     where: str
     reference: str
-    scores: Mapping[str, Agreement]
+    scores: Mapping[str, ReportedScores]
 
 
 class AnswerF1(Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class AnswerF1(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, tuple[float, float]]
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class ReportedDifference(Struct, frozen=True, kw_only=True):
     """By how much IRCoT exceeds one-step retrieval (section 5), by dataset; metric as in `QuestionScores`."""
 
     where: str
@@ -92,7 +92,7 @@ class Published(Struct, frozen=True, kw_only=True):
     readers: Mapping[str, Reader]
     leaderboard: tuple[Rival, ...]
     answer_f1: tuple[AnswerF1, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[ReportedDifference, ...]
     error_reductions: tuple[ErrorReduction, ...]
 
 

@@ -10,7 +10,7 @@ from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.systems.rules import Rules
 from cotrail.systems.settings import Positive
 
-Table = Literal[1, 3, 4, 5, 7]
+TableNumber = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
 
 MethodName = Literal["zero-shot", "few-shot", "chain-of-thought", "self-consistency", "rethinking"]
@@ -50,7 +50,7 @@ class RethinkingExperiment(
     name: ExperimentName
     datasets: Annotated[dict[str, TaskFiles], Meta(min_length=1)]
     models: tuple[str, ...] = ()
-    tables: Annotated[tuple[Table, ...], Meta(min_length=1)] = (1, 3, 4, 5, 7)
+    tables: Annotated[tuple[TableNumber, ...], Meta(min_length=1)] = (1, 3, 4, 5, 7)
     rules: Rules = "paper"
     test_questions: Positive | None = None
     chains: Positive | None = None

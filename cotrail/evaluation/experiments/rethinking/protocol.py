@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.rethinking.experiment import MethodName, RethinkingExperiment, Table
+from cotrail.evaluation.experiments.rethinking.experiment import MethodName, RethinkingExperiment, TableNumber
 from cotrail.faithfulness.tasks import Task
 
 Variation = Literal[
@@ -107,7 +107,7 @@ def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
     return bool(files.evidence or not trial.has_evidence) and (has_facts or not trial.has_facts)
 
 
-def _compared(table: Table, task: Task) -> Iterator[tuple[MethodName, Variation]]:
+def _compared(table: TableNumber, task: Task) -> Iterator[tuple[MethodName, Variation]]:
     """What a table compares on a task."""
     match table, task:
         case 1, _:

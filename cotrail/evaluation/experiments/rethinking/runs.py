@@ -11,7 +11,7 @@ from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
-from cotrail.evaluation.metrics.mcnemar import Contrast, mcnemar
+from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
 from cotrail.faithfulness.tasks import Task
@@ -198,7 +198,7 @@ def faithful(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
     return _inferred(chains, run, [chain.faithfulness for chain in chains], voting=run.method.voting).prediction
 
 
-def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
+def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> McNemarResult | None:
     """How two runs differ on the questions that both have; None where there is none or the tasks aren't the same."""
     others = {each.key: each for each in theirs.questions}
     pairs = [(each, others[each.key]) for each in ours.questions if each.key in others]

@@ -7,12 +7,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cotrail.audit.changed_columns import GuessBudget, changed_column
 from cotrail.audit.findings import MOST, Finding
-from cotrail.audit.records import Record, Row, number, text
+from cotrail.audit.question_rows import QuestionRows
+from cotrail.audit.records import Row, number, text
 from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_collected
-from cotrail.audit.row_digests import GuessBudget, changed_column, question_digest, question_opened
+from cotrail.audit.row_digests import question_digest, question_opened
 from cotrail.audit.sealed_columns import head_of, heads_of
-from cotrail.audit.step_check import ENDED, StepContext, StepRows, check_step
+from cotrail.audit.step_check import ENDED, StepContext, check_step
 from cotrail.core.binding import Binding
 
 STATUSES = ("finished", "failed", "cancelled")
@@ -23,14 +25,6 @@ _UNENDED = {
     "blocked": ("digest", "answer", "sentences", "collected", "weighing"),
 }
 """The other statuses, and what no question has with them."""
-
-
-class QuestionRows(Struct, frozen=True):
-    """A question's row, its steps in the order of the records, and rows that belong to none of these."""
-
-    question: Row
-    steps: list[StepRows] = field(default_factory=list)
-    strays: list[Record] = field(default_factory=list)
 
 
 class RunContext(Struct, frozen=True, kw_only=True):

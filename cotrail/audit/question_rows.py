@@ -3,17 +3,33 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.question_check import QuestionRows
 from cotrail.audit.records import Record, Row, number, text
-from cotrail.audit.step_check import StepRows
 
 WITHIN = ("steps", "prompts", "attempts", "paragraph_sets", "sentences")
 """The tables of a question's records, in the order of a step's."""
 
 _NUMBERED = {"attempts": "epoch", "paragraph_sets": "rank"}
+
+
+class StepRows(Struct, frozen=True):
+    """A step's row and those that belong to it, in the order of the records."""
+
+    step: Row
+    prompts: list[Row] = []
+    attempts: list[Row] = []
+    paragraph_sets: list[Row] = []
+    sentences: list[Row] = []
+
+
+class QuestionRows(Struct, frozen=True):
+    """A question's row, its steps in the order of the records, and rows that belong to none of these."""
+
+    question: Row
+    steps: list[StepRows] = field(default_factory=list)
+    strays: list[Record] = field(default_factory=list)
 
 
 class Gathered(Struct, frozen=True):

@@ -2,13 +2,15 @@
 
 from msgspec.structs import replace
 
+from cotrail.audit.changed_columns import GuessBudget
 from cotrail.audit.findings import Finding
 from cotrail.audit.merkle_tree import MerkleTree
-from cotrail.audit.question_check import STATUSES, CheckedQuestion, QuestionRows, RunContext
+from cotrail.audit.question_check import STATUSES, CheckedQuestion, RunContext
+from cotrail.audit.question_rows import QuestionRows, StepRows
 from cotrail.audit.records import Row, number, size_of, text
-from cotrail.audit.row_digests import GuessBudget, earlier_attempts, question_opened, step_digest
+from cotrail.audit.row_digests import earlier_attempts, question_opened, step_digest
 from cotrail.audit.run_check import QuestionTotals
-from cotrail.audit.step_check import ENDED, StepRows
+from cotrail.audit.step_check import ENDED
 
 MAX_COMPARED = 1000
 """How many misplaced questions are held against each other's places."""

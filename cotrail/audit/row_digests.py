@@ -1,16 +1,11 @@
 """The digests of rows, computed from the rows; and which column was changed, where another value explains a digest."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from cotrail.audit.records import Row, number
 from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
 from cotrail.core.digests import digest_of
-
-RowDigest = Callable[[Row], str]
-
-PATIENCE, GUESS = 2**29, 4096
-"""How many characters are hashed to explain findings, seconds' worth, and how many a guess counts as at least."""
 
 
 def step_digest(step: Row, earlier: Sequence[Row]) -> str:
@@ -51,33 +46,3 @@ def run_opened(run: Row, experiment: Row | None) -> str:
 def run_digest(run: Row, root: str) -> str:
     """The digest of a run; root: that of the tree over its questions."""
     return digest_of([*(run[name] for name in RUN), root])
-
-
-class GuessBudget:
-    """How much may still be computed to find out what rows held that aren't as they were recorded."""
-
-    def __init__(self) -> None:
-        self._left = PATIENCE
-
-    def may(self, row: Row) -> bool:
-        """Whether a digest of this row may be computed once more."""
-        self._left -= GUESS + sum(len(value) for value in row.values() if value is not None)
-        return self._left > 0
-
-
-def changed_column(
-    row: Row, recorded: str, digest: RowDigest, values: Mapping[str, Iterable[str | None]], guesses: GuessBudget
-) -> tuple[str, str | None] | None:
-    """The column, and the value that it had, with which a row has the digest that was recorded; None: none of these.
-
-    values: what each column may have held, going by other rows.
-    """
-    for name, candidates in values.items():
-        for value in candidates:
-            if value == row[name]:
-                continue
-            if not guesses.may(row):
-                return None
-            if digest({**row, name: value}) == recorded:
-                return name, value
-    return None

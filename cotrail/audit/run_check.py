@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.audit.changed_columns import GuessBudget, changed_column
 from cotrail.audit.findings import Finding
 from cotrail.audit.question_check import RunContext
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.referenced_contents import UNREADABLE
-from cotrail.audit.row_digests import GuessBudget, changed_column, run_digest, run_opened
+from cotrail.audit.row_digests import run_digest, run_opened
 from cotrail.core.binding import Binding
 
 STATES = ("active", "paused", "cancelled")

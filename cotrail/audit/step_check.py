@@ -8,10 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.audit.attempt_check import AttemptCheck
+from cotrail.audit.changed_columns import GuessBudget, changed_column
 from cotrail.audit.findings import Finding
+from cotrail.audit.question_rows import StepRows
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, References, references_of_request
-from cotrail.audit.row_digests import GuessBudget, changed_column, earlier_attempts, step_digest
+from cotrail.audit.row_digests import earlier_attempts, step_digest
+from cotrail.audit.sealed_columns import STEP
 from cotrail.core.actions.registry import ACTIONS, fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
@@ -28,34 +32,14 @@ _PROMPTED = ("reason", "read")
 UNENDED = ("waiting", "ready", "running", "blocked")
 """The other states."""
 
-_OF_THE_END = (
-    "digest",
-    "finished_at",
-    "result",
-    "failure",
-    "prompt_tokens",
-    "cached_prompt_tokens",
-    "generated_tokens",
-    "milliseconds",
-    "adopted_from",
-)
-"""What only a step that has ended has."""
+_OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous")], "adopted_from")
+"""Columns that only a step that has ended fills."""
 
 _OF_A_CLAIM = ("worker", "started_at", "lease_until")
 """What only a step that was claimed has."""
 
 NAMED = 100
 """How many missing ranks of a search are named."""
-
-
-class StepRows(Struct, frozen=True):
-    """A step's row and those that belong to it, in the order of the records."""
-
-    step: Row
-    prompts: list[Row] = []
-    attempts: list[Row] = []
-    paragraph_sets: list[Row] = []
-    sentences: list[Row] = []
 
 
 class StepContext(Struct, frozen=True, kw_only=True):
@@ -92,6 +76,7 @@ class _StepCheck:
     def __init__(self, rows: StepRows, around: StepContext) -> None:
         self.rows, self.step, self.around = rows, rows.step, around
         self.sequence = number(rows.step, "sequence")
+        self.attempts = AttemptCheck(rows, around.key)
 
     def own(self) -> Iterator[Finding]:
         """The row itself, its attempts among it, which its digest covers."""
@@ -102,7 +87,7 @@ class _StepCheck:
         elif self._digest(self.step) != self.step["digest"]:
             yield self._unsealed()
         else:
-            yield from self._attempts()
+            yield from self.attempts.of_ended_step()
         if self.around.run and self.step["run_id"] != self.around.run:
             yield self._found("steps", "changed", f"its run is {self.step['run_id']}", column="run_id")
 
@@ -135,20 +120,7 @@ class _StepCheck:
             column = "state" if self.step["digest"] is not None else held
             yield self._found("steps", "changed", f"it is {state} and has {held.replace('_', ' ')}", column=column)
             return
-        yield from self._epochs()
-        yield from self._unended_attempts()
-
-    def _unended_attempts(self) -> Iterator[Finding]:
-        """No attempt has ended a step that hasn't ended; only the last of a running one is under way."""
-        running = self.step["state"] == "running"
-        for attempt in self.rows.attempts:
-            under_way = running and attempt["epoch"] == self.step["epoch"]
-            if attempt["outcome"] in ("finished", "cancelled") or under_way != (attempt["outcome"] is None):
-                detail = f"its step is {self.step['state']}"
-                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="outcome")
-            elif (attempt["ended_at"] is None) != (attempt["outcome"] is None):
-                detail = f"its outcome is {attempt['outcome']}"
-                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="ended_at")
+        yield from self.attempts.of_open_step()
 
     def _unsealed(self) -> Finding:
         """Which row its digest doesn't agree with."""
@@ -158,11 +130,11 @@ class _StepCheck:
             return self._found("steps", "reordered", f"it was step {changed[1]}", column="sequence")
         if changed is not None:
             return self._found("steps", "changed", f"it held {changed[1]!r}", column=changed[0])
-        ending, last = self._ending(), number(self.step, "epoch")
+        ending, last = self.attempts.ending, number(self.step, "epoch")
         before = [each for each in self.rows.attempts if number(each, "epoch") < last]
         if ending is not None and step_digest(self.step, before) == recorded:
-            return self._attempt(ending, "outcome", self.step["state"])
-        added = next((finding for finding in self._epochs() if finding.what == "added"), None)
+            return self.attempts.contradicted(ending, "outcome", self.step["state"])
+        added = next((finding for finding in self.attempts.epochs() if finding.what == "added"), None)
         if added is not None:
             return added
         # Of a step that was cancelled the last attempt may have ended before, and is covered then.
@@ -206,51 +178,6 @@ class _StepCheck:
             return (fingerprint(self.around.contents.action(self.step), self.around.binding),)
         except UNREADABLE:
             return ()
-
-    def _attempts(self) -> Iterator[Finding]:
-        """Whether the latest attempt is there, and one that ended the step repeats its columns."""
-        numbered = list(self._epochs())
-        yield from numbered
-        ending = self._ending()
-        if numbered or ending is None or (self.step["state"] == "cancelled" and ending["outcome"] != "cancelled"):
-            return
-        repeated = {
-            "worker": self.step["worker"],
-            "started_at": self.step["started_at"],
-            "ended_at": self.step["finished_at"],
-            "outcome": self.step["state"],
-            "error": None,
-        }
-        for name, value in repeated.items():
-            if ending[name] != value:
-                yield self._attempt(ending, name, value)
-
-    def _ending(self) -> Row | None:
-        """The attempt of the last claim."""
-        return next((each for each in self.rows.attempts if each["epoch"] == self.step["epoch"]), None)
-
-    def _epochs(self) -> Iterator[Finding]:
-        """No epoch was used twice or is still to come, and the attempt that the step itself tells of is there."""
-        last = 0
-        for attempt in self.rows.attempts:
-            epoch = number(attempt, "epoch")
-            if not last < epoch <= number(self.step, "epoch"):
-                yield self._found("attempts", "added", f"the step was claimed {self.step['epoch']} times", epoch=epoch)
-            last = epoch
-        if self._ending() is None and not self._given_back():
-            detail = f"the step was claimed at {self.step['started_at']}"
-            yield self._found("attempts", "removed", detail, epoch=number(self.step, "epoch"))
-
-    def _given_back(self) -> bool:
-        """Whether nothing was done for the last claim: the step then is as the attempt before it, or none, left it."""
-        if self.step["state"] in ("finished", "failed"):
-            return False
-        latest = self.rows.attempts[-1] if self.rows.attempts else {}
-        return all(latest.get(name) == self.step[name] for name in ("worker", "started_at"))
-
-    def _attempt(self, attempt: Row, name: str, value: str | None) -> Finding:
-        epoch = number(attempt, "epoch")
-        return self._found("attempts", "changed", f"its step says {value!r}", epoch=epoch, column=name)
 
     def _sets(self, request: Any, result: Any) -> Iterator[Finding]:
         """The rows of what a search found: by rank, for its query, with the digest that its result holds."""

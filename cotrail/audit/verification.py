@@ -10,12 +10,11 @@ from itertools import islice
 
 from cotrail.audit.findings import MOST, Finding, Verification
 from cotrail.audit.question_check import RunContext, check_question
-from cotrail.audit.question_rows import gather
+from cotrail.audit.question_rows import StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence
 from cotrail.audit.records import Record, Row, check_record, number, size_of, write_record
 from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_run
 from cotrail.audit.run_check import QuestionTotals, check_run, digest_of_run, run_context
-from cotrail.audit.step_check import StepRows
 
 _ABOVE = ("bundle", "experiments", "runs")
 _CONTENTS = ("demonstrations", "paragraphs")

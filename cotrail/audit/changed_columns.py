@@ -7,17 +7,19 @@ from cotrail.audit.records import Row
 RowDigest = Callable[[Row], str]
 
 PATIENCE, GUESS = 2**29, 4096
-"""How many characters are hashed to explain findings, seconds' worth, and how many a guess counts as at least."""
+"""Budget of characters to hash, worth a few seconds, and the minimum charge for one guess.
+
+Without a budget, a forged bundle could make explaining its findings take hours."""
 
 
 class GuessBudget:
-    """How much may still be computed to find out what rows held that aren't as they were recorded."""
+    """Remaining budget for guessing the original values of changed rows."""
 
     def __init__(self) -> None:
         self._left = PATIENCE
 
     def may(self, row: Row) -> bool:
-        """Whether a digest of this row may be computed once more."""
+        """Charge one digest of this row; return whether the budget allows it."""
         self._left -= GUESS + sum(len(value) for value in row.values() if value is not None)
         return self._left > 0
 
@@ -25,9 +27,9 @@ class GuessBudget:
 def changed_column(
     row: Row, recorded: str, digest: RowDigest, values: Mapping[str, Iterable[str | None]], guesses: GuessBudget
 ) -> tuple[str, str | None] | None:
-    """The column, and the value that it had, with which a row has the digest that was recorded; None: none of these.
+    """Find the column and its original value with which the row has the recorded digest; None where none explains it.
 
-    values: what each column may have held, going by other rows.
+    values: candidate values of each column, from other rows.
     """
     for name, candidates in values.items():
         for value in candidates:

@@ -27,13 +27,13 @@ _AGENTS = {
     "embed": "embedder",
     "entail": "entailer",
 }
-"""What carries out each kind of step, by the column of its run that says which."""
+"""The agent that carries out each kind of step, as the column of the run that identifies it."""
 
 
 def provenance(records: Iterable[Record]) -> dict[str, Any]:
-    """The PROV-JSON document of the one question among these records, which are a store's.
+    """The PROV-JSON document of a question, from the records of a store that concern it.
 
-    CotrailError where one can't be read: then somebody changed it.
+    CotrailError where a record can't be read, which means that it was changed.
     """
     document = _Document()
     try:
@@ -59,7 +59,7 @@ class _Document:
         self._last = ""
 
     def take(self, record: Record) -> None:
-        """Takes in the next record."""
+        """Process the next record."""
         row = record.row
         match record.table:
             case "runs":
@@ -74,24 +74,24 @@ class _Document:
                 self._element("entity", f"demonstrations/{row['digest']}", "Demonstrations")
             case "questions":
                 self._question = row
-                self._element("entity", self._asked, "Question", label=row["key"], value=row["text"])
+                self._element("entity", self._question_name, "Question", label=row["key"], value=row["text"])
             case "steps":
                 self._take_step(row)
             case "paragraph_sets":
                 self._relate("hadMember", collection=f"found/{row['step_id']}", entity=f"paragraph/{row['digest']}")
 
     def end(self) -> dict[str, Any]:
-        """The document, with the answer that the steps led to."""
+        """Add the answer that the steps led to, and return the document."""
         answer = self._question["answer"]
         if answer is not None:
             name = f"answer/{self._question['id']}"
             self._element("entity", name, "Answer", value=answer, digest=self._question["digest"])
             used = [f"paragraph/{digest}" for digest in references_of_collected(self._question).paragraphs]
-            self._derive(name, [self._asked, *([self._last] if self._last else []), *used])
+            self._derive(name, [self._question_name, *([self._last] if self._last else []), *used])
         return {"prefix": {"cotrail": "urn:cotrail:"}, **self._parts}
 
     @property
-    def _asked(self) -> str:
+    def _question_name(self) -> str:
         return f"question/{self._question['id']}"
 
     def _take_run(self, run: Row) -> None:
@@ -102,7 +102,7 @@ class _Document:
         self._element("agent", "agent/cotrail", "prov:SoftwareAgent", label=f"cotrail {software}")
 
     def _take_step(self, step: Row) -> None:
-        """The activity, who carried it out, what it used and what it made."""
+        """Add a step: the activity, its agents, the entities that it used and generated."""
         name = f"step/{step['id']}"
         said = {
             key: step[key] for key in ("sequence", "kind", "state", "fingerprint", "digest", "worker", "adopted_from")
@@ -135,7 +135,7 @@ class _Document:
             self._texts[result["text"]] = made
 
     def _used(self, step: Row) -> list[str]:
-        """What a step was given: of a prompt, that is the prompt, which was made of the rest."""
+        """The entities that a step used: its prompt if it has one (derived from the rest), else its other inputs."""
         request, referred = msgspec.json.decode(text(step, "request")), references_of_request(step)
         sentences = [self._texts[said] for said in request.get("sentences", ()) if said in self._texts]
         prompt = self._contents.prompt(step)
@@ -144,10 +144,10 @@ class _Document:
             self._element("entity", name, "Prompt", value=prompt.render())
             parts = [f"paragraph/{digest}" for digest in referred.paragraphs[: len(prompt.paragraphs)]]
             shots = [f"demonstrations/{digest}" for digest in referred.demonstrations]
-            self._derive(name, [self._asked, *shots, *parts, *sentences])
+            self._derive(name, [self._question_name, *shots, *parts, *sentences])
             return [name]
         searched = request.get("query") or request.get("text") or request.get("hypothesis")
-        asked = self._texts.get(searched, self._asked)
+        asked = self._texts.get(searched, self._question_name)
         return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
 
     def _derive(self, made: str, used: Iterable[str]) -> None:
@@ -165,7 +165,7 @@ class _Document:
         self._parts.setdefault(part, {})[_name(name)] = element
 
     def _relate(self, relation: str, **ends: str) -> None:
-        """Adds a relation, unless it is there: two steps may have had the same prompt."""
+        """Add a relation once: two steps may have had the same prompt."""
         relations = self._parts.setdefault(relation, {})
         said = (relation, *ends, *ends.values())
         if said not in self._related:

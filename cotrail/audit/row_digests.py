@@ -1,4 +1,4 @@
-"""The digests of rows, computed from the rows; and which column was changed, where another value explains a digest."""
+"""Digests of rows, computed in Python from their columns; they must equal those that PostgreSQL computed."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,10 @@ def step_digest(step: Row, earlier: Sequence[Row]) -> str:
 
 
 def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
-    """Those that a step's digest covers: all but the one that ended with the step, and those behind it."""
+    """The attempts that a step's digest covers: all before the one that ended the step.
+
+    The last attempt ends together with the step and repeats the step's own columns, so it is checked by those.
+    """
     epoch = number(step, "epoch")
     return [
         attempt
@@ -36,7 +39,7 @@ def question_digest(question: Row, head: str) -> str:
 
 
 def run_opened(run: Row, experiment: Row | None) -> str:
-    """The digest of a run's configuration, and of its experiment's."""
+    """The digest of a run's configuration, together with its experiment's."""
     plan = None
     if experiment is not None:
         plan = json.dumps([experiment[name] for name in EXPERIMENT], ensure_ascii=False)
@@ -44,5 +47,5 @@ def run_opened(run: Row, experiment: Row | None) -> str:
 
 
 def run_digest(run: Row, root: str) -> str:
-    """The digest of a run; root: that of the tree over its questions."""
+    """The digest of a run; root: the root of the Merkle tree over its questions."""
     return digest_of([*(run[name] for name in RUN), root])

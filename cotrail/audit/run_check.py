@@ -1,4 +1,4 @@
-"""Whether a run's own row, and its experiment's, are as they were recorded."""
+"""Check of a run's own row, and of its experiment's."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,16 +15,16 @@ from cotrail.audit.row_digests import run_digest, run_opened
 from cotrail.core.binding import Binding
 
 STATES = ("active", "paused", "cancelled")
-"""The states that a run may be closed in."""
+"""The states in which a run may be closed."""
 
 PRUNED = "pruned"
 
 
 class QuestionTotals(Struct, frozen=True, kw_only=True):
-    """A run's questions as they were found.
+    """Totals over a run's questions.
 
-    count: how many there are; root: that of the tree over their digests.
-    ended, sound: whether all of them have ended, and whether nothing is wrong with any of them.
+    count: their number; root: the root of the Merkle tree over their digests.
+    ended: whether all of them have ended; sound: whether there is no finding about any of them.
     """
 
     count: int
@@ -34,7 +34,7 @@ class QuestionTotals(Struct, frozen=True, kw_only=True):
 
 
 def run_context(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunContext:
-    """A run as its questions are checked against it."""
+    """The run's data that its questions are checked against."""
     if run is None:
         return RunContext(id="", opened=(), binding=None, shared_in=None, bundled=bundled)
     recorded, computed = text(run, "opened"), run_opened(run, experiment)
@@ -48,7 +48,7 @@ def run_context(run: Row | None, experiment: Row | None, *, bundled: bool) -> Ru
 
 
 def check_run(run: Row | None, experiment: Row | None, asked: QuestionTotals) -> list[Finding]:
-    """What is wrong with a run's row, or with its experiment's."""
+    """Check a run's row, and its experiment's."""
     if run is None:
         return [Finding(table="runs", what="removed", detail="there is none")]
     return list(_RunCheck(run, experiment, asked).findings())
@@ -60,7 +60,7 @@ def digest_of_run(run: Row, asked: QuestionTotals) -> str | None:
 
 
 class _RunCheck:
-    """A run that is being checked."""
+    """The checks of one run."""
 
     def __init__(self, run: Row, experiment: Row | None, asked: QuestionTotals) -> None:
         self.run, self.experiment, self.asked = run, experiment, asked
@@ -68,7 +68,7 @@ class _RunCheck:
         self.sealed = run["digest"] is not None and run_digest(run, asked.root) == run["digest"]
 
     def findings(self) -> Iterator[Finding]:
-        """The row as it was submitted, then as the run ended."""
+        """Check the row as it was submitted, then as the run ended; only the first failure is reported."""
         if self.run["experiment_id"] is not None and self.experiment is None:
             yield self._of_experiment("removed", "its run refers to it")
         elif run_opened(self.run, self.experiment) != self.run["opened"]:

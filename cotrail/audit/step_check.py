@@ -1,4 +1,4 @@
-"""Whether a step, and the rows that belong to it, are as they were recorded."""
+"""Check of a step and of the rows that belong to it."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from cotrail.core.digests import digest_of_found
 from cotrail.core.fork_points import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
-"""The states that steps end in."""
+"""Final states of steps."""
 
 SEARCHES = ("retrieve", "lookup")
 """The kinds of steps that find paragraphs."""
@@ -36,21 +36,21 @@ _OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous"
 """Columns that only a step that has ended fills."""
 
 _OF_A_CLAIM = ("worker", "started_at", "lease_until")
-"""What only a step that was claimed has."""
+"""Columns that only a claimed step fills."""
 
 NAMED = 100
-"""How many missing ranks of a search are named."""
+"""Maximum number of missing ranks of a search that are named."""
 
 
 class StepContext(Struct, frozen=True, kw_only=True):
-    """What the steps of a question are checked against.
+    """The question's and the run's data that a step is checked against.
 
-    question, key: the question's id and key; run: its run's id, empty where that isn't known.
-    binding: what fingerprints depend on, None where that isn't to be relied on.
-    shared_in: the experiment that steps are shared in.
-    heads: every head that the question has had, from before its first step on.
-    contents: what steps refer to; bundled: whether prompts are records too.
-    guesses: how much may be computed to explain what is wrong.
+    question, key: the question's id and key; run: its run's id, empty where that is unknown.
+    binding: the input of fingerprints, None where the run's row can't be relied on.
+    shared_in: the experiment in which steps are shared.
+    heads: all heads that the question has had, the first one before its first step.
+    contents: the contents that steps refer to; bundled: whether prompts are records too.
+    guesses: the budget for explaining findings.
     """
 
     question: str
@@ -65,13 +65,13 @@ class StepContext(Struct, frozen=True, kw_only=True):
 
 
 def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
-    """What is wrong with a step; what can't be told while its own row isn't sound is left out."""
+    """Check a step; the rows that belong to it are checked only if its own row is sound, as they are judged by it."""
     found = list(_StepCheck(rows, around).own())
     return found or list(_StepCheck(rows, around).belongings())
 
 
 class _StepCheck:
-    """A step that is being checked."""
+    """The checks of one step."""
 
     def __init__(self, rows: StepRows, around: StepContext) -> None:
         self.rows, self.step, self.around = rows, rows.step, around
@@ -79,7 +79,7 @@ class _StepCheck:
         self.attempts = AttemptCheck(rows, around.key)
 
     def own(self) -> Iterator[Finding]:
-        """The row itself, its attempts among it, which its digest covers."""
+        """Check the row itself and the attempts that its digest covers."""
         if self.step["state"] not in ENDED:
             yield from self._open()
         elif self.step["digest"] is None:
@@ -92,7 +92,7 @@ class _StepCheck:
             yield self._found("steps", "changed", f"its run is {self.step['run_id']}", column="run_id")
 
     def belongings(self) -> Iterator[Finding]:
-        """What its request and its result refer to, and the rows that the result left."""
+        """Check the contents that its request and result refer to, and the rows that were written with its result."""
         try:
             request = msgspec.json.decode(text(self.step, "request"))
             result = msgspec.json.decode(self.step["result"] or "null")
@@ -109,7 +109,7 @@ class _StepCheck:
         return step_digest(step, earlier_attempts(step, self.rows.attempts))
 
     def _open(self) -> Iterator[Finding]:
-        """A step that hasn't ended has nothing of an end, and one that wasn't claimed nothing of a claim."""
+        """Check that a step that hasn't ended has no columns of an end, and an unclaimed one none of a claim."""
         state, epoch = self.step["state"], number(self.step, "epoch")
         if state not in UNENDED:
             yield self._found("steps", "changed", f"no step is {state}", column="state")
@@ -123,7 +123,7 @@ class _StepCheck:
         yield from self.attempts.of_open_step()
 
     def _unsealed(self) -> Finding:
-        """Which row its digest doesn't agree with."""
+        """The finding for a digest that doesn't match: the changed row, as far as it can be told."""
         recorded = text(self.step, "digest")
         changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.guesses)
         if changed is not None and changed[0] == "sequence":
@@ -144,7 +144,7 @@ class _StepCheck:
         return self._found("steps", "changed", detail, perhaps=perhaps)
 
     def _values(self) -> dict[str, Iterable[str | None]]:
-        """What the columns may have held, going by other rows."""
+        """Candidate values that the columns may have had, from other rows."""
         ending = self.rows.attempts[-1] if self.rows.attempts else {}
         result = _object(self.step["result"])
         tokens = {name: (None, _number(result.get(name))) for name in _TOKENS}
@@ -171,7 +171,10 @@ class _StepCheck:
             yield from rows
 
     def _fingerprint(self) -> tuple[str, ...]:
-        """That of its request under the run's configuration; a step that a fork took over as given has its origin's."""
+        """The fingerprint of its request under the run's configuration; none where it can't be computed.
+
+        A step that a fork took over as given keeps the fingerprint of its origin, under another configuration.
+        """
         if self.around.binding is None or self.step["worker"] == GIVEN:
             return ()
         try:
@@ -180,7 +183,7 @@ class _StepCheck:
             return ()
 
     def _sets(self, request: Any, result: Any) -> Iterator[Finding]:
-        """The rows of what a search found: by rank, for its query, with the digest that its result holds."""
+        """Check a search's hits: every rank once, the step's query, the digest that the result holds."""
         table, rows = "paragraph_sets", self.rows.paragraph_sets
         hits = result["hits"] if self.step["kind"] in SEARCHES and result is not None else 0
         ranks, there = [number(row, "rank") for row in rows], set[int]()
@@ -202,7 +205,7 @@ class _StepCheck:
             yield from self.around.contents.missing(References(tuple(text(row, "digest") for row in rows)))
 
     def _sentences(self, request: Any, result: Any) -> Iterator[Finding]:
-        """The row of a sentence of a chain of thought."""
+        """Check the row of the sentence that a reason step wrote."""
         table, rows = "sentences", self.rows.sentences
         wrote = self.step["kind"] == "reason" and result is not None and request["until"] == "sentence"
         due = int(wrote and result["text"] != "")
@@ -216,7 +219,7 @@ class _StepCheck:
             yield from self._repeats(table, rows[0], written)
 
     def _request(self, result: Any) -> Iterator[Finding]:
-        """The fingerprint of what was asked for, and the prompt that the model saw."""
+        """Check the fingerprint of the request, and the prompt that the model saw."""
         if self._fingerprint() not in ((), (self.step["fingerprint"],)):
             detail = "it isn't that of its request under the run's configuration"
             yield self._found("steps", "changed", detail, column="fingerprint")
@@ -230,7 +233,7 @@ class _StepCheck:
         yield from self._bundled(prompt.digest)
 
     def _bundled(self, digest: str | None) -> Iterator[Finding]:
-        """The prompt as a bundle has it."""
+        """Check the prompt's text in a bundle."""
         rows = self.rows.prompts
         due = int(self.around.bundled and digest is not None)
         if len(rows) < due:
@@ -253,12 +256,12 @@ _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
 
 
 def prompted(step: Row) -> bool:
-    """Whether a step of this kind has a prompt."""
+    """Return whether a step of this kind has a prompt."""
     return step["kind"] in _PROMPTED
 
 
 def _digest_of_sets(rows: Iterable[Row]) -> str:
-    """As `digest_of_hits`, of the rows that the hits were stored as."""
+    """The digest of stored hits, as `digest_of_hits` computes it when they are found."""
     ranked = sorted(rows, key=lambda row: number(row, "rank"))
     return digest_of_found(
         (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))

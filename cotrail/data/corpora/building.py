@@ -5,7 +5,6 @@ says so. Going on cuts the file back to what the state says, checks that the inp
 there: the result is byte for byte that of an undisturbed build.
 """
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.file_locks import lock_exclusively
 from cotrail.data.corpora.checkpoints import (
     NOTHING,
     Checkpoint,
@@ -137,10 +137,7 @@ def _other(output: Path, reason: str) -> CorpusError:
 def _only_builder(output: Path) -> Iterator[BinaryIO]:
     """The unfinished corpus, locked; the kernel takes the lock back when the process dies."""
     with draft_path(output).open("ab+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise CorpusError(f"another process is building {output}; wait until it is done") from error
+        lock_exclusively(file.fileno(), CorpusError(f"another process is building {output}; wait until it is done"))
         yield file
 
 

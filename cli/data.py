@@ -132,13 +132,13 @@ def _described(built: Built, seconds: float) -> BuiltCorpus:
         paragraphs=built.paragraphs,
         duplicates=built.duplicates,
         resumed=built.resumed,
-        anew=built.anew,
+        anew=built.is_new,
         seconds=seconds,
     )
 
 
 def _told(built: Built, seconds: float) -> str:
-    if not built.anew:
+    if not built.is_new:
         return f"{built.output} is built already: {count(built.paragraphs, 'paragraph')}. Nothing to do."
     resumed = f", {built.resumed:,} of them by an earlier build that was interrupted" if built.resumed else ""
     left_out = f" {count(built.duplicates, 'duplicate')} left out." if built.duplicates else ""

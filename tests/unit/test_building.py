@@ -243,7 +243,7 @@ def test_a_finished_build_is_left_alone(dataset: str, tmp_path: Path) -> None:
     stamp = output.stat()
     again = build_corpus(dataset, files, output)
     assert output.stat() == stamp
-    assert (first.anew, again.anew) == (True, False)
+    assert (first.is_new, again.is_new) == (True, False)
     assert (first.paragraphs, first.duplicates) == (again.paragraphs, again.duplicates)
 
 
@@ -251,14 +251,14 @@ def test_a_corpus_that_was_removed_is_built_again(undisturbed: dict[str, bytes],
     files, output = questions(tmp_path), tmp_path / "corpus.jsonl"
     build_corpus("musique", files, output)
     output.unlink()
-    assert build_corpus("musique", files, output).anew
+    assert build_corpus("musique", files, output).is_new
     assert output.read_bytes() == undisturbed["musique"]
 
 
 def test_the_seed_matters_only_where_something_is_shuffled(tmp_path: Path) -> None:
     files, output = questions(tmp_path), tmp_path / "corpus.jsonl"
     build_corpus("musique", files, output, seed=1)
-    assert not build_corpus("musique", files, output, seed=2).anew
+    assert not build_corpus("musique", files, output, seed=2).is_new
 
 
 def interrupted(dataset: str, files: list[Path], output: Path, seed: int = 0) -> None:
@@ -284,7 +284,7 @@ def test_another_dataset_or_seed_is_refused(
 ) -> None:
     files, output = articles(tmp_path), tmp_path / "corpus.jsonl"
     build_corpus("iirc", files, output, seed=5) if finished else interrupted("iirc", files, output, seed=5)
-    with pytest.raises(CorpusError, match=f"{reason}; .* or remove .*corpus.jsonl.* to begin anew"):
+    with pytest.raises(CorpusError, match=f"{reason}; .* or remove .*corpus.jsonl.* to start over"):
         build_corpus(dataset, MAKERS[dataset](tmp_path), output, seed=seed)
 
 
@@ -415,7 +415,7 @@ def test_two_processes_do_not_build_the_same_corpus(tmp_path: Path) -> None:
         with pytest.raises(CorpusError, match="another process is building"):
             build_corpus("musique", files, output)
 
-    assert build_corpus("musique", files, output, progress=second).anew
+    assert build_corpus("musique", files, output, progress=second).is_new
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reading corpus files: paragraphs as JSON Lines, or the contexts of question files."""
+"""Reading of corpus files: paragraphs as JSON Lines, or the contexts of question files."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,17 +17,17 @@ from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, 
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
-"""The datasets whose own question files hold paragraphs; processed files of any dataset do."""
+"""Datasets whose own question files hold paragraphs; processed files of any dataset do."""
 
 
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
-    """The paragraphs of the files in their order, each content once, under the first of its ids.
+    """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
-    A file is `{"id", "title", "text"}` a line, StrategyQA's paragraphs, or questions of HotpotQA, 2WikiMultihopQA,
-    MuSiQue or StrategyQA (whose facts are taken) or those that the authors of IRCoT processed, and is known by its
-    content. Paragraphs of question files get ids made from their text.
-    Only digests of what was read are kept: some 60 bytes a paragraph.
-    CorpusError: a record can't be used, one id names two paragraphs, or there is no paragraph at all.
+    A file holds lines of `{"id", "title", "text"}`, StrategyQA's paragraphs, questions of HotpotQA, 2WikiMultihopQA,
+    MuSiQue or StrategyQA (whose facts are taken), or questions that the authors of IRCoT processed; its content tells
+    which. Paragraphs of question files get ids made from their text.
+    Memory: only digests are kept, about 60 bytes a paragraph.
+    CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
     contents, ids, named = DigestSet(), DigestSet(), DigestSet()
     empty = True
@@ -57,7 +57,7 @@ def _short(text: str) -> bytes:
 
 
 class _LineKeys(Struct, frozen=True):
-    """Any of the kinds of line, as far as needed to tell them apart."""
+    """The keys that tell the kinds of lines apart."""
 
     paragraphs: msgspec.Raw = msgspec.Raw()
     contexts: msgspec.Raw = msgspec.Raw()

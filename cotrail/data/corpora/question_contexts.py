@@ -1,4 +1,4 @@
-"""2WikiMultihopQA's and MuSiQue's corpora: the contexts of all questions of all splits."""
+"""2WikiMultihopQA's and MuSiQue's corpora: the context paragraphs of all questions of all splits."""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -24,7 +24,7 @@ class _MusiqueContext(Struct, frozen=True):
 
 
 def lines(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file that aren't blank, each with its place."""
+    """Yield the non-blank lines of a file with their places."""
     numbered = numbered_lines(file, name, CorpusError)
     return ((f"{name}, line {number}", line) for number, line in numbered if line.strip())
 

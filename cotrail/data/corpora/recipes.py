@@ -1,4 +1,4 @@
-"""How each dataset's corpus is made from its published files (IRCoT, appendix A)."""
+"""Recipes for building each dataset's corpus from its published files (IRCoT, appendix A)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from cotrail.errors import UnknownNameError
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
-    """How one corpus is made.
+    """Recipe for one corpus.
 
-    needs: the files that it is made of, in words; seems: what such a file seems, as `forms.seems` says it.
-    files: all files among what a person named.
-    records: the pieces of a file with their places, a piece being what is read at once.
-    paragraphs: the titles and texts of a piece, given its place, itself and the seed.
-    shuffles: whether the seed matters; paper_paragraphs: how many the paper counts (footnote 18).
+    needs: the files that it is made from, in words; seems: what `apparent_content` says of such a file.
+    files: expands the named paths to files.
+    records: yields the records of a file with their places.
+    paragraphs: yields the titles and texts of a record, given its place, its bytes and the seed.
+    shuffles: whether the seed matters; paper_paragraphs: the paper's number of paragraphs (footnote 18).
     """
 
     needs: str
@@ -64,7 +64,7 @@ RECIPES = {
 
 
 def find_recipe(dataset: str) -> Recipe:
-    """The recipe for a dataset's corpus; UnknownNameError lists those there are."""
+    """The recipe for a dataset's corpus; UnknownNameError lists the known ones."""
     if dataset not in RECIPES:
         raise UnknownNameError(f"there is no corpus to build for {dataset!r}; there are: {', '.join(RECIPES)}")
     return RECIPES[dataset]

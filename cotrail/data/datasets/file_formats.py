@@ -1,4 +1,4 @@
-"""What a file seems to be, going by how it begins: for errors that say so."""
+"""Format detection: what a file seems to hold, from the keys of its first record; for errors that say so."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -14,17 +14,17 @@ from cotrail.common.json_streaming import OversizeError, events
 from cotrail.errors import InputError
 
 FIRST_KEYS = 40
-"""How many of the first record's keys are looked at."""
+"""Maximum keys of the first record that are examined."""
 
 FIRST_EVENTS = 100_000
-"""How many brackets, keys and values are looked at for them."""
+"""Maximum JSON events that are read for them."""
 
 
 class FileFormat(Struct, frozen=True):
-    """A kind of file: `holds` says what is in it; its first record has these keys, none of `lacks`.
+    """A file format; holds: its content, for messages.
 
-    datasets: whose questions this form is of, if they are questions.
-    inside: keys of the record's first value, where that is an object.
+    has, lacks: keys that its first record has, and that it hasn't. inside: keys of that record's first value.
+    datasets: the datasets whose questions have this format, if it holds questions.
     """
 
     holds: str
@@ -38,7 +38,7 @@ class FileFormat(Struct, frozen=True):
 STRATEGYQA_PARAGRAPHS = FileFormat(
     "StrategyQA's paragraphs", False, frozenset(), inside=frozenset({"title", "para_index", "content"})
 )
-"""One object with a paragraph for each id."""
+"""A single object that maps ids to paragraphs."""
 
 PROCESSED = FileFormat(
     "questions that the authors of IRCoT processed",
@@ -46,7 +46,7 @@ PROCESSED = FileFormat(
     frozenset({"question_id", "contexts"}),
     ("hotpotqa", "2wikimultihopqa", "musique", "iirc"),
 )
-"""One form for four datasets, which it doesn't name."""
+"""One format for four datasets; a file doesn't say of which it is."""
 
 FORMATS = (
     FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), ("2wikimultihopqa",)),
@@ -71,7 +71,7 @@ FORMATS = (
 )
 
 ARTICLES = FileFormat("IIRC's articles", False, frozenset())
-"""One object with a page's title for each key, and thus with more keys than any other file's first record."""
+"""A single object that maps titles to pages: it has more keys than any other file's first record."""
 
 _BEGINNINGS = {
     b"BZh": "a bz2 archive",
@@ -82,7 +82,7 @@ _BEGINNINGS = {
 
 
 def detect_format(path: Path, error: type[InputError]) -> FileFormat | None:
-    """The form of the file, where it is one of those known."""
+    """The format of the file; None where it isn't a known one."""
     with opened(path, error) as file:
         is_list, keys, inside = _first_record(file)
         keys = keys or _columns(file)
@@ -91,7 +91,7 @@ def detect_format(path: Path, error: type[InputError]) -> FileFormat | None:
 
 
 def apparent_content(path: Path, error: type[InputError]) -> str | None:
-    """What the file seems to do, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where nobody knows."""
+    """What a file seems, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where it isn't recognised."""
     if form := detect_format(path, error):
         return f"to hold {form.holds}"
     with opened(path, error) as file:
@@ -105,7 +105,7 @@ def _fits(form: FileFormat, is_list: bool, keys: Collection[str], inside: Collec
 
 
 def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
-    """Whether the file is a list, the keys of its first record, and those of that record's first value."""
+    """Return whether the file is a list, the keys of its first record, and the keys of that record's first value."""
     keys: list[str] = []
     inside: list[str] = []
     is_list = False
@@ -123,7 +123,7 @@ def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
 
 
 def _columns(file: BinaryIO) -> list[str]:
-    """The columns that the first line names, where it names several with tabs between them."""
+    """The column names of a tab-separated file; none where the first line has no tab."""
     file.seek(0)
     names = file.readline(10_000).decode(errors="replace").split("\t")
     return [name.strip() for name in names] if len(names) > 1 else []

@@ -27,7 +27,7 @@ class HotpotQuestion(Struct, frozen=True):
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
-    """The questions of the file."""
+    """Read the questions of a file."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, HotpotQuestion, place, DatasetError)
         answers = () if entry.answer is None else (entry.answer,)

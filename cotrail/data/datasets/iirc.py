@@ -1,8 +1,8 @@
 """IIRC's files (`train.json`, `dev.json`, `iirc_test.json`): a list of passages, each with its questions.
 
-A question's context is snippets of the passage itself ("main") and of pages that it links to. The passage is pinned;
-the other snippets are gold as they stand, since the file has no paragraphs: `cotrail.data.corpora.locating` finds the
-paragraphs of a corpus that they are from.
+A question's context is snippets of the passage itself ("main") and of pages that it links to. The passage is pinned.
+The other snippets are gold, since the file has no paragraphs: `located` in `cotrail.evaluation.metrics.corpus_coverage`
+finds the paragraphs of a corpus that contain them.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 MAIN = "main"
-"""What a snippet of the passage itself has for a title."""
+"""The title of snippets of the passage itself."""
 
 
 class _Snippet(Struct, frozen=True):
@@ -28,14 +28,14 @@ class _Snippet(Struct, frozen=True):
 
 
 class _AnnotatedAnswer(Struct, frozen=True):
-    """`none`: the question can't be answered; `bad`: its annotators called it unusable. Units are left out."""
+    """An annotated answer; type `none`: unanswerable, `bad`: marked unusable by annotators. Units are ignored."""
 
     type: Literal["span", "value", "binary", "none", "bad"]
     answer_spans: tuple[_Snippet, ...] = ()
     answer_value: str = ""
 
     def spans(self) -> tuple[str, ...]:
-        """The parts of the answer, as the released code of IRCoT takes them (`processing_scripts/process_iirc.py`)."""
+        """The spans of the answer, as in the released code of IRCoT (`processing_scripts/process_iirc.py`)."""
         match self.type:
             case "span":
                 found = [span.text.strip() for span in self.answer_spans]
@@ -60,7 +60,7 @@ class _Passage(Struct, frozen=True):
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
-    """The answerable questions of the file; the raw record of each is its passage with no other question."""
+    """Read the answerable questions of a file; the raw record of each is its passage with this question alone."""
     for place, raw in entries(path, DatasetError):
         passage = decode(raw, _Passage, place, DatasetError)
         for number, asked in enumerate(passage.questions):
@@ -73,12 +73,12 @@ def read(path: Path) -> Iterator[QuestionRecord]:
 
 
 def answer_of(spans: Sequence[str]) -> str:
-    """An answer of one or several spans, as questions hold it."""
+    """An answer as questions hold it: the text of a single span, or a JSON list of several."""
     return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()
 
 
 def _alone(raw: msgspec.Raw, number: int) -> bytes:
-    """The passage with one of its questions; what stays is byte for byte as published."""
+    """The passage with one of its questions; the parts that remain are byte for byte as published."""
     fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     questions = msgspec.json.decode(fields["questions"], type=list[msgspec.Raw])
     return msgspec.json.encode(fields | {"questions": [questions[number]]})
@@ -99,6 +99,6 @@ def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]
 
 
 def _own_id(passage: _Passage, asked: _PassageQuestion) -> str:
-    """An id for a question that was published without one: the same wherever it stands."""
+    """A content-based id for a question that was published without one, independent of its position."""
     content = "\0".join((passage.title, passage.text, asked.question))
     return hashlib.sha256(content.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The files that the authors of IRCoT processed (`dev_subsampled.jsonl` and the like): one form for four datasets.
+"""Files that the authors of IRCoT processed (`dev_subsampled.jsonl` and the like): one format for four datasets.
 
 Described by StonyBrookNLP/ircot, `processing_scripts` and `commaqa/inference/dataset_readers.py`.
 """
@@ -24,14 +24,14 @@ class _Date(Struct, frozen=True):
 
 
 class _DropAnswer(Struct, frozen=True):
-    """An answer in DROP's form: a number, one or several spans, or a date."""
+    """An answer in DROP's format: a number, one or several spans, or a date."""
 
     number: str = ""
     spans: tuple[str, ...] = ()
     date: _Date = _Date()
 
     def text(self) -> str:
-        """The answer as questions hold it; empty where there is none."""
+        """The answer as questions hold it; empty if there is none."""
         if self.number or self.spans:
             return self.number or answer_of(self.spans)
         parts = (self.date.day, self.date.month, self.date.year)
@@ -39,15 +39,15 @@ class _DropAnswer(Struct, frozen=True):
 
 
 class _Reasoning(Struct, frozen=True):
-    """A step of the chain that somebody wrote for a demonstration."""
+    """A step of the chain that an annotator wrote for a demonstration."""
 
     cot_sent: str
 
 
 class ProcessedQuestion(Struct, frozen=True):
-    """A question as processed. Only files of demonstrations have sentences in `reasoning_steps`.
+    """A question as processed; only files of demonstrations have sentences in `reasoning_steps`.
 
-    dataset: whose it is; only HotpotQA's say so.
+    dataset: given in HotpotQA's files only.
     """
 
     question_id: str
@@ -61,9 +61,9 @@ class ProcessedQuestion(Struct, frozen=True):
 
 
 def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
-    """The questions of the file, which are the dataset's.
+    """Read the questions of a file, which must be the dataset's.
 
-    As processed: 2WikiMultihopQA's and MuSiQue's have neither all their answers nor a kind, see `official`.
+    2WikiMultihopQA's and MuSiQue's lack some of their answers and their kinds, see `official_answers`.
     """
     for place, raw in lines(path, DatasetError):
         line = decode(raw, ProcessedQuestion, place, DatasetError)

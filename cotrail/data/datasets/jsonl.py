@@ -1,9 +1,9 @@
-"""cotrail's own form, for one's own questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
+"""cotrail's own format for custom questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
 
-`answers` (strings) and `gold` may be left out. A gold paragraph is its id in the corpus or `{"title", "text"}`.
-A line may also have: `pinned`, the passage that the question is about; `kind`, what sort of question it is;
-`distractors`, paragraphs that a demonstration shows beside the gold ones; how many `hops` it takes, and by which
-`chain` of sentences. Any other field is refused, since it would be a misspelt one.
+`answers` (strings) and `gold` are optional. A gold paragraph is an id in the corpus or `{"title", "text"}`. Further
+optional fields: `pinned`, the passage that the question is about; `kind`, its category; `distractors`, paragraphs that
+a demonstration shows beside the gold ones; `hops`, their number; `chain`, the sentences that lead to the answer. Other
+fields are refused, since they are probably misspelt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 Lookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
-"""Gives the paragraphs of a corpus by their ids, those that are there."""
+"""Looks up paragraphs of a corpus by their ids; missing ones are left out."""
 
 Named = str | GoldParagraph
-"""A paragraph by its id in the corpus, or as it is."""
+"""A paragraph, given by its id in the corpus or by its content."""
 
 
 class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +39,7 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(path: Path, lookup: Lookup | None) -> Iterator[QuestionRecord]:
-    """The questions of the file."""
+    """Read the questions of a file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, JsonlQuestion, place, DatasetError)
         question = Question(

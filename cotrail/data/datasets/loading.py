@@ -32,22 +32,21 @@ DATASETS = (
     "infotabs",
     "jsonl",
 )
-"""Whose questions a file can hold: the datasets' (StrategyQA's with the annotators' facts shown, too), or one's own.
-The first four's files are the official ones, or those that the authors of IRCoT processed, which are known by their
-form."""
+"""Known datasets; `strategyqa-facts` shows the annotators' facts, `jsonl` is cotrail's own format.
+Files of the first four are the official ones or those that the authors of IRCoT processed, told apart by content."""
 
 LONGEST_ID = 1000
-"""How many bytes of UTF-8 a question's id may have: it is part of a key in the database, which holds about 2,700."""
+"""Maximum bytes (UTF-8) of a question's id: it is part of an index in the database, whose entries hold about 2,700."""
 
 
 def load_questions(
     dataset: str, path: Path, lookup: Lookup | None = None, official: Path | None = None
 ) -> tuple[Question, ...]:
-    """The questions of a file in its order; DatasetError says where a file is wrong, or that it is of another dataset.
+    """Load the questions of a file in its order; DatasetError names the bad record or the dataset that the file is of.
 
-    Questions that their dataset calls unanswerable are left out.
+    Questions that the dataset marks as unanswerable are left out.
     lookup: resolves gold paragraphs that a file gives by id (`jsonl`, StrategyQA), e.g. `TantivyRetriever.paragraphs`.
-    official: the dataset's own file, which processed questions of 2WikiMultihopQA and MuSiQue need for their answers.
+    official: the dataset's own file, from which processed questions of 2WikiMultihopQA and MuSiQue take their answers.
     """
     questions = tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
     if not is_processed(path):
@@ -59,9 +58,9 @@ def load_questions(
 
 
 def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Question]:
-    """The questions of the dataset's own file by their ids; none where there is no file.
+    """Load the questions of the dataset's own file by id; empty where no file is given.
 
-    what: has them as the authors of IRCoT processed them; DatasetError says where that isn't enough.
+    what: names the processed questions in the DatasetError that says that the own file is required.
     """
     if official is None:
         check_whole(dataset, what)
@@ -71,12 +70,12 @@ def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Q
 
 
 def load_annotated(dataset: str, path: Path, lookup: Lookup | None = None) -> tuple[AnnotatedQuestion, ...]:
-    """The same, each question with the other paragraphs of its record, and its chain where somebody wrote one."""
+    """Load the questions with the other paragraphs of their records, and with the chains that annotators wrote."""
     return tuple(record.annotated for record in read_records(dataset, path, lookup))
 
 
 def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iterator[QuestionRecord]:
-    """The same, each question with its place and its bytes."""
+    """Read the questions with their places and their bytes."""
     reader = _reader(dataset, path, lookup)
     check_form(dataset, path)
     if is_processed(path):
@@ -101,17 +100,17 @@ def _check(question: Question, place: str) -> None:
 
 
 def is_processed(path: Path) -> bool:
-    """Whether the file is one that the authors of IRCoT processed."""
+    """Return whether the file is one that the authors of IRCoT processed."""
     return detect_format(path, DatasetError) == PROCESSED
 
 
 def has_snippets(dataset: str, path: Path) -> bool:
-    """Whether the file's gold is parts of paragraphs (IIRC's own); `located` of the metrics finds the paragraphs."""
+    """Return whether the file's gold is parts of paragraphs (IIRC's own), which `located` of the metrics resolves."""
     return dataset == "iirc" and not is_processed(path)
 
 
 def check_form(dataset: str, path: Path) -> None:
-    """Raises DatasetError where the file seems to be something else than questions of this dataset."""
+    """Raise DatasetError where the file seems to hold something other than questions of this dataset."""
     form = detect_format(path, DatasetError)
     if form and dataset.removesuffix("-facts") in form.datasets:
         return

@@ -35,7 +35,7 @@ class MusiqueQuestion(Struct, frozen=True):
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
-    """The answerable questions of the file."""
+    """Read the answerable questions of a file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, MusiqueQuestion, place, DatasetError)
         if line.answerable:

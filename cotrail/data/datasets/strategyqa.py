@@ -1,7 +1,7 @@
 """StrategyQA's files (`strategyqa_train.json`, `dev.json`, `strategyqa_test.json`): a list of yes/no questions.
 
-Evidence is named by the ids of paragraphs, e.g. `Albany, Georgia-1`, which `strategyqa_train_paragraphs.json` holds
-(eladsegal/strategyqa). Up to three annotators named it independently; what any of them names counts.
+Evidence is given as ids of paragraphs, e.g. `Albany, Georgia-1`, in `strategyqa_train_paragraphs.json`
+(eladsegal/strategyqa). Up to three annotators worked independently; the union of their evidence counts.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from cotrail.errors import DatasetError
 ANSWERS = {True: "yes", False: "no"}
 
 NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
-"""What stands in place of paragraphs for a step that needs none, or for which none was found."""
+"""Markers of a step that needs no paragraphs, or for which none was found."""
 
 Step = tuple[str | tuple[str, ...], ...]
-"""What one annotator found for one step of the decomposition: paragraph ids, and the words of `NO_PARAGRAPHS`."""
+"""One annotator's evidence for one step of the decomposition: paragraph ids and markers."""
 
 
 class StrategyQuestion(Struct, frozen=True):
@@ -36,10 +36,10 @@ class StrategyQuestion(Struct, frozen=True):
 
 
 def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
-    """The questions of the file; gold is those of the evidence paragraphs that the corpus has under their ids.
+    """Read the questions of a file; gold: the evidence paragraphs that the corpus has under their ids.
 
-    facts: whether a question pins the facts that the annotators wrote for it, as a passage without a title (the gold
-        facts of table 7 of Rethinking with Retrieval).
+    facts: whether a question pins its annotators' facts as a passage without a title (the gold facts of table 7 of
+        Rethinking with Retrieval).
     """
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, StrategyQuestion, place, DatasetError)
@@ -68,20 +68,20 @@ def _annotated(entry: StrategyQuestion, lookup: Lookup | None, *, facts: bool) -
 
 
 def evidence_ids(entry: StrategyQuestion) -> tuple[str, ...]:
-    """The ids of the evidence paragraphs, each once, in the order of annotators and steps."""
+    """Ids of the evidence paragraphs, each once, in the order of annotators and steps."""
     items = (item for steps in entry.evidence for step in steps for item in step)
     ids = (id_ for item in items for id_ in ((item,) if isinstance(item, str) else item))
     return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPHS))
 
 
 def title_of(id_: str) -> str:
-    """The page of a paragraph: its id without the number behind the last hyphen."""
+    """The title of a paragraph's page: the id without the number after the last hyphen."""
     title, _, number = id_.rpartition("-")
     return title if number.isdecimal() else id_
 
 
 def _chain(entry: StrategyQuestion) -> tuple[str, ...]:
-    """The facts as sentences, and the answer; empty where there are none, as in test files."""
+    """A chain of the facts as sentences and the answer; empty without them, as in test files."""
     if entry.answer is None or not entry.facts:
         return ()
     return (*map(_sentence, entry.facts), f"So the answer is {ANSWERS[entry.answer]}.")

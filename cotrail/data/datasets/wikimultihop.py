@@ -1,8 +1,8 @@
-"""2WikiMultihopQA's files (`train.json`, `dev.json`, `test.json`): HotpotQA's form, and Wikidata's names for answers.
+"""2WikiMultihopQA's files (`train.json`, `dev.json`, `test.json`): HotpotQA's format, plus aliases of answers.
 
-The release with ids (`data_ids`) has `answer_id` and a file `id_aliases.json`, whose aliases and demonyms of an answer
-count as right too (Alab-NII/2wikimultihop, `2wikimultihop_evaluate_v1.1.py`). They are used where that file lies beside
-the questions.
+The release with ids (`data_ids`) has `answer_id` and a file `id_aliases.json`: Wikidata's aliases and demonyms of an
+answer count as correct too (Alab-NII/2wikimultihop, `2wikimultihop_evaluate_v1.1.py`). They are used if that file lies
+beside the questions.
 """
 
 from collections.abc import Container, Iterator
@@ -17,7 +17,7 @@ from cotrail.data.datasets.annotated import QuestionRecord
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"
-"""The file of other names, beside the questions."""
+"""The file of aliases, beside the questions."""
 
 
 class WikiMultihopQuestion(hotpotqa.HotpotQuestion, frozen=True):
@@ -27,7 +27,7 @@ class WikiMultihopQuestion(hotpotqa.HotpotQuestion, frozen=True):
 
 
 class _Names(Struct, frozen=True):
-    """What else one of Wikidata's entities is called; a line of `id_aliases.json`."""
+    """Aliases of an entity of Wikidata; a line of `id_aliases.json`."""
 
     id: str = msgspec.field(name="Q_id")
     aliases: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class _Names(Struct, frozen=True):
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
-    """The questions of the file; all are read before the first one comes."""
+    """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
     found = [
         (place, raw, decode(raw, WikiMultihopQuestion, place, DatasetError))
         for place, raw in entries(path, DatasetError)
@@ -48,7 +48,7 @@ def read(path: Path) -> Iterator[QuestionRecord]:
 
 
 def _names(path: Path, wanted: Container[str]) -> dict[str, tuple[str, ...]]:
-    """The other names of these entities."""
+    """Aliases and demonyms of the wanted entities."""
     if not path.is_file():
         return {}
     known = (decode(raw, _Names, place, DatasetError) for place, raw in lines(path, DatasetError))

@@ -1,4 +1,4 @@
-"""Chains of thought that people wrote for questions: JSON Lines of `{"id": "...", "chain": ["sentence", ...]}`."""
+"""Files of chains of thought by annotators: JSON Lines of `{"id": "...", "chain": ["sentence", ...]}`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ class _AnnotatedLine(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_chains(path: Path) -> dict[str, Chain]:
-    """The chains of a file by question id, in its order; DemonstrationError names the line that can't be used."""
+    """Read the chains of a file by question id, in its order; DemonstrationError names the line that can't be used."""
     chains: dict[str, Chain] = {}
     for place, raw in lines(path, DemonstrationError):
         line = decode(raw, _AnnotatedLine, place, DemonstrationError)
@@ -35,7 +35,7 @@ def read_chains(path: Path) -> dict[str, Chain]:
 
 
 def answer_of(chain: Chain, place: str) -> str:
-    """The answer that the chain's last sentence states; DemonstrationError, which names the place, where it doesn't."""
+    """The answer that the chain's last sentence states; DemonstrationError, with the place, if it states none."""
     if not chain or not all(sentence.strip() for sentence in chain):
         raise DemonstrationError(f"{place}: the chain or one of its sentences is empty; fill it in or take it out")
     answer = stated_answer(" ".join(chain[-1].split()))
@@ -50,9 +50,9 @@ def answer_of(chain: Chain, place: str) -> str:
 def with_chains(
     questions: Sequence[AnnotatedQuestion], chains: Mapping[str, Chain], path: Path
 ) -> tuple[AnnotatedQuestion, ...]:
-    """The questions that have a chain in the file `path`, with it and in its order.
+    """Attach the chains of the file `path` to their questions; only questions with a chain, in the file's order.
 
-    Raises DemonstrationError that lists every id that no question has.
+    Raises DemonstrationError, which lists the ids of unknown questions.
     """
     by_id = {each.question.id: each for each in questions}
     if unknown := [repr(id_) for id_ in chains if id_ not in by_id]:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """A score in points out of 100; the rest as in `measures.Mean`."""
+    """A score in points out of 100; the other fields are those of `report_tables.Mean`."""
 
     value: float
     deviation: float | None = None
@@ -14,7 +14,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Series(Struct, frozen=True, kw_only=True):
-    """A system's points, one a label; `published`: whose they are, empty for one's own."""
+    """A system's points, one per label; published: their source, empty for own results."""
 
     system: str
     points: tuple[Point | None, ...]
@@ -22,7 +22,7 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 class Panel(Struct, frozen=True, kw_only=True):
-    """One of the charts side by side."""
+    """One of several plots side by side."""
 
     title: str
     labels: tuple[str, ...]
@@ -30,9 +30,9 @@ class Panel(Struct, frozen=True, kw_only=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """A figure: `name` for its file, `axis` for what its values are, `across` for what its labels are.
+    """A chart; name: its file's name; axis, across: titles of the value axis and of the label axis.
 
-    bottom: where the axis of values begins.
+    bottom: the start of the value axis.
     """
 
     name: str

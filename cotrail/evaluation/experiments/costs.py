@@ -19,7 +19,7 @@ PER_QUESTION = "Calls, tokens and time are those of an answered question on aver
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What a run's steps took, each as it was when it was computed; `adopted` of the steps another run computed."""
+    """Cost of a run's steps; adopted: steps that another run computed, which count with what they cost there."""
 
     steps: int
     adopted: int
@@ -31,7 +31,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
-    """What several runs took, by so many; nothing where these are none."""
+    """Sum the costs of several runs, and divide them by `shared_by` questions; None where that is 0."""
     sums = {each.name: sum(getattr(cost, each.name) for cost in costs) for each in (*SPENT, *STEPS)}
     shares = {each.name: sums[each.name] / shared_by if shared_by else None for each in SPENT}
     return {**sums, **shares}

@@ -1,4 +1,4 @@
-"""The papers whose protocols an experiment can follow."""
+"""Choice of the protocol that an experiment follows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ AnyExperiment = Experiment | RethinkingExperiment
 
 
 def experiment_of(described: Mapping[str, Any]) -> AnyExperiment:
-    """The experiment of a file or of a stored plan, by its `protocol`: IRCoT's where it names none.
+    """Convert a file or a stored plan to an experiment by its `protocol`; IRCoT's if it names none.
 
     Raises msgspec.ValidationError.
     """

@@ -1,4 +1,4 @@
-"""Tables as values, for a terminal, a file or a program to show; scores go from 0 to 1."""
+"""Report tables as values, to be rendered for a terminal, a file or a program; scores are from 0 to 1."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
@@ -23,8 +23,8 @@ Unit = Literal[
     "seconds",
     "probability",
 ]
-"""What a column holds: texts, of which a `passage` is long; names (see `naming`); scores (`mean` is one without
-deviation, `percent` one with two decimals), their differences; numbers."""
+"""Type of a column's values: texts (`passage`: long ones); names (see `ircot.naming`); scores (`mean`: without
+deviation, `percent`: with two decimals) and their differences; numbers."""
 
 
 class Mean(Struct, frozen=True, kw_only=True):
@@ -41,21 +41,21 @@ class Mean(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """So many of so many."""
+    """`count` out of `of`."""
 
     count: int
     of: int
 
 
 class Pair(Struct, frozen=True, kw_only=True):
-    """EM and F1 of the same answers; None where there is none."""
+    """EM and F1 of the same answers; None where not available."""
 
     em: Mean | None
     f1: Mean | None
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """What a difference lies between."""
+    """Confidence interval of a difference."""
 
     low: float
     high: float
@@ -65,7 +65,7 @@ Value = str | int | float | Mean | Pair | Share | Interval | None
 
 
 class Column(Struct, frozen=True):
-    """A column: the key of its values, what stands over it, and what they are."""
+    """A column: the key of its values, its heading, and their type."""
 
     name: str
     title: str
@@ -75,7 +75,7 @@ class Column(Struct, frozen=True):
 class TableRow(Struct, frozen=True, kw_only=True):
     """A row: values by column.
 
-    published: where the paper has it; empty for one's own results. chosen: whether it was chosen of several.
+    published: its place in the paper; empty for own results. chosen: whether the search chose this row.
     """
 
     values: Mapping[str, Value]
@@ -84,7 +84,7 @@ class TableRow(Struct, frozen=True, kw_only=True):
 
 
 class ReportTable(Struct, frozen=True, kw_only=True):
-    """A table with at least one row of one's own."""
+    """A table with at least one row of own results."""
 
     name: str
     title: str
@@ -96,7 +96,7 @@ class ReportTable(Struct, frozen=True, kw_only=True):
 def listing(
     name: str, title: str, columns: Sequence[Column], rows: Sequence[TableRow], *, notes: Iterable[str] = ()
 ) -> ReportTable | None:
-    """A table of these columns, without those that no row has a value for; None where there is no row."""
+    """Make a table of these columns, without empty ones; None where there is no row."""
     used = [column for column in columns if any(row.values.get(column.name) is not None for row in rows)]
     return table_of(name, title, used, rows, notes) if rows else None
 
@@ -104,7 +104,7 @@ def listing(
 def table_of(
     name: str, title: str, columns: Sequence[Column], rows: Sequence[TableRow], notes: Iterable[str]
 ) -> ReportTable:
-    """The table, its rows with the values of these columns alone, its notes with those that the values need."""
+    """Make a table; rows are cut to these columns, and notes that the values require are added."""
     shown = [replace(row, values={c.name: row.values.get(c.name) for c in columns}) for row in rows]
     about = [*notes, *_deviations([row.values[c.name] for row in shown for c in columns if c.unit == "score"])]
     if not all(mean.answered for row in shown for value in row.values.values() for mean in _means(value)):

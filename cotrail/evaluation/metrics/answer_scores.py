@@ -8,15 +8,15 @@ from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, publis
 from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, musique_scores
 
 ScoringRule = Callable[[str, str], AnswerScores]
-"""How well a prediction agrees with one published answer."""
+"""Scores a prediction against one published answer."""
 
 
 def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
-    """The best agreement with a published answer, each score by itself; None where no answer is published.
+    """Score a prediction by the best match with any published answer; None where none is published.
 
-    Of StrategyQA and INFOTABS the exact match is the accuracy; of TempQuestions it is SQuAD's, as MuSiQue's is.
-    By DROP's rules (IIRC, and `ircot`, which runs on processed files were once submitted as) the scores are those of
-    the one answer that agrees best.
+    Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
+    answer instead (IIRC, and `ircot`, the dataset name of runs on processed files in earlier versions). The exact match
+    of StrategyQA and INFOTABS is the accuracy; that of TempQuestions is SQuAD's, like MuSiQue's.
     """
     agreement = _rule(dataset)
     if not answers:
@@ -33,7 +33,7 @@ def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> Answ
 
 
 def tuning_f1(prediction: str, answers: Sequence[str]) -> float | None:
-    """The F1 that the released code of IRCoT chooses K and M by, for every dataset: DROP's, with the main answer alone.
+    """The F1 by which the released code of IRCoT chooses K and M for every dataset: DROP's, on the first answer alone.
 
     None where no answer is published.
     """
@@ -41,7 +41,7 @@ def tuning_f1(prediction: str, answers: Sequence[str]) -> float | None:
 
 
 def span_scores(prediction: str, answer: str) -> AnswerScores:
-    """How well a generated text agrees with a published answer of one or several spans, by DROP's rules."""
+    """Score a generated text against a published answer of one or several spans, by DROP's rules."""
     return drop_scores(predicted_spans(prediction), published_spans(answer))
 
 

@@ -1,4 +1,4 @@
-"""Whether two systems that answered the same questions differ in more than chance (McNemar's test)."""
+"""McNemar's test of whether two systems that answered the same questions differ by more than chance."""
 
 from collections.abc import Sequence
 from math import comb
@@ -9,10 +9,10 @@ from cotrail.errors import InputError
 
 
 class McNemarResult(Struct, frozen=True, kw_only=True):
-    """How two systems differ on the same questions.
+    """Disagreement of two systems on the same questions.
 
-    ours, theirs: how many questions only the one and only the other answers right.
-    p_value: how probable a difference at least this large, either way, would be if there were none.
+    ours, theirs: number of questions that only the one, and only the other, answers correctly.
+    p_value: two-sided; the probability of a difference at least this large if the systems were equal.
     """
 
     questions: int
@@ -22,10 +22,10 @@ class McNemarResult(Struct, frozen=True, kw_only=True):
 
 
 def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> McNemarResult:
-    """The exact test, by the binomial distribution of the questions that only one answers right, doubled.
+    """Exact test, on the binomial distribution of the questions that only one of them answers correctly.
 
-    ours, theirs: whether each question is answered right, in the same order. InputError where there are no questions,
-    or not as many on both sides.
+    ours, theirs: whether each question is answered correctly, in the same order. InputError where there are no
+    questions, or not as many on both sides.
     """
     if len(ours) != len(theirs) or not ours:
         raise InputError(
@@ -39,4 +39,4 @@ def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> McNemarResult:
 def _p_value(first: int, second: int) -> float:
     of = first + second
     tail = sum(comb(of, number) for number in range(min(first, second) + 1))
-    return min(1.0, 2 * tail / (1 << of))
+    return min(1.0, 2 * tail / (1 << of))  # The doubled tail exceeds 1 if both counts are equal.

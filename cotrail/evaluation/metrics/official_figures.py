@@ -1,4 +1,4 @@
-"""The figures that the official evaluation scripts print for a set of answers, each rounded where its script does."""
+"""The figures that the official evaluation scripts print, each rounded at the point where its script rounds."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,14 +12,14 @@ from cotrail.evaluation.metrics.word_overlap import NOTHING, AnswerScores
 def official_figures(
     dataset: str, predictions: Sequence[str | None], answers: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """What the dataset's script prints about answers, by the names that it prints.
+    """Compute the figures of the dataset's script, under the names that it prints.
 
-    hotpotqa: from 0 to 1, not rounded. 2wikimultihopqa: percentages, two decimals. musique, jsonl: from 0 to 1, three
+    hotpotqa: from 0 to 1, unrounded. 2wikimultihopqa: percentages, two decimals. musique, jsonl: from 0 to 1, three
     decimals. iirc, ircot: as `evaluate.py` in the released code of IRCoT prints them, three decimals. strategyqa,
-    infotabs: accuracy from 0 to 1, and tempquestions: percentages, as the released code of Rethinking with Retrieval
-    prints them, not rounded.
+    infotabs (accuracy from 0 to 1) and tempquestions (percentages): as the released code of Rethinking with Retrieval
+    prints them, unrounded.
 
-    predictions: None where there is none, which scores 0. answers: of each question every form that counts as right.
+    predictions: None for a missing one, which scores 0. answers: of each question all that count as correct.
     InputError where there are no questions, not as many answers as predictions, or a question without an answer.
     """
     if len(predictions) != len(answers) or not answers or not all(answers):
@@ -66,7 +66,7 @@ def _scores(dataset: str, prediction: str | None, answers: Sequence[str]) -> Ans
 
 
 def _total(values: Iterable[float]) -> float:
-    """One after the other, as the scripts add; `sum` keeps more digits from Python 3.12 on."""
+    """Plain left-to-right addition, as in the scripts; from Python 3.12 on, `sum` compensates rounding errors."""
     total = 0.0
     for value in values:
         total += value

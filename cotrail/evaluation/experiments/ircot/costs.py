@@ -7,7 +7,7 @@ from cotrail.evaluation.experiments.report_tables import Column, ReportTable, Ta
 
 
 def costs(results: CellResults) -> ReportTable | None:
-    """What an answered question took on average, by line."""
+    """Average cost of an answered question, by line."""
     rows = [
         TableRow(values=names_of(line) | spent([run.cost for run in runs], sum(run.finished for run in runs)))
         for line, runs in runs_by_line(results).items()
@@ -17,7 +17,7 @@ def costs(results: CellResults) -> ReportTable | None:
 
 
 def totals(results: CellResults) -> ReportTable | None:
-    """What all runs took."""
+    """Total cost of all runs."""
     stages = {
         "search": [run.cost for run in results if run.cell.stage == "search"],
         "test": [run.cost for run in results if run.cell.stage == "test"],

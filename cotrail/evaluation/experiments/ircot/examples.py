@@ -1,4 +1,4 @@
-"""Chains of NoR, OneR and IRCoT for the same question, which a rule chooses (IRCoT, tables 2 and 5)."""
+"""Example chains of NoR, OneR and IRCoT side by side, for questions that a rule selects (IRCoT, tables 2 and 5)."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from cotrail.evaluation.experiments.ircot.naming import SYSTEMS
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 
 EXAMPLES = 3
-"""How many questions are shown of a dataset and a model."""
+"""Number of questions shown per dataset and model."""
 
 SIDE_BY_SIDE: tuple[SystemName, ...] = ("no-retrieval", "one-step", "ircot")
 
@@ -23,7 +23,7 @@ CHAINS = tuple(Column(system, SYSTEMS[system], "passage") for system in SIDE_BY_
 class ContrastingRuns(Struct, frozen=True, kw_only=True):
     """Runs that differ only in their system, in the order of `SIDE_BY_SIDE`, and the questions to show of them.
 
-    questions: the ids of all that IRCoT answers right and the others don't, in the dataset's order.
+    questions: ids of those that IRCoT alone answers correctly, in the dataset's order.
     """
 
     runs: tuple[CellResult, ...]
@@ -31,7 +31,7 @@ class ContrastingRuns(Struct, frozen=True, kw_only=True):
 
 
 def contrasts(results: CellResults) -> Iterator[ContrastingRuns]:
-    """The runs whose chains can be shown side by side: with a chain-of-thought reader and the first demonstrations."""
+    """Yield the runs whose chains can be shown side by side: chain-of-thought reader, first demonstration set."""
     lines = runs_by_line(results)
     for line in lines:
         if (line.goal, line.system, line.reader) == ("qa", "ircot", "cot") and line.demonstrations == line.dataset:
@@ -42,7 +42,7 @@ def contrasts(results: CellResults) -> Iterator[ContrastingRuns]:
 
 
 def examples(results: CellResults) -> ReportTable | None:
-    """The chosen questions with the chain of each system (tables 2 and 5)."""
+    """Table of the selected questions with each system's chain (tables 2 and 5)."""
     rows = [row for contrast in contrasts(results) for row in _rows(contrast)]
     notes = [
         f"Of each dataset and model the first {EXAMPLES} questions that IRCoT answers exactly right and OneR and NoR "

@@ -1,4 +1,4 @@
-"""What the IRCoT paper's figures 3 to 9 show, of one's own results, with the published values that its text states."""
+"""Charts of own results as in figures 3 to 9 of the IRCoT paper, with the published values that its text states."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,11 +21,11 @@ AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
 
 Points = dict[Line, Point]
 PanelPoints = dict[tuple[str, str], Point]
-"""The points of a panel by system and label."""
+"""Points of a panel by system and label."""
 
 
 def build_charts(results: Sequence[CellResult]) -> tuple[Chart, ...]:
-    """Every figure that the results have something for, in the paper's order."""
+    """Build all charts for which there are results, in the paper's order."""
     plots = (
         _bars("figure-3-recall", "Recall of gold paragraphs (figure 3)", results, "retrieval"),
         _bars("figure-4-answers", "Answer F1 (figure 4)", results, "qa"),
@@ -58,7 +58,7 @@ def _errors(results: CellResults) -> Chart | None:
 
 
 def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4: bool = False) -> Chart | None:
-    """A panel a model and reader, a group of bars a dataset or pair, a bar a system."""
+    """Bar chart: a panel per model and reader, a group of bars per dataset or pair, a bar per system."""
     keys = dict.fromkeys((line.model, line.reader) for line in points)
     panels = tuple(_panel(*key, points, beside_table_4=beside_table_4) for key in keys)
     return Chart(name=name, title=title, axis=axis, kind="bars", panels=panels) if panels else None
@@ -84,12 +84,12 @@ def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> 
 
 
 def _star(own: PanelPoints, label: str) -> str:
-    """A mark where questions have no answer."""
+    """Asterisk for labels with unanswered questions."""
     return "" if all(point.answered for (_, each), point in own.items() if each == label) else " *"
 
 
 def _scaling(name: str, title: str, results: CellResults, goal: Goal) -> Chart | None:
-    """A panel a dataset and reader, a line a system, over models from small to large; None for a single model."""
+    """Line chart: a panel per dataset and reader, a line per system, models by size; None for a single model."""
     points = {
         line: point
         for line, point in _points(results, goal).items()
@@ -108,7 +108,7 @@ def _scaling(name: str, title: str, results: CellResults, goal: Goal) -> Chart |
 
 
 def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
-    """Which readers share a panel: all, where each model has one of its own, as the paper's have; else none."""
+    """Group readers into panels: one for all if each model has its own reader, as in the paper; else one per reader."""
     readers = tuple(dict.fromkeys(line.reader for line in points))
     each_has_one = len({(line.model, line.reader) for line in points}) == len({line.model for line in points})
     return (readers,) if each_has_one else tuple((reader,) for reader in readers)
@@ -146,7 +146,7 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
 
 
 def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], systems: Sequence[str]) -> list[AnswerF1]:
-    """The published rows for a panel: those of its reader, or where it has several those of each model's own."""
+    """Published rows for a panel: those of its reader, or of each model's own reader if it has several."""
     if len(readers) == 1:
         return _table_4(readers[0], systems)
     own = {model_key(model): reader for model, reader in read_by.items()}

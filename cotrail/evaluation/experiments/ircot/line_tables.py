@@ -14,7 +14,7 @@ MODEL, PLACE = Column("model", "Model"), Column("place", "Dataset", "place")
 
 
 def names_of(line: Line) -> dict[str, Value]:
-    """What names a line in a list; where only paragraphs are wanted, no reader is missing."""
+    """Label values of a line; no reader for retrieval, which needs none."""
     reader = None if line.goal == "retrieval" else line.reader
     return {"goal": line.goal, "place": place_of(line), "model": line.model, "system": line.system, "reader": reader}
 
@@ -27,9 +27,9 @@ def line_rows(
     *,
     transfer: bool = False,
 ) -> list[TableRow]:
-    """A row for all lines that agree in the labels, with the values of each of them.
+    """Merge all lines with equal labels into one row, which has the values of each of them.
 
-    transfer: of the lines whose demonstrations are another dataset's, or else of the others.
+    transfer: whether to take the lines with another dataset's demonstrations, or the others.
     """
     rows: dict[tuple[str, ...], dict[str, Value]] = {}
     for line, runs in runs_by_line(results).items():
@@ -50,9 +50,9 @@ def matrix(
     order: Callable[[TableRow], Any] | None = None,
     notes: Iterable[str] = (),
 ) -> ReportTable | None:
-    """A table with a column for each dataset that one's own rows have; None where they have none.
+    """Make a table with a column for each dataset of the own rows; None where they have none.
 
-    theirs: published rows; those that have nothing in these columns are left out.
+    theirs: published rows; those without a value in these columns are left out.
     """
     known = {label.name for label in labels}
     own = [row for row in own if any(value is not None for name, value in row.values.items() if name not in known)]

@@ -1,4 +1,4 @@
-"""Means, differences and counts over an experiment's test runs (IRCoT, section 4.1)."""
+"""Means, differences and shares over an experiment's test runs (IRCoT, section 4.1)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
@@ -11,10 +11,10 @@ from cotrail.evaluation.experiments.report_tables import Mean, Share
 from cotrail.evaluation.metrics.bootstrap import PairedDifference, mean_and_deviation, paired_difference
 
 CellResults = Sequence[CellResult]
-"""Runs of one line, one a demonstration set."""
+"""Results of several runs; of one line, there is one per demonstration set."""
 
 METRICS: dict[Goal, str] = {"retrieval": "support_recall", "qa": "answer_f1"}
-"""What the paper reports for each goal, as in `QuestionScores`."""
+"""The metric that the paper reports for each goal, a field of `QuestionScores`."""
 
 COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
 """Which system is compared with which."""
@@ -23,9 +23,9 @@ RESAMPLING_SEED = 0
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """A line against the line that differs from it only in its system, over the questions that both have.
+    """Comparison of two lines that differ only in their system, over the questions that both have.
 
-    difference: with its paired bootstrap interval over questions, each question's score the mean over its sets.
+    difference: with its paired bootstrap interval over questions; a question's score is its mean over the sets.
     answered: whether every question of both lines has an answer; those without count 0.
     """
 
@@ -38,7 +38,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
-    """The runs on test questions by line, in the order of the results."""
+    """Group the runs on test questions by line, in the order of the results."""
     lines: dict[Line, list[CellResult]] = {}
     for result in results:
         if result.cell.stage == "test":
@@ -47,12 +47,12 @@ def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
 
 
 def is_answered(result: CellResult) -> bool:
-    """Whether every question of a run has an answer; one that failed or is still open has none."""
+    """Return whether every question of a run has an answer; failed and open ones have none."""
     return result.finished == len(result.scores)
 
 
 def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean | None:
-    """The mean of a metric of `QuestionScores`, of all questions or of one kind; None where no question has it."""
+    """Mean of a metric of `QuestionScores` over all questions or one kind; None where no question has it."""
     means = [fmean(scores) for run in runs if (scores := list(_scores(run, metric, kind).values()))]
     if not means:
         return None
@@ -62,7 +62,7 @@ def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean 
 
 
 def question_means(runs: CellResults, metric: str) -> dict[str, float]:
-    """Each question's mean over the demonstration sets."""
+    """Mean of each question over the demonstration sets."""
     by_question: dict[str, list[float]] = {}
     for run in runs:
         for question, score in _scores(run, metric).items():
@@ -71,7 +71,7 @@ def question_means(runs: CellResults, metric: str) -> dict[str, float]:
 
 
 def comparisons(results: CellResults) -> Iterator[Comparison]:
-    """Each system against the next simpler one, wherever the experiment has both."""
+    """Compare each system with the next simpler one, where the experiment has both."""
     lines = runs_by_line(results)
     for line, runs in lines.items():
         for system, against in COMPARED:
@@ -81,7 +81,7 @@ def comparisons(results: CellResults) -> Iterator[Comparison]:
 
 
 def annotated(runs: CellResults) -> Share | None:
-    """How many of the annotated chains hold an untrue sentence (figure 7); None where none is annotated."""
+    """Share of the annotated chains with an untrue sentence (figure 7); None where none is annotated."""
     marks = [untrue for run in runs for untrue in run.factual_errors.values()]
     return Share(count=sum(marks), of=len(marks)) if marks else None
 

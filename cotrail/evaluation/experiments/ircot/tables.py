@@ -1,4 +1,4 @@
-"""The IRCoT paper's tables for one's own results, beside what the paper reports."""
+"""Tables of own results as in the IRCoT paper, beside what the paper reports."""
 
 from collections.abc import Iterator, Sequence
 
@@ -72,7 +72,7 @@ DIFFERENCE = (
 
 
 def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
-    """Every table that the results have something for; first what is missing in them."""
+    """Build all tables for which there are results, that of unanswered questions first."""
     tables = (
         unanswered(results),
         leaderboard(results),
@@ -93,7 +93,7 @@ def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
 
 
 def unanswered(results: CellResults) -> ReportTable | None:
-    """The runs in which questions have no answer."""
+    """Runs with unanswered questions."""
     rows = [
         TableRow(values={"cell": run.cell.name, "run": run.run, "finished": run.finished, "questions": len(run.scores)})
         for run in results
@@ -159,7 +159,7 @@ def transferred_answers(results: CellResults) -> ReportTable | None:
 
 
 def differences(results: CellResults) -> ReportTable | None:
-    """Each system against the next simpler one on the same questions, with what section 5 reports."""
+    """Differences between each system and the next simpler one, beside those of section 5."""
     compared = list(comparisons(results))
     own = [_difference(each) for each in compared]
     notes = [
@@ -176,7 +176,7 @@ def differences(results: CellResults) -> ReportTable | None:
 
 
 def errors(results: CellResults) -> ReportTable | None:
-    """How many of the annotated chains hold a sentence that isn't true (figure 7)."""
+    """Share of the annotated chains with an untrue sentence (figure 7)."""
     labels = (MODEL, READER, SYSTEM)
     goals: tuple[Goal, ...] = ("qa", "retrieval")
     own = [row for goal in goals for row in line_rows(results, goal, labels, _untrue)]
@@ -190,7 +190,7 @@ def errors(results: CellResults) -> ReportTable | None:
 
 
 def support(results: CellResults) -> ReportTable | None:
-    """All that is measured of the collected paragraphs, by line."""
+    """All metrics of the collected paragraphs, by line."""
     metrics = (*SUPPORT, "paragraphs_collected")
     rows = [
         TableRow(values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
@@ -202,7 +202,7 @@ def support(results: CellResults) -> ReportTable | None:
 
 
 def searched(results: CellResults) -> ReportTable | None:
-    """The runs that K and M were chosen by (section 4.1)."""
+    """The search runs by which K and M were chosen (section 4.1)."""
     tried = [run for run in results if run.cell.stage == "search"]
     taken = {_choice(run) for run in results if run.cell.stage == "test"}
     rows = [
@@ -222,7 +222,7 @@ def searched(results: CellResults) -> ReportTable | None:
 
 
 def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
-    """EM and F1 on the dataset and on its subsets, as far as there are such questions."""
+    """EM and F1 on the dataset and on those of its subsets that have questions."""
     kinds = {name: each.kind for name, each in published().subsets.items() if each.dataset == line.dataset}
     pairs = {
         place: Pair(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
@@ -261,7 +261,7 @@ def _difference(each: Comparison) -> TableRow:
 
 
 def _pairs(rows: Sequence[TableRow]) -> tuple[str, ...]:
-    """What the pairs in the columns mean."""
+    """Note that explains the pairs of datasets in the headings."""
     datasets = in_order(name for row in rows for place in row.values if "→" in place for name in place.split("→"))
     names = ", ".join(f"{dataset_short(name)} is {place_title(name)}" for name in datasets)
     return (f"X→Y: demonstrations of X, questions and corpus of Y; {names}.",)
@@ -285,7 +285,7 @@ def _published_f1(where: str) -> Iterator[TableRow]:
 
 
 def _published_differences(own: Sequence[TableRow]) -> Iterator[TableRow]:
-    """What section 5 says of the datasets and metrics for which one's own rows compare IRCoT."""
+    """Differences of section 5 for the datasets and metrics that the own rows compare."""
     known = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
     for each in published().differences:
         for place, points in each.scores.items():

@@ -1,4 +1,4 @@
-"""The tables of Rethinking with Retrieval for one's own runs, beside what the paper reports, and the effect of N."""
+"""Tables of own runs as in Rethinking with Retrieval, beside what the paper reports, and the effect of N."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -87,7 +87,7 @@ EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
 def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
-    """Every table that the runs have something for."""
+    """Build all tables for which there are runs."""
     tables = (
         overview(runs),
         methods(runs),
@@ -103,12 +103,12 @@ def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
 
 
 def overview(runs: MethodRuns) -> ReportTable | None:
-    """All runs, each with its accuracy."""
+    """All runs with their accuracies."""
     return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(ADJUSTED,))
 
 
 def methods(runs: MethodRuns) -> ReportTable | None:
-    """The methods by task (table 1); of rethinking the basic approach with retrieved knowledge."""
+    """Methods by task (table 1); rethinking is represented by its basic approach with retrieved knowledge."""
     placed = [(title, run) for run in runs if (title := _method(run))]
     return _by_task("methods", "Methods (table 1)", placed, published.METHODS_BY_TASK)
 
@@ -120,7 +120,7 @@ def retrieval(runs: MethodRuns) -> ReportTable | None:
 
 
 def knowledge(runs: MethodRuns) -> ReportTable | None:
-    """What tabular reasoning is given to know (table 4)."""
+    """Knowledge for tabular reasoning (table 4)."""
     tabular = [run for run in runs if run.task == "tabular" and run.method.is_basic and run.method.query == "sentence"]
     placed = [(label, run) for run in tabular if (label := _knowledge(run.method))]
     return _by_task("knowledge", "Knowledge for tabular reasoning (table 4)", placed, published.KNOWLEDGE)
@@ -143,7 +143,7 @@ def variants(runs: MethodRuns) -> ReportTable | None:
 
 
 def inference(runs: MethodRuns) -> ReportTable | None:
-    """What the final inference makes of facts (table 7), where a run generates some or is given the annotators'."""
+    """Final inference from facts (table 7), if a run generates them or is given the annotators'."""
     commonsense = [run for run in runs if run.task == "commonsense"]
     placed = [(label, run) for run in commonsense if (label := _given(run))]
     own = [_own(label, run, {"accuracy": accuracy_of(run).share, "model": _inferring(run)}) for label, run in placed]
@@ -165,19 +165,19 @@ def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
 
 
 def contrasts(runs: MethodRuns) -> ReportTable | None:
-    """How sure the differences between runs of a task are."""
+    """Significance of the differences between runs of a task."""
     rows = [row for ours, theirs in combinations(runs, 2) for row in _contrasted(ours, theirs)]
     return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows)
 
 
 def costs(runs: MethodRuns) -> ReportTable | None:
-    """What an answered question took on average, by run."""
+    """Average cost of an answered question, by run."""
     rows = [TableRow(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
     return listing("costs", "What a question costs", (RUN, *SPENT, *STEPS), rows, notes=(PER_QUESTION,))
 
 
 def chains_chart(runs: MethodRuns) -> Chart | None:
-    """The effect of the number of chains as a figure, a panel a run; None where no run has several chains."""
+    """Chart of the effect of the number of chains, a panel per run; None where no run has several chains."""
     panels = tuple(panel for run in runs if (panel := _panel(run)))
     if not panels:
         return None
@@ -202,7 +202,7 @@ def _method(run: RethinkingRun) -> str | None:
 
 
 def _is_whole(run: RethinkingRun) -> bool:
-    """Whether it is the basic approach as table 1 has it: not over annotated evidence, nor with a part of table 4."""
+    """Return whether the run is table 1's basic approach: without annotated evidence, and with all knowledge."""
     is_part = run.task == "tabular" and _knowledge(run.method) in (KNOWN[True, False], KNOWN[False, True])
     return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
 
@@ -225,7 +225,7 @@ def _variant(method: Method) -> str | None:
 
 
 def _given(run: RethinkingRun) -> str | None:
-    """The facts that a run infers from, as table 7 has them."""
+    """The facts that a run infers from, under table 7's label."""
     method = run.method
     if method.system in ("zero-shot", "chain-of-thought"):
         return GOLD if run.dataset == WITH_FACTS else EMPTY
@@ -234,12 +234,12 @@ def _given(run: RethinkingRun) -> str | None:
 
 
 def _infers(run: RethinkingRun) -> dict[str, Value]:
-    """The model and how it infers, of a variant; nothing where chains alone decide."""
+    """The model and its way of inference, for a variant; empty where chains alone decide."""
     return {"model": _inferring(run)} if run.method.inference else {}
 
 
 def _inferring(run: RethinkingRun) -> str:
-    """The model that infers, and how."""
+    """The model that infers, and its way of doing so."""
     how = "unifiedqa" if run.method.layout == "unifiedqa" else run.method.inference or run.method.system
     return f"{run.model} ({READINGS.get(how, how)})"
 
@@ -247,7 +247,7 @@ def _inferring(run: RethinkingRun) -> str:
 def _by_task(
     name: str, title: str, placed: LabelledRuns, theirs: Sequence[Reported], notes: Sequence[str] = ()
 ) -> ReportTable | None:
-    """A table with a column for each task that one's own runs have."""
+    """Make a table with a column for each task of the own runs."""
     tasks = {run.task for _, run in placed}
     columns = (METHOD, MODEL, KNOWLEDGE, *(column for column in BY_TASK if column.name in tasks), QUESTIONS, RUN)
     own = [_own(label, run, {run.task: accuracy_of(run).share}) for label, run in placed]
@@ -262,9 +262,9 @@ def _beside(
     theirs: Sequence[Reported],
     notes: Sequence[str] = (),
 ) -> ReportTable | None:
-    """One's own rows, each label's before what the paper has of it, in the paper's order; None where there are none.
+    """Put own rows before the paper's rows of the same label, in the paper's order; None without own rows.
 
-    Labels that the paper doesn't have come first.
+    Labels that the paper lacks come first.
     """
     names = {column.name for column in columns}
     reported = [_reported(row) for row in theirs if row.scores.keys() & names]

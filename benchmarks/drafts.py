@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.asked import Asked, load_asked
+from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
 from cotrail.core.generation import Sampling
 from cotrail.core.results import Generated
@@ -39,7 +39,7 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
     """Measures each in turn, and prints passes, seconds, and how many guesses came true."""
-    chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
+    chains = [list(chain) for _, chain in groupby(load_prompts(asked), key=lambda each: each.question)][:questions]
     measured = {guessed: _measured(guessed, chains, context) for guessed in GUESSING}
     report = {
         "command": machine.command("benchmarks.drafts"),
@@ -53,7 +53,7 @@ def main(
     _print(measured)
 
 
-def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str, Any]:
+def _measured(guessed: str, chains: list[list[RecordedPrompt]], context: int) -> dict[str, Any]:
     with _guessing(guessed) as passes, bar() as shown:
         generator = TransformersGenerator(smollm2_path(), "benchmark", "fast", 1, context)
         began = perf_counter()
@@ -69,7 +69,7 @@ def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str
     }
 
 
-def _continued(generator: TransformersGenerator, chains: list[list[Asked]]) -> Iterator[Generated]:
+def _continued(generator: TransformersGenerator, chains: list[list[RecordedPrompt]]) -> Iterator[Generated]:
     for asked in (asked for chain in chains for asked in chain):
         yield generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
 

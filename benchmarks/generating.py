@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.shapes import SHAPES, Asked, Shape
+from benchmarks.shapes import SHAPES, MadeUpPrompt, Shape
 from cotrail.core.generation import Sampling
 from cotrail.engines.language_models.transformers.causal import CausalEngine
 from cotrail.engines.language_models.transformers.memory import halving, no_room
@@ -50,7 +50,7 @@ class Wordless:
 class Measured(Request):
     """A prompt of which nothing is guessed and whose text is as long as was drawn."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: MadeUpPrompt) -> None:
         super().__init__(asked.tokens, Wordless(), "sentence", asked.length, Sampling())  # type: ignore[arg-type]
 
     def draft(self) -> list[int]:
@@ -125,7 +125,7 @@ def _timed(work: Callable[[], int], prompts: int, prompts_a_question: int) -> di
     }
 
 
-def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[Asked]], slots: int) -> int:
+def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[MadeUpPrompt]], slots: int) -> int:
     """All questions at once, each of whose steps follows on the one before; how many tokens were written."""
     kind: Callable[..., Engine] = Seq2SeqEngine if shape.config.is_encoder_decoder else CausalEngine
     scheduler = Scheduler(kind(model, "fast", slots, shape.context))
@@ -135,7 +135,7 @@ def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[Asked]], slots:
     return written
 
 
-def _follow(scheduler: Scheduler, chain: Sequence[Asked]) -> int:
+def _follow(scheduler: Scheduler, chain: Sequence[MadeUpPrompt]) -> int:
     written = 0
     for asked in chain:
         request = Measured(asked)
@@ -145,13 +145,13 @@ def _follow(scheduler: Scheduler, chain: Sequence[Asked]) -> int:
     return written
 
 
-def _generate(model: Any, prompts: Sequence[Asked], batch: int, tokens: int | None) -> int:
+def _generate(model: Any, prompts: Sequence[MadeUpPrompt], batch: int, tokens: int | None) -> int:
     """So many prompts at a time, or fewer where memory doesn't suffice; how many tokens were asked for.
 
     tokens: how many are written behind each prompt; None writes as many as the longest text of a batch takes.
     """
 
-    def write(group: list[Asked]) -> None:
+    def write(group: list[MadeUpPrompt]) -> None:
         length = tokens or max(asked.length for asked in group)
         model.generate(
             **_padded(model, group), max_new_tokens=length, min_new_tokens=length, do_sample=False, pad_token_id=0
@@ -163,7 +163,7 @@ def _generate(model: Any, prompts: Sequence[Asked], batch: int, tokens: int | No
     return sum(tokens or asked.length for asked in prompts)
 
 
-def _padded(model: Any, group: Sequence[Asked]) -> dict[str, torch.Tensor]:
+def _padded(model: Any, group: Sequence[MadeUpPrompt]) -> dict[str, torch.Tensor]:
     """On the side where nothing is written."""
     width = max(len(asked.tokens) for asked in group)
     padded, seen = [], []

@@ -22,12 +22,11 @@ from rich.table import Table
 from sqlalchemy import Engine, text
 
 from benchmarks import machine
+from benchmarks.actions import prompted
 from benchmarks.by_hand import LEASE_SECONDS, own_store
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessGenerator, CostlessRetriever
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import ACTIONS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.generation import Sampling
@@ -250,8 +249,8 @@ def executed(action: Action) -> Outcome:
     """A result that costs nothing."""
     if isinstance(action, Retrieve):
         return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
-    assert isinstance(action, Reason | Read)
-    return CostlessGenerator().generate(action.prompt, action.until, action.max_tokens, Sampling())
+    generation = prompted(action)
+    return CostlessGenerator().generate(generation.prompt, generation.until, generation.max_tokens, Sampling())
 
 
 def _compared(empty: list[float], full: list[float]) -> dict[str, Any]:

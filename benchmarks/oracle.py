@@ -19,9 +19,8 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.actions import prompted
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
@@ -53,7 +52,7 @@ ALL_OF_A_TITLE = 100_000
 MEASURED = ("cotrail", "tantivy", "msgspec", "rapidfuzz")
 
 
-class World(Struct, frozen=True):
+class OracleExecutor(Struct, frozen=True):
     """What carries out the systems' actions."""
 
     oracle: ScriptedGenerator
@@ -74,8 +73,8 @@ class World(Struct, frozen=True):
         """The action's result."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
-        assert isinstance(action, Reason | Read)
-        return self.oracle.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        generation = prompted(action)
+        return self.oracle.generate(generation.prompt, generation.until, generation.max_tokens, Sampling())
 
     def answer(self, system: str, question: Question, count: int) -> Answer:
         """What the system returns for the question with K = `count`."""
@@ -110,7 +109,7 @@ def main(
     asked, oracle = load_questions("musique", questions), ScriptedGenerator(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         build_index(read_corpus(corpus), Path(folder))
-        world = World(oracle, TantivyRetriever(Path(folder)))
+        world = OracleExecutor(oracle, TantivyRetriever(Path(folder)))
         held = coverage(asked, world.paragraphs_of_title)
         rows = [_row(world, asked, system, count) for system, counts in COUNTS.items() for count in counts]
     report = {
@@ -127,7 +126,7 @@ def main(
     _print(report)
 
 
-def _row(world: World, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
+def _row(world: OracleExecutor, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
     answered = [(question, world.answer(system, question, count)) for question in questions]
     recalls = [support_recall(answer.paragraphs, question.gold) or 0.0 for question, answer in answered]
     collected = [len(answer.paragraphs) for _, answer in answered]

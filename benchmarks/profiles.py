@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.asked import Asked, load_asked
+from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
 from configuration.settings import settings
 from cotrail.core.generation import Sampling
@@ -47,7 +47,7 @@ class Continued(Struct, frozen=True):
     cached_tokens: int
 
 
-Continue = Callable[[Asked], Continued]
+Continue = Callable[[RecordedPrompt], Continued]
 
 
 def main(
@@ -58,7 +58,7 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
     """Measures each profile in turn and prints time, cache and texts that differ."""
-    chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
+    chains = [list(chain) for _, chain in groupby(load_prompts(asked), key=lambda each: each.question)][:questions]
     slots = settings().generation_slots
     profiles: dict[str, tuple[Callable[[], Continue], int]] = {
         "fast": (lambda: _generator("fast", slots, context), slots),
@@ -98,7 +98,7 @@ class Pass(Struct, frozen=True):
 def _generator(profile: Profile, slots: int, context: int) -> Continue:
     generator = LlamaCppGenerator(smollm2_path(), "benchmark", profile, slots, context)
 
-    def work(asked: Asked) -> Continued:
+    def work(asked: RecordedPrompt) -> Continued:
         done = generator.generate(asked.prompt, asked.until, asked.max_tokens, Sampling())
         return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
 
@@ -108,7 +108,7 @@ def _generator(profile: Profile, slots: int, context: int) -> Continue:
 def _afresh(context: int) -> Continue:
     server = Server(smollm2_path(), 1, context, exact.OPTIONS | {"cache_prompt": False})
 
-    def work(asked: Asked) -> Continued:
+    def work(asked: RecordedPrompt) -> Continued:
         stream = Stream(asked.until, Event().is_set)
         server.complete(server.tokens(asked.prompt.render()), stream, asked.max_tokens, Sampling())
         if not stream.kept():
@@ -118,7 +118,7 @@ def _afresh(context: int) -> Continue:
     return work
 
 
-def _passes(name: str, chains: Sequence[list[Asked]], work: Continue, threads: int) -> dict[str, Pass]:
+def _passes(name: str, chains: Sequence[list[RecordedPrompt]], work: Continue, threads: int) -> dict[str, Pass]:
     """The passes over the prompts, as many questions at once as there are threads."""
     total = sum(len(chain) for chain in chains)
     found = {}
@@ -126,7 +126,7 @@ def _passes(name: str, chains: Sequence[list[Asked]], work: Continue, threads: i
         for order, direction in ORDERS.items():
             task = shown.add_task(f"{name}, {order}", total=total)
 
-            def carry_out(chain: list[Asked]) -> list[Continued]:
+            def carry_out(chain: list[RecordedPrompt]) -> list[Continued]:
                 done = []
                 for asked in chain[::direction]:  # noqa: B023 - used up before the next pass
                     done.append(work(asked))

@@ -20,11 +20,10 @@ from rich.table import Table
 from sqlalchemy import Engine, text
 
 from benchmarks import machine
+from benchmarks.actions import prompted
 from benchmarks.by_hand import carry_out, own_store
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
 from cotrail.core.generation import Sampling
@@ -70,7 +69,7 @@ def main(
     asked = [replace(question, id=f"{n}") for n, question in enumerate(islice(cycle(known), questions))]
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, own_store() as engine:
         build_index(read_corpus(corpus), Path(folder))
-        world = World(known, TantivyRetriever(Path(folder)), context)
+        world = GoldChainExecutor(known, TantivyRetriever(Path(folder)), context)
         begin(engine, asked, demonstrations, world)
         carry_out(engine, world)
         measured = measure(engine)
@@ -88,7 +87,7 @@ def main(
     show(report)
 
 
-class World:
+class GoldChainExecutor:
     """What carries out the steps: real searches, and a model that writes the gold chain."""
 
     def __init__(self, questions: Sequence[Question], retriever: TantivyRetriever, context: int) -> None:
@@ -100,8 +99,8 @@ class World:
         """An action's result."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
-        assert isinstance(action, Reason | Read)
-        return self.generator.generate(action.prompt, action.until, action.max_tokens, Sampling())
+        generation = prompted(action)
+        return self.generator.generate(generation.prompt, generation.until, generation.max_tokens, Sampling())
 
 
 def _chain(question: Question) -> ScriptedQuestion:
@@ -109,7 +108,7 @@ def _chain(question: Question) -> ScriptedQuestion:
     return ScriptedQuestion(sentences=sentences, answer=question.answers[0] if question.answers else "unknown")
 
 
-def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world: World) -> None:
+def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world: GoldChainExecutor) -> None:
     """Submits the run."""
     shots = read_demonstrations(demonstrations)
     binding = Binding(

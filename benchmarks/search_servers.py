@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.request import urlopen
 
 from msgspec import Struct
@@ -79,10 +80,16 @@ def version(url: str) -> str:
     return f"{told.get('distribution', 'elasticsearch')} {told['number']}"
 
 
+def piped(stream: IO[str] | None) -> IO[str]:
+    """Return a stream of a process that was started with a pipe for it; ValueError if it has none."""
+    if stream is None:
+        raise ValueError("the process was started without a pipe for this stream")
+    return stream
+
+
 def _address(process: subprocess.Popen[str], home: Path) -> str:
-    assert process.stdout is not None
-    with process.stdout:
-        address = process.stdout.readline().strip()
+    with piped(process.stdout) as output:
+        address = output.readline().strip()
     if not address:
         raise RuntimeError(f"the server ended before it answered: {(home / 'log').read_text()[-2000:]}")
     return address

@@ -49,22 +49,22 @@ class Shape(Struct, frozen=True):
             made = kind.from_config(self.config, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
         return made.eval()
 
-    def questions(self, count: int, seed: int = 1) -> list[list["Asked"]]:
+    def questions(self, count: int, seed: int = 1) -> list[list["MadeUpPrompt"]]:
         """The prompts of so many questions, in the order of their steps."""
         chance = random.Random(seed)
         shared = self._text(chance, self.demonstrations)
         return [self._question(chance, shared) for _ in range(count)]
 
-    def _question(self, chance: random.Random, shared: list[int]) -> list["Asked"]:
+    def _question(self, chance: random.Random, shared: list[int]) -> list["MadeUpPrompt"]:
         paragraphs = [self._text(chance, _near(chance, PARAGRAPH)) for _ in range(MOST_PARAGRAPHS)]
         question = self._text(chance, _near(chance, QUESTION))
         sentences = [self._text(chance, _sentence(chance)) for _ in range(SENTENCES)]
         asked = []
         for step in range(SENTENCES):
             seen = paragraphs[: PARAGRAPHS_A_STEP * (step + 1)]
-            asked.append(Asked(_joined(shared, *seen, question, *sentences[:step]), _sentence(chance)))
+            asked.append(MadeUpPrompt(_joined(shared, *seen, question, *sentences[:step]), _sentence(chance)))
         answer = int(ANSWER * _sentence(chance))
-        return [*asked, Asked(_joined(shared, *paragraphs, question), answer)]
+        return [*asked, MadeUpPrompt(_joined(shared, *paragraphs, question), answer)]
 
     def _text(self, chance: random.Random, tokens: int) -> list[int]:
         return [chance.randrange(3, self.config.vocab_size) for _ in range(self._scaled(tokens))]
@@ -73,7 +73,7 @@ class Shape(Struct, frozen=True):
         return max(1, int(tokens * self.scale))
 
 
-class Asked(Struct, frozen=True):
+class MadeUpPrompt(Struct, frozen=True):
     """A prompt, and how many tokens are to be written behind it."""
 
     tokens: list[int]

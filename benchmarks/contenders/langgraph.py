@@ -23,7 +23,7 @@ from configuration.settings import settings
 THREADS = 8
 
 
-class State(TypedDict):
+class GraphState(TypedDict):
     """What a question has so far."""
 
     question: str
@@ -32,30 +32,30 @@ class State(TypedDict):
     answer: str
 
 
-def retrieve(state: State) -> dict[str, object]:
+def retrieve(state: GraphState) -> dict[str, object]:
     """Searches with the last sentence, at first with the question."""
     hits = workload.search([state["question"], *state["sentences"]][-1])
     return {"paragraphs": [{"title": hit.paragraph.title, "text": hit.paragraph.text} for hit in hits]}
 
 
-def reason(state: State) -> dict[str, object]:
+def reason(state: GraphState) -> dict[str, object]:
     """The next sentence."""
     return {"sentences": [workload.sentence(state["question"], len(state["sentences"]))]}
 
 
-def read(state: State) -> dict[str, object]:  # noqa: ARG001
+def read(state: GraphState) -> dict[str, object]:  # noqa: ARG001
     """The answer."""
     return {"answer": workload.ANSWER}
 
 
-def _next(state: State) -> str:
+def _next(state: GraphState) -> str:
     return "read" if len(state["sentences"]) == len(workload.SENTENCES) else "retrieve"
 
 
 def answer(share: range, together: Barrier) -> None:
     """Runs a graph a question, every checkpoint written before the next step (`durability="sync"`)."""
     with _checkpoints() as saver:
-        graph = StateGraph(State)
+        graph = StateGraph(GraphState)
         for node in (retrieve, reason, read):
             graph.add_node(node.__name__, node)
         graph.add_edge(START, "retrieve")
@@ -65,7 +65,7 @@ def answer(share: range, together: Barrier) -> None:
         compiled = graph.compile(checkpointer=saver)
 
         def ask(number: int) -> None:
-            start: State = {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
+            start: GraphState = {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
             compiled.invoke(start, {"configurable": {"thread_id": str(number)}}, durability="sync")
 
         together.wait()

@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec import Struct, convert
 
+from benchmarks.actions import prompted
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from cli.request import Prepared
 from configuration.settings import settings
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind
 from cotrail.core.actions.retrieve import Retrieve, retrieved
@@ -73,7 +73,7 @@ class Tally:
         self.behind_lines += perf_counter() - stream.line_at if stream.line_at else 0.0
 
 
-class World(Struct, frozen=True):
+class SerialExecutor(Struct, frozen=True):
     """What carries out the system's actions."""
 
     server: Server
@@ -85,8 +85,8 @@ class World(Struct, frozen=True):
         """How the action ends."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
-        assert isinstance(action, Reason | Read)
-        packed = pack(action.prompt, lambda text: len(self.server.tokens(text)), self.context, MAX_TOKENS)
+        generation = prompted(action)
+        packed = pack(generation.prompt, lambda text: len(self.server.tokens(text)), self.context, MAX_TOKENS)
         stream = WholeStream()
         self.server.complete(packed.render(), stream, MAX_TOKENS, Sampling())
         self.tally.count(stream)
@@ -100,7 +100,7 @@ def measure(job: Job) -> dict[str, Any]:
     prepared = job.prepared()
     sample = random.Random(SEED).sample(prepared.questions, min(job.sample, len(prepared.questions)))
     server = Server(job.model, 1, job.context, AFRESH)
-    world = World(server, job.context, open_corpus(settings().corpora_path, CORPUS), Tally())
+    world = SerialExecutor(server, job.context, open_corpus(settings().corpora_path, CORPUS), Tally())
     with bar() as shown:
         task = shown.add_task("the authors' way", total=len(sample))
         started, steps = perf_counter(), 0
@@ -121,7 +121,7 @@ def measure(job: Job) -> dict[str, Any]:
     }
 
 
-def _answer(world: World, prepared: Prepared, question: Question) -> int:
+def _answer(world: SerialExecutor, prepared: Prepared, question: Question) -> int:
     """Carries the system through; returns the number of its steps."""
     history: list[Recorded] = []
     submission = prepared.submission

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, func, select
 
-from benchmarks.asked import Asked, read_asked, save_asked
+from benchmarks.recorded_prompts import RecordedPrompt, read_prompts, save_prompts
 from benchmarks.ways import Job, peak_mib
 from cli.running import follow
 from configuration.settings import settings
@@ -29,8 +29,8 @@ def measure(job: Job) -> dict[str, Any]:
         finished = progress.questions.get(QuestionStatus.FINISHED, 0)
         if not finished:
             raise RuntimeError(f"no question was answered: `cotrail show {run}` says why")
-        asked = read_asked(engine, run, prepared.questions)
-        save_asked(job.asked, asked)
+        asked = read_prompts(engine, run, prepared.questions)
+        save_prompts(job.asked, asked)
         return {
             "seconds": round(_seconds(engine, run), 2),
             "questions": progress.total,
@@ -56,7 +56,7 @@ def _seconds(engine: Engine, run: str) -> float:
         return float((ended - connection.execute(began).scalar_one()).total_seconds())
 
 
-def _cache(asked: Iterable[Asked]) -> dict[str, Any]:
+def _cache(asked: Iterable[RecordedPrompt]) -> dict[str, Any]:
     """How many tokens prompts had, how many of these were computed, and the share that came from the cache."""
     written = [each.written for each in asked]
     sent = sum(each.prompt_tokens for each in written)

@@ -1,9 +1,9 @@
-"""Building, indexing and searching a corpus as large as HotpotQA's: time, size, memory, queries a second.
+"""Building, indexing and searching a corpus of HotpotQA's size: time, disk, memory, queries per second.
 
-`python -m benchmarks.corpus [--paragraphs N] [--output FILE]` makes a dump of made-up abstracts (`benchmarks.zipfian`)
-in the form of HotpotQA's, does what `cotrail data build` and `cotrail index` do, and searches. Each stage is a process
-of its own, whose highest resident memory is taken from the kernel. Everything is written to a temporary folder, about
-6 GB, that is removed afterwards; TMPDIR says where.
+`python -m benchmarks.corpus [--paragraphs N] [--output FILE]` generates a dump of synthetic abstracts
+(`benchmarks.zipfian`) in HotpotQA's format, does what `cotrail data build` and `cotrail index` do, and searches. Each
+stage is a process of its own, so that the kernel reports its peak memory. About 6 GB are written to a temporary folder
+below TMPDIR and removed afterwards.
 """
 
 import bz2
@@ -26,10 +26,10 @@ from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 
 SEED = 1
 HOTPOTQA = 5_233_329
-"""How many paragraphs HotpotQA's corpus has."""
+"""Number of paragraphs in HotpotQA's corpus."""
 
 ABSTRACTS_PER_FILE = 340
-"""About what HotpotQA's 15,517 files have."""
+"""About as in HotpotQA's 15,517 files."""
 
 QUERIES = 2_000
 SEARCH_SECONDS = 30.0
@@ -39,7 +39,7 @@ def main(
     paragraphs: Annotated[int, typer.Option(min=1000, help="How many paragraphs the corpus has.")] = HOTPOTQA,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Builds, indexes and searches a made-up corpus, and prints what that took as JSON."""
+    """Build, index and search a synthetic corpus, and print the cost of each stage as JSON."""
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as name, screen() as shown:
         folder = Path(name)
         (generated,) = measured([(_generate, (folder, paragraphs))], shown("generating", paragraphs))
@@ -67,7 +67,7 @@ def main(
 
 
 def _generate(folder: Path, paragraphs: int, report: Report) -> dict[str, Any]:
-    """Writes the dump."""
+    """Write the dump."""
     source, done = abstracts(paragraphs, SEED), 0
     for number in count():
         lines = [

@@ -1,4 +1,4 @@
-"""What `benchmarks.gpu` measures: the same prompts, continued in several ways."""
+"""The measurements of `benchmarks.gpu`: the same prompts, continued in several ways."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -21,19 +21,19 @@ from cotrail.engines.language_models.transformers.scheduler import Engine, Sched
 from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqEngine
 
 AUTHORS_TOKENS = 200
-"""What the authors' server writes behind each prompt."""
+"""Tokens that the authors' server writes after each prompt."""
 
 SEED = 1
-"""What the prompts for the authors' way are drawn with."""
+"""Seed of the sample of prompts for the authors' way."""
 
 SAMPLING_MS = 200
-"""How often the GPU is asked how busy it is."""
+"""Interval between samples of the GPU's utilization."""
 
 errors = Console(stderr=True)
 
 
 class Wordless:
-    """In place of a vocabulary: tokens without texts, none of which ends one."""
+    """Stands in for a vocabulary: tokens without text, none of which ends a text."""
 
     ends: frozenset[int] = frozenset()
     text = ""
@@ -48,7 +48,7 @@ class Wordless:
 
 
 class Measured(Request):
-    """A prompt of which nothing is guessed and whose text is as long as was drawn."""
+    """A request without speculative decoding, whose text has the drawn length."""
 
     def __init__(self, asked: MadeUpPrompt) -> None:
         super().__init__(asked.tokens, Wordless(), "sentence", asked.length, Sampling())  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ class Measured(Request):
 
 
 class Busy:
-    """How busy the GPU is while the block runs: `share`, None where nvidia-smi doesn't tell."""
+    """Context manager that samples the GPU's utilization; share: its mean, None where nvidia-smi doesn't report it."""
 
     def __init__(self) -> None:
         self.share: float | None = None
@@ -79,14 +79,15 @@ class Busy:
 
 
 def measure(shape: str, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
-    """Every model of a kind of shapes in every way, over the prompts of so many questions; a sample of them suffices
-    for the authors' way.
+    """Measure every model of a group of shapes in every way, over the prompts of `questions` questions.
+
+    sample: prompts for the authors' way, which is too slow for all of them.
     """
     return {name: _measure(name, each, questions, slots, sample, device) for name, each in SHAPES[shape].items()}
 
 
 def _measure(name: str, shape: Shape, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
-    """Every way in turn, over the same prompts."""
+    """Measure every way in turn, over the same prompts."""
     model = shape.model(device)
     chains = shape.questions(questions)
     prompts = [asked for chain in chains for asked in chain]
@@ -164,7 +165,7 @@ def _generate(model: Any, prompts: Sequence[MadeUpPrompt], batch: int, tokens: i
 
 
 def _padded(model: Any, group: Sequence[MadeUpPrompt]) -> dict[str, torch.Tensor]:
-    """On the side where nothing is written."""
+    """Pad on the side where nothing is written: left for decoders, right for encoders."""
     width = max(len(asked.tokens) for asked in group)
     padded, seen = [], []
     for asked in group:

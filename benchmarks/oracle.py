@@ -1,8 +1,8 @@
-"""What interleaving can reach: IRCoT against one-step retrieval, with an oracle in place of the model.
+"""Upper bound of interleaved retrieval: IRCoT against one-step retrieval, with an oracle in place of the model.
 
 `python -m benchmarks.oracle --questions PATH --corpus PATH [--corpus PATH ...] [--output FILE]`. The oracle writes the
-gold chain of MuSiQue's questions (`cotrail.engines.language_models.oracle`), so that retrieval alone can fail.
-It takes one process and no servers: `cotrail.core.replay.advance` drives the systems.
+gold chain of MuSiQue's questions (`cotrail.engines.language_models.oracle`), so that only retrieval can fail.
+It needs one process and no servers: `cotrail.core.replay.advance` drives the systems.
 """
 
 import json
@@ -42,31 +42,31 @@ from cotrail.systems import find_system
 from cotrail.systems.settings import IRCoTSettings, OneStepSettings, ReaderSettings, RetrievalSettings
 
 COUNTS = {"ircot": (2, 4, 6, 8), "one-step": (5, 7, 9, 11, 13, 15)}
-"""Each system, and the values of K that the paper tries (IRCoT, section 4.1)."""
+"""Values of K that the paper tries for each system (IRCoT, section 4.1)."""
 
 SHOTS = {AnswerForm.COT: Demonstrations()}
 NO_READER = ReaderSettings(reader="none")
 ALL_OF_A_TITLE = 100_000
-"""More than any page has paragraphs."""
+"""Larger than the number of paragraphs of any page."""
 
 MEASURED = ("cotrail", "tantivy", "msgspec", "rapidfuzz")
 
 
 class OracleExecutor(Struct, frozen=True):
-    """What carries out the systems' actions."""
+    """Executes the systems' actions in this process."""
 
     oracle: ScriptedGenerator
     retriever: TantivyRetriever
 
     @property
     def binding(self) -> Binding:
-        """What a run in this world pins."""
+        """The binding that a run with these would pin."""
         return Binding(
             model=self.oracle.identity, profile="oracle", temperature=0.0, seed=0, corpus=self.retriever.revision
         )
 
     def paragraphs_of_title(self, title: str) -> Iterable[Paragraph]:
-        """All paragraphs with this very title."""
+        """All paragraphs with exactly this title."""
         return (hit.paragraph for hit in self.retriever.search(title, ALL_OF_A_TITLE, (title,)))
 
     def result(self, action: Action) -> Result:
@@ -77,7 +77,7 @@ class OracleExecutor(Struct, frozen=True):
         return self.oracle.generate(generation.prompt, generation.until, generation.max_tokens, Sampling())
 
     def answer(self, system: str, question: Question, count: int) -> Answer:
-        """What the system returns for the question with K = `count`."""
+        """The system's answer to a question with K = `count`."""
         spec, history = find_system(system), list[Recorded]()
         while True:
             following = advance(lambda: spec.open(question, SHOTS, _settings(system, count)), history, self.binding)
@@ -105,7 +105,7 @@ def main(
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
-    """Runs both systems over the questions for every K, and prints the mean recall of gold paragraphs."""
+    """Run both systems over the questions for every K; print the mean recall of gold paragraphs."""
     asked, oracle = load_questions("musique", questions), ScriptedGenerator(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         build_index(read_corpus(corpus), Path(folder))

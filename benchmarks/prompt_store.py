@@ -1,9 +1,9 @@
-"""What the prompts of a run take in the store, against the same prompts written out whole.
+"""Disk space of a run's prompts in the store, compared with the same prompts as plain text.
 
 `python -m benchmarks.prompt_store --hotpotqa FILE --musique FILE --corpus FILE [--corpus FILE ...]
---demonstrations FILE [--output FILE]` brings its own PostgreSQL. IRCoT with its default settings over real questions,
-real searches and the demonstrations as released; in place of a model, the first sentence of each gold paragraph is the
-chain. Every prompt is rebuilt from the store and checked against the digest of what the model was shown.
+--demonstrations FILE [--output FILE]` starts its own PostgreSQL. IRCoT runs with its default settings over real
+questions, real searches and the released demonstrations; in place of a model's output, the chain is the first sentence
+of each gold paragraph. Every prompt is rebuilt from the store and checked against the digest of what the model saw.
 """
 
 import json
@@ -46,7 +46,7 @@ STORED = {
     "demonstrations": "SELECT sum(pg_column_size(demonstrations.*)) FROM demonstrations",
     "paragraphs": "SELECT sum(pg_column_size(paragraphs.*)) FROM paragraphs",
 }
-"""Bytes as they are on disk, compressed where PostgreSQL compresses them."""
+"""Bytes on disk, after PostgreSQL's compression."""
 
 PROMPTS = """
     SELECT key, sequence FROM steps JOIN questions ON questions.id = question_id
@@ -64,7 +64,7 @@ def main(
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
-    """Runs the questions and prints both sums."""
+    """Run the questions and print both sums."""
     known = [*load_questions("hotpotqa", hotpotqa), *load_questions("musique", musique)]
     asked = [replace(question, id=f"{n}") for n, question in enumerate(islice(cycle(known), questions))]
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, own_store() as engine:
@@ -88,7 +88,7 @@ def main(
 
 
 class GoldChainExecutor:
-    """What carries out the steps: real searches, and a model that writes the gold chain."""
+    """Executes the steps: real searches, and a model that writes the gold chain."""
 
     def __init__(self, questions: Sequence[Question], retriever: TantivyRetriever, context: int) -> None:
         script = {question.text: _chain(question) for question in questions}
@@ -96,7 +96,7 @@ class GoldChainExecutor:
         self.retriever = retriever
 
     def __call__(self, action: Action) -> Outcome:
-        """An action's result."""
+        """The result of an action."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
         generation = prompted(action)
@@ -109,7 +109,7 @@ def _chain(question: Question) -> ScriptedQuestion:
 
 
 def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world: GoldChainExecutor) -> None:
-    """Submits the run."""
+    """Submit the run."""
     shots = read_demonstrations(demonstrations)
     binding = Binding(
         model=world.generator.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
@@ -124,7 +124,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
 
 
 def measure(engine: Engine) -> dict[str, Any]:
-    """Bytes of the prompts, written out and as stored."""
+    """Bytes of the prompts, as plain text and as stored."""
     with engine.connect() as connection:
         prompts = connection.execute(text(PROMPTS)).all()
         written = sum(len(rebuild_prompt(connection, RUN, *prompt).encode()) for prompt in prompts)
@@ -140,7 +140,7 @@ def measure(engine: Engine) -> dict[str, Any]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Prints the sums as a table."""
+    """Print the sums as a table."""
     written = report["written_out_bytes"]
     title = f"{report['prompts']:,} prompts of {report['questions']:,} questions"
     table = Table("", "KiB", "share", title=title)

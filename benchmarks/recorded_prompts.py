@@ -1,4 +1,4 @@
-"""The prompts of a run's steps, as its model saw them."""
+"""Prompts of a run's steps, rebuilt as its model saw them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from models.schema.tables import questions
 
 
 class RecordedPrompt(Struct, frozen=True, kw_only=True):
-    """A prompt, packed, and what the model wrote; `kind` is that of its step, `question` the question's id."""
+    """A packed prompt and the model's output; kind: of its step; question: the question's id."""
 
     question: str
     kind: str
@@ -33,9 +33,9 @@ class RecordedPrompt(Struct, frozen=True, kw_only=True):
 
 
 def read_prompts(engine: Engine, run: str, asked: Sequence[Question]) -> list[RecordedPrompt]:
-    """What a run asked of its model, question by question, a question's prompts in their order.
+    """Read the prompts of a run, question by question, each question's in their order.
 
-    Raises ValueError where a prompt comes out otherwise than the model saw it.
+    Raises ValueError where a rebuilt prompt differs from what the model saw.
     """
     with engine.connect() as connection:
         plan = Runs().plan(connection, run)
@@ -48,12 +48,12 @@ def read_prompts(engine: Engine, run: str, asked: Sequence[Question]) -> list[Re
 
 
 def save_prompts(path: Path, asked: Iterable[RecordedPrompt]) -> None:
-    """Writes them into a file, one JSON object a line."""
+    """Write prompts to a JSON Lines file."""
     path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in asked))
 
 
 def load_prompts(path: Path) -> list[RecordedPrompt]:
-    """What `save_asked` wrote."""
+    """Read the prompts that `save_prompts` wrote."""
     return [msgspec.json.decode(line, type=RecordedPrompt) for line in path.read_bytes().splitlines()]
 
 

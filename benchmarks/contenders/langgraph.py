@@ -1,4 +1,4 @@
-"""LangGraph with its PostgreSQL checkpointer: a graph a question, a checkpoint a step."""
+"""LangGraph with its PostgreSQL checkpointer: one graph per question, one checkpoint per step."""
 
 import json
 import operator
@@ -24,7 +24,7 @@ THREADS = 8
 
 
 class GraphState(TypedDict):
-    """What a question has so far."""
+    """State of a question."""
 
     question: str
     paragraphs: Annotated[list[dict[str, object]], operator.add]
@@ -33,7 +33,7 @@ class GraphState(TypedDict):
 
 
 def retrieve(state: GraphState) -> dict[str, object]:
-    """Searches with the last sentence, at first with the question."""
+    """Search with the last sentence, at first with the question."""
     hits = workload.search([state["question"], *state["sentences"]][-1])
     return {"paragraphs": [{"title": hit.paragraph.title, "text": hit.paragraph.text} for hit in hits]}
 
@@ -53,7 +53,7 @@ def _next(state: GraphState) -> str:
 
 
 def answer(share: range, together: Barrier) -> None:
-    """Runs a graph a question, every checkpoint written before the next step (`durability="sync"`)."""
+    """Run one graph per question, each checkpoint written before the next step (`durability="sync"`)."""
     with _checkpoints() as saver:
         graph = StateGraph(GraphState)
         for node in (retrieve, reason, read):
@@ -83,7 +83,7 @@ def _checkpoints() -> Iterator[PostgresSaver]:
 
 
 def main(count: int, processes: int) -> None:
-    """A share of the questions for each process."""
+    """Divide the questions among the processes."""
     with _checkpoints() as saver:
         saver.setup()
     seconds = timed(answer, count, processes)

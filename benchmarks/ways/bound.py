@@ -1,4 +1,4 @@
-"""The bound: the prompts that cotrail sent, all at hand, continued by the same engine with nothing else to do."""
+"""The upper bound: the same engine continues the prompts that cotrail sent, all known in advance."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ from cotrail.engines.language_models.llamacpp.stream import Stream
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Continues the prompts of as many questions at once as the worker has slots, a question's own in their order."""
+    """Continue the prompts of as many questions at once as the worker has slots, each question's in their order."""
     asked, slots = load_prompts(job.asked), settings().generation_slots
     questions = [list(each) for _, each in groupby(asked, key=lambda each: each.question)]
     server = fast_server(job.model, slots, job.context)
@@ -51,7 +51,7 @@ def _continued(server: Server, asked: RecordedPrompt, done: Callable[[], None]) 
 
 
 def _sentences(server: Server, asked: list[RecordedPrompt]) -> dict[str, Any]:
-    """How many tokens were written beyond the sentences that were kept."""
+    """Statistics of the tokens written beyond the sentences that were kept."""
     own = [len(server.tokens(_kept(each))) for each in asked]
     beyond = [each.written.generated_tokens - tokens for each, tokens in zip(asked, own, strict=True)]
     cut = [each.written.generated_tokens == each.max_tokens for each in asked]
@@ -66,6 +66,6 @@ def _sentences(server: Server, asked: list[RecordedPrompt]) -> dict[str, Any]:
 
 
 def _kept(asked: RecordedPrompt) -> str:
-    """What the model wrote up to the sentence's end."""
+    """The model's output up to the end of the sentence."""
     raw, text = asked.written.raw, asked.written.text
     return raw[: raw.index(text) + len(text)]

@@ -1,4 +1,4 @@
-"""cotrail: the local stack in its default settings, from the run's submission to its last answer."""
+"""cotrail: the local stack with its default settings, from the run's submission to its last answer."""
 
 from collections.abc import Iterable
 from statistics import fmean
@@ -18,7 +18,7 @@ from workers.stack import Stack
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Submits the run, waits for its last answer, and keeps the prompts that were sent."""
+    """Submit the run, wait for its last answer, and keep the prompts that were sent."""
     prepared, stack = job.prepared(), Stack(settings())
     run = prepared.submission.id
     try:
@@ -48,7 +48,7 @@ def measure(job: Job) -> dict[str, Any]:
 
 
 def _seconds(engine: Engine, run: str) -> float:
-    """From the run's submission to its last step's end, by the clock of the database."""
+    """Seconds from the run's submission to its last step's end, by the database's clock."""
     of_run = steps.c.question_id.in_(select(questions.c.id).where(questions.c.run_id == run))
     began = select(runs.c.created_at).where(runs.c.id == run)
     with engine.connect() as connection:
@@ -57,7 +57,7 @@ def _seconds(engine: Engine, run: str) -> float:
 
 
 def _cache(asked: Iterable[RecordedPrompt]) -> dict[str, Any]:
-    """How many tokens prompts had, how many of these were computed, and the share that came from the cache."""
+    """Tokens of the prompts, those of them that were computed, and the share that came from the cache."""
     written = [each.written for each in asked]
     sent = sum(each.prompt_tokens for each in written)
     cached = sum(each.cached_prompt_tokens for each in written)
@@ -70,7 +70,7 @@ def _cache(asked: Iterable[RecordedPrompt]) -> dict[str, Any]:
 
 
 def _peaks(stack: Stack) -> dict[str, Any]:
-    """The highest resident memory of each service's largest process, and how many processes it has."""
+    """Peak resident memory of each service's largest process, and the number of its processes."""
     peaks = {}
     for status in stack.status():
         if status.pid is not None:

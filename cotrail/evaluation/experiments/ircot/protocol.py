@@ -1,4 +1,4 @@
-"""The paper's protocol: which runs an experiment has, and how K and M are chosen (IRCoT, section 4.1).
+"""IRCoT's protocol: the runs of an experiment, and the choice of K and M (IRCoT, section 4.1).
 
 K and M are searched on the development questions with the first demonstration set; with the best, every demonstration
 set is tried on the test questions.
@@ -16,7 +16,7 @@ from cotrail.systems.settings import Reader
 
 
 def lines(experiment: Experiment) -> tuple[Line, ...]:
-    """The results that the experiment is to bring, in the order of its file."""
+    """The results that the experiment produces, in the order of its file."""
     return tuple(
         Line(goal=goal, dataset=dataset, demonstrations=shown, model=model, system=system, reader=reader)
         for model in experiment.model_names
@@ -36,15 +36,15 @@ def _readers(readers: tuple[Reader, ...], goal: Goal, system: SystemName) -> tup
 
 
 def cells_to_search(experiment: Experiment, line: Line) -> tuple[Cell, ...]:
-    """The runs that K and M of this line are chosen by; none where there is nothing to choose."""
+    """The search runs by which K and M of a line are chosen; none if there is nothing to choose."""
     cells = tuple(_grid(experiment, line))
     return cells if len(cells) > 1 else ()
 
 
 def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tuple[Cell, ...]:
-    """The runs on the test questions: one a demonstration set, or a single one where no model is shown any.
+    """The runs on the test questions: one per demonstration set, or a single one if no prompt shows demonstrations.
 
-    chosen: the best of `cells_to_search`; None where there are none.
+    chosen: the best of `cells_to_search`; None if there are none.
     """
     sets = experiment.demonstration_sets if _shows_demonstrations(experiment, line) else 1
     first = chosen or next(_grid(experiment, line))
@@ -61,14 +61,17 @@ def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tu
 
 
 def _shows_demonstrations(experiment: Experiment, line: Line) -> bool:
-    """Whether any prompt of the line has demonstrations; one-step retrieval without a reader asks for IIRC's titles."""
+    """Return whether any prompt of the line shows demonstrations.
+
+    One-step retrieval without a reader has prompts for IIRC only, which ask for titles of pages.
+    """
     if line.system != "one-step" or line.reader != "none":
         return True
     return experiment.names_pages(line.dataset) and experiment.names_pages(line.demonstrations)
 
 
 def position(experiment: Experiment, cell: Cell) -> tuple[int, str, int]:
-    """Where a run stands among all of the experiment's, for sorting."""
+    """Sort key of a run among all of the experiment's."""
     searched = cells_to_search(experiment, cell.line)
     number = cell.demonstration_set if cell.stage == "test" else searched.index(cell)
     return lines(experiment).index(cell.line), cell.stage, number
@@ -80,10 +83,10 @@ def choose(searched: Mapping[Cell, Sequence[QuestionScores]], rules: Rules) -> C
 
 
 def search_score(goal: Goal, scores: Sequence[QuestionScores], rules: Rules) -> float:
-    """What a search run is judged by: the mean recall of gold paragraphs, or F1 of answers, from 0 to 1.
+    """Score of a search run: the mean recall of gold paragraphs, or F1 of answers, from 0 to 1.
 
-    The released code takes the recall of gold titles, and an F1 by DROP's rules for every dataset, both rounded to a
-    thousandth. A question that has no such score counts 0.
+    The released code uses the recall of gold titles, and an F1 by DROP's rules for every dataset, both rounded to a
+    thousandth. A question without such a score counts 0.
     """
     names = {"paper": ("support_recall", "answer_f1"), "released": ("title_recall", "tuning_f1")}[rules]
     name = names[0] if goal == "retrieval" else names[1]

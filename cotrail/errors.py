@@ -120,7 +120,7 @@ class ReplayMismatchError(BlockedError):
         super().__init__(
             f"step {sequence} no longer agrees with the record: recorded {recorded}; the code now yields {yielded}. "
             "Put back the code or the settings that the run began with, or submit a new run; "
-            "then `cotrail resume RUN` goes on."
+            "then continue with `cotrail resume RUN`."
         )
         self.sequence = sequence
         self.recorded = recorded

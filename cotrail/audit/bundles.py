@@ -51,7 +51,9 @@ def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) 
                 file.write(line)
             file.write(write_record(end_of(count, hashed.hexdigest())))
         if size > _allowed(draft):
-            raise BundleError(f"the record of {run} repeats itself so often that no bundle may hold it")
+            raise BundleError(
+                f"the record of {run} is so repetitive that a bundle of it looks like a decompression bomb"
+            )
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -115,7 +117,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 raise BundleError(f"{path} holds more than any bundle of its size that `cotrail audit export` writes")
             yield block
         if frame.unused_data or file.read(1):
-            raise BundleError(f"{path} goes on behind its end: something was added to it")
+            raise BundleError(f"{path} continues after its end: something was added to it")
 
 
 def _allowed(path: Path) -> int:

@@ -174,7 +174,7 @@ class _QuestionCheck:
     def _strays(self) -> Iterator[Finding]:
         for record in self.rows.strays:
             rank = number(record.row, "rank") if "rank" in record.row else None
-            step = f"step {record.row['step_id']}, by its id, is none that it may belong to"
+            step = f"it refers to step {record.row['step_id']}, by id, which isn't one of its question"
             yield self._found(record.table, "added", step, rank=rank)
 
     def _heads(self) -> Iterator[Finding]:

@@ -74,7 +74,7 @@ def _reordered(question: Row, records: Iterable[Record], places: dict[str, int])
     for record in records:
         place = _place(record, places)
         if place < last:
-            key, detail = text(question, "key"), "it stands behind what follows it"
+            key, detail = text(question, "key"), "it comes after what it should precede"
             rank = number(record.row, "rank") if "rank" in record.row else None
             yield Finding(table=record.table, what="reordered", question=key, rank=rank, detail=detail)
         last = max(last, place)

@@ -82,7 +82,7 @@ class QuestionSequence:
             self.findings.append(Finding(table="questions", what="added", question=key, detail=detail))
             return
         else:
-            detail = f"it stands behind the one at position {self._next - 1}"
+            detail = f"it comes after the one at position {self._next - 1}"
             self.findings.append(Finding(table="questions", what="reordered", question=key, detail=detail))
         self._count += 1
 

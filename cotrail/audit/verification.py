@@ -58,7 +58,7 @@ class _Trail:
     def take(self, record: Record) -> None:
         """Process the next record; `stopped` is set once the verification gives up."""
         if self._end is not None:
-            self.findings.append(Finding(table=record.table, what="added", detail="it stands behind the end"))
+            self.findings.append(Finding(table=record.table, what="added", detail="it comes after the end"))
         if record.table == "end":
             self._end = record.row
             return

@@ -70,7 +70,7 @@ def read_address(text: str, schemes: Collection[str] = ()) -> Address:
         raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
     port = None if found["port"] is None else int(found["port"])
     if port is not None and not 0 < port <= _MAX_PORT:
-        raise ValueError("its port is none")
+        raise ValueError("its port is out of range")
     if not found["host"] and port is not None:
         raise ValueError("it names no host")
     return Address(

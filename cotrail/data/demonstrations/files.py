@@ -144,7 +144,7 @@ def _answer(lines: _Lines, qid: str) -> str:
     if not text:
         lines.refuse(f"the answer of demonstration {qid} is empty")
     if "\n" in text:
-        lines.part(1).refuse(f"the answer of demonstration {qid} goes on behind its line")
+        lines.part(1).refuse(f"the answer of demonstration {qid} has more than one line")
     return text
 
 

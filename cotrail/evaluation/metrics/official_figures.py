@@ -27,7 +27,14 @@ def official_figures(
             f"{len(predictions)} predictions and {len(answers)} questions' answers can't be compared: "
             "each prediction needs the published answers of its question, one at least"
         )
-    scores = [_scores(dataset, *pair) for pair in zip(predictions, answers, strict=True)]
+    if dataset in ("strategyqa", "strategyqa-facts"):
+        counts = _accuracy(predictions, answers)
+        return {"accuracy": counts.share, "adjusted_accuracy": counts.adjusted}
+    return _figures(dataset, [_scores(dataset, *pair) for pair in zip(predictions, answers, strict=True)])
+
+
+def _figures(dataset: str, scores: Sequence[AnswerScores]) -> dict[str, float]:
+    """The means of the scores, named and rounded as the dataset's script does."""
     count = len(scores)
     em = _total(each.em for each in scores) / count
     f1 = _total(each.f1 for each in scores) / count
@@ -39,9 +46,6 @@ def official_figures(
         case "2wikimultihopqa":
             named = {"em": em, "f1": f1, "prec": precision, "recall": recall}
             return {name: round(value * 100, 2) for name, value in named.items()}
-        case "strategyqa" | "strategyqa-facts":
-            counts = _accuracy(predictions, answers)
-            return {"accuracy": counts.share, "adjusted_accuracy": counts.adjusted}
         case "infotabs":
             return {"accuracy": em}
         case "tempquestions":

@@ -19,7 +19,7 @@ DEFINITIONS = {
     "support_f1": "mean harmonic mean of those two",
     "support_em": "share of the questions that collected the gold paragraphs and no others",
     "title_recall": "mean share of a question's gold titles that were collected",
-    "answer_support_recall": "mean share of an answer's spans that stand in a collected paragraph",
+    "answer_support_recall": "mean share of an answer's spans that occur in a collected paragraph",
     "paragraphs_collected": "mean number of paragraphs collected for a question",
 }
 """Definitions of the metrics, for a reader; the names are the fields of `QuestionScores`."""

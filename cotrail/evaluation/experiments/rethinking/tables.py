@@ -78,9 +78,9 @@ QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
 KNOWN = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
 VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
 ON_EVIDENCE = (
-    "One's own runs are here that look at the paragraphs which the dataset names as evidence, and at nothing else, and "
-    "weigh by function (3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought "
-    "prompting, whose faithfulness it tells."
+    "Own runs are listed if they use only the paragraphs that the dataset annotates as evidence, and weigh by function "
+    "(3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought prompting, with its "
+    "faithfulness."
 )
 READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
 EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"

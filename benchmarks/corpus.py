@@ -18,7 +18,7 @@ import typer
 
 from benchmarks.machine import describe, versions
 from benchmarks.searching import RETRIEVED, searched, together, warm_up
-from benchmarks.stages import Report, bytes_of, measured, screen
+from benchmarks.stages import ReportProgress, bytes_of, measured, screen
 from benchmarks.zipfian import abstracts, queries
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
@@ -66,7 +66,7 @@ def main(
     print(text)
 
 
-def _generate(folder: Path, paragraphs: int, report: Report) -> dict[str, Any]:
+def _generate(folder: Path, paragraphs: int, report: ReportProgress) -> dict[str, Any]:
     """Write the dump."""
     source, done = abstracts(paragraphs, SEED), 0
     for number in count():
@@ -84,18 +84,18 @@ def _generate(folder: Path, paragraphs: int, report: Report) -> dict[str, Any]:
     raise AssertionError
 
 
-def _build(folder: Path, report: Report) -> dict[str, Any]:
+def _build(folder: Path, report: ReportProgress) -> dict[str, Any]:
     corpus = folder / "corpus.jsonl"
     built = build_corpus("hotpotqa", [folder / "dump"], corpus, progress=lambda progress: report(progress.paragraphs))
     return {"paragraphs": built.paragraphs, "duplicates": built.duplicates, "bytes": corpus.stat().st_size}
 
 
-def _index(folder: Path, report: Report) -> dict[str, Any]:
+def _index(folder: Path, report: ReportProgress) -> dict[str, Any]:
     manifest = build_index(read_corpus([folder / "corpus.jsonl"]), folder / "index", report)
     return {"paragraphs": manifest.paragraphs, "bytes": bytes_of(folder / "index")}
 
 
-def _search(folder: Path, asked: list[str], report: Report) -> dict[str, Any]:
+def _search(folder: Path, asked: list[str], report: ReportProgress) -> dict[str, Any]:
     retriever = TantivyRetriever(folder / "index")
 
     def search(query: str) -> object:

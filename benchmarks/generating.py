@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.shapes import SHAPES, MadeUpPrompt, Shape
+from benchmarks.shapes import SHAPES, MadeUpPrompt, ModelShape
 from cotrail.core.generation import Sampling
 from cotrail.engines.language_models.transformers.causal import CausalEngine
 from cotrail.engines.language_models.transformers.memory import halving, no_room
@@ -86,7 +86,7 @@ def measure(shape: str, questions: int, slots: int, sample: int, device: str) ->
     return {name: _measure(name, each, questions, slots, sample, device) for name, each in SHAPES[shape].items()}
 
 
-def _measure(name: str, shape: Shape, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
+def _measure(name: str, shape: ModelShape, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
     """Measure every way in turn, over the same prompts."""
     model = shape.model(device)
     chains = shape.questions(questions)
@@ -126,7 +126,7 @@ def _timed(work: Callable[[], int], prompts: int, prompts_a_question: int) -> di
     }
 
 
-def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[MadeUpPrompt]], slots: int) -> int:
+def _cotrail(model: Any, shape: ModelShape, chains: Sequence[Sequence[MadeUpPrompt]], slots: int) -> int:
     """All questions at once, each of whose steps follows on the one before; how many tokens were written."""
     kind: Callable[..., Engine] = Seq2SeqEngine if shape.config.is_encoder_decoder else CausalEngine
     scheduler = Scheduler(kind(model, "fast", slots, shape.context))

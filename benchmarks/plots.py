@@ -17,7 +17,7 @@ PLOTS = Path(__file__).parents[1] / "docs" / "benchmarks"
 OWN, OTHERS = "#b5442e", "#7a8794"
 """Colours of cotrail and of the other contenders."""
 
-Result = dict[str, Any]
+BenchmarkResult = dict[str, Any]
 
 
 def main() -> None:
@@ -32,17 +32,17 @@ def main() -> None:
                 figure.savefig(PLOTS / f"{name}.svg", metadata={"Date": None})
 
 
-def orchestration(result: Result) -> Figure:
+def orchestration(result: BenchmarkResult) -> Figure:
     """Bars of steps per second."""
     return _bars(result["steps_per_second"], "steps a second")
 
 
-def end_to_end(result: Result) -> Figure:
+def end_to_end(result: BenchmarkResult) -> Figure:
     """Bars of generations per second."""
     return _bars(result["generations_per_second"], "generations a second", "{:.3f}")
 
 
-def scaling(result: Result) -> Figure:
+def scaling(result: BenchmarkResult) -> Figure:
     """Steps per second by questions and by workers; memory of cotrail's processes in its longest measurement."""
     figure = Figure(figsize=(10.5, 3.0), layout="constrained")
     by_questions, by_workers, over_time = figure.subplots(1, 3)
@@ -66,7 +66,7 @@ def scaling(result: Result) -> Figure:
     return figure
 
 
-def retrieval(result: Result) -> Figure:
+def retrieval(result: BenchmarkResult) -> Figure:
     """Queries per second by concurrent processes, a panel per corpus size."""
     rows = [row for row in result["measured"] if "searched" in row]
     sizes = sorted({row["paragraphs"] for row in rows})
@@ -84,7 +84,7 @@ def retrieval(result: Result) -> Figure:
     return figure
 
 
-DRAWN: dict[str, Callable[[Result], Figure]] = {
+DRAWN: dict[str, Callable[[BenchmarkResult], Figure]] = {
     "orchestration": orchestration,
     "scaling": scaling,
     "end_to_end": end_to_end,
@@ -107,7 +107,7 @@ def _bars(values: dict[str, float], unit: str, shown: str = "{:,.0f}") -> Figure
     return figure
 
 
-def _memory(axes: Any, row: Result) -> None:
+def _memory(axes: Any, row: BenchmarkResult) -> None:
     """Lines of each process's memory in the course of a measurement."""
     held = row["memory_mib"]
     for looks, color, style in [

@@ -30,7 +30,7 @@ from rich.table import Table
 from benchmarks.machine import command, describe, versions
 from benchmarks.search_servers import FOLDER, HEAP, available, running, version
 from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
-from benchmarks.stages import Report, StageError, bytes_of, measured, memory, screen
+from benchmarks.stages import ReportProgress, StageError, bytes_of, measured, memory, screen
 from benchmarks.zipfian import abstracts
 from configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
@@ -52,10 +52,10 @@ MEASURED = ("cotrail", "tantivy", "bm25s", "osmem-server", "elastic-transport", 
 MOST_IN_OSMEM = 200_000
 """Limit for osmem, which keeps everything in memory and scores every paragraph that has one of a query's words."""
 
-Shown = Callable[[str, int], Report]
+Shown = Callable[[str, int], ReportProgress]
 
 
-class Paragraphs(Struct, frozen=True):
+class ParagraphFile(Struct, frozen=True):
     """The paragraphs of a JSON Lines file."""
 
     path: Path
@@ -73,10 +73,10 @@ class Paragraphs(Struct, frozen=True):
         return [paragraph.text.split(". ")[0] for paragraph in islice(self, 0, QUERIES * every, every)]
 
 
-class Engine(Protocol):
+class SearchEngine(Protocol):
     """A search engine to measure."""
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
         """Index the paragraphs; returns the bytes of the index."""
 
     def open(self) -> Search:
@@ -88,7 +88,7 @@ class Tantivy(Struct, frozen=True):
 
     folder: Path
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
         """Index as `cotrail index` does."""
         build_index(paragraphs, self.folder, report)
         return bytes_of(self.folder)
@@ -104,7 +104,7 @@ class BM25S(Struct, frozen=True):
 
     folder: Path
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
         """Index with all tokens in memory at once, as numbers."""
         analyzer = english()
         vocabulary: dict[str, int] = {}
@@ -125,7 +125,7 @@ class BM25S(Struct, frozen=True):
         return lambda query: index.retrieve([analyzer.analyze(plain(query))], k=RETRIEVED, show_progress=False)
 
 
-IN_FOLDERS: dict[str, Callable[[Path], Engine]] = {"tantivy": Tantivy, "bm25s": BM25S}
+IN_FOLDERS: dict[str, Callable[[Path], SearchEngine]] = {"tantivy": Tantivy, "bm25s": BM25S}
 """Engines that need no server."""
 
 
@@ -134,7 +134,7 @@ class Elasticsearch(Struct, frozen=True):
 
     server: SearchServer
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
         """Index as `cotrail index` does; the bytes are those that the server reports."""
         ElasticsearchStore(self.server).build("corpus", paragraphs, report)
         index = f"{self.server.prefix}corpus"
@@ -160,7 +160,7 @@ def main(
         with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, screen() as shown:
             path = Path(folder) / "paragraphs.jsonl"
             (written,) = measured([(_write, (path, size, corpus))], shown("writing paragraphs", size))
-            paragraphs = Paragraphs(path, written["paragraphs"])
+            paragraphs = ParagraphFile(path, written["paragraphs"])
             for engine in (*IN_FOLDERS, *_servers(servers)):
                 opening = _opened(engine, Path(folder), paragraphs.count, servers)
                 rows.append(_row(engine, opening, paragraphs, seconds, shown))
@@ -171,7 +171,7 @@ def main(
     _print(rows)
 
 
-def _write(path: Path, size: int, corpus: list[Path] | None, report: Report) -> dict[str, Any]:
+def _write(path: Path, size: int, corpus: list[Path] | None, report: ReportProgress) -> dict[str, Any]:
     count = 0
     with path.open("wb") as file:
         for count, paragraph in enumerate(read_corpus(corpus) if corpus else made_up(size), start=1):
@@ -187,10 +187,10 @@ def made_up(size: int) -> Iterator[Paragraph]:
         yield Paragraph(id=str(number), title=abstract.title, text="".join(abstract.sentences))
 
 
-class Opened(Struct, frozen=True):
+class OpenedEngine(Struct, frozen=True):
     """An engine ready to be measured; server: its process id if it runs on this machine."""
 
-    engine: Engine
+    engine: SearchEngine
     name: str
     server: int | None = None
 
@@ -200,7 +200,7 @@ class SkippedError(Exception):
 
 
 def _row(
-    engine: str, opening: AbstractContextManager[Opened], paragraphs: Paragraphs, seconds: float, shown: Shown
+    engine: str, opening: AbstractContextManager[OpenedEngine], paragraphs: ParagraphFile, seconds: float, shown: Shown
 ) -> dict[str, Any]:
     row = {"engine": engine, "paragraphs": paragraphs.count}
     try:
@@ -212,7 +212,7 @@ def _row(
         return row | {"skipped": f"it was tried, and its process {error}"}
 
 
-def _measured(opened: Opened, paragraphs: Paragraphs, seconds: float, shown: Shown) -> dict[str, Any]:
+def _measured(opened: OpenedEngine, paragraphs: ParagraphFile, seconds: float, shown: Shown) -> dict[str, Any]:
     title = f"{opened.name}, {paragraphs.count:,} paragraphs"
     (built,) = measured([(_build, (opened.engine, paragraphs))], shown(f"{title}: indexing", paragraphs.count))
     asked = paragraphs.queries()
@@ -232,11 +232,13 @@ def _server_memory(process: int) -> dict[str, int]:
     return {"own_mib": memory("RssAnon", process), "peak_mib": memory("VmHWM", process)}
 
 
-def _build(engine: Engine, paragraphs: Paragraphs, report: Report) -> dict[str, Any]:
+def _build(engine: SearchEngine, paragraphs: ParagraphFile, report: ReportProgress) -> dict[str, Any]:
     return {"bytes": engine.build(paragraphs, report)}
 
 
-def _search(engine: Engine, asked: list[str], seconds: float, at_once: Barrier, report: Report) -> dict[str, Any]:
+def _search(
+    engine: SearchEngine, asked: list[str], seconds: float, at_once: Barrier, report: ReportProgress
+) -> dict[str, Any]:
     search = engine.open()
     warm_up(search, asked, seconds)
     at_once.wait()
@@ -248,19 +250,19 @@ def _servers(folder: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def _opened(engine: str, folder: Path, count: int, servers: Path) -> Iterator[Opened]:
+def _opened(engine: str, folder: Path, count: int, servers: Path) -> Iterator[OpenedEngine]:
     if engine in IN_FOLDERS:
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            yield Opened(IN_FOLDERS[engine](Path(own) / "index"), engine)
+            yield OpenedEngine(IN_FOLDERS[engine](Path(own) / "index"), engine)
     elif named := Settings().search_server:
         with _removed(named) as server:
-            yield Opened(Elasticsearch(server), engine)
+            yield OpenedEngine(Elasticsearch(server), engine)
     elif engine == OSMEM:
         with _osmem(count) as osmem:
-            yield Opened(Elasticsearch(SearchServer(urls=(osmem.url,))), engine, osmem.process.pid)
+            yield OpenedEngine(Elasticsearch(SearchServer(urls=(osmem.url,))), engine, osmem.process.pid)
     else:
         with running(engine, HEAP, servers) as started:
-            yield Opened(Elasticsearch(SearchServer(urls=(started.url,))), version(started.url), started.pid)
+            yield OpenedEngine(Elasticsearch(SearchServer(urls=(started.url,))), version(started.url), started.pid)
 
 
 @contextmanager

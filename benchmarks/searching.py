@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.stages import Report, memory
+from benchmarks.stages import ReportProgress, memory
 
 RETRIEVED = 15
 """Paragraphs per query: the most that the paper collects."""
@@ -29,7 +29,7 @@ def warm_up(search: Search, asked: Sequence[str], seconds: float) -> None:
             return
 
 
-def searched(search: Search, asked: Sequence[str], seconds: float, report: Report) -> dict[str, Any]:
+def searched(search: Search, asked: Sequence[str], seconds: float, report: ReportProgress) -> dict[str, Any]:
     """Search for `seconds` with one thread, starting over when all queries were used."""
     times: list[float] = []
     while sum(times) < seconds:

@@ -25,7 +25,7 @@ SPREAD = 0.3
 """Standard deviation of all lengths, relative to their mean."""
 
 
-class Shape(Struct, frozen=True):
+class ModelShape(Struct, frozen=True):
     """A model's configuration, and the tokens of the demonstrations in its prompts.
 
     scale: factor of all lengths of prompts.
@@ -130,12 +130,12 @@ TINY_LLAMA = {
 
 SHAPES = {
     "full": {
-        "flan-t5-xl": Shape(T5Config(**FLAN_T5_XL), 4500),
-        "llama-3.2-3b": Shape(LlamaConfig(**LLAMA_3_2_3B), 3000),
+        "flan-t5-xl": ModelShape(T5Config(**FLAN_T5_XL), 4500),
+        "llama-3.2-3b": ModelShape(LlamaConfig(**LLAMA_3_2_3B), 3000),
     },
     "tiny": {
-        "tiny-t5": Shape(T5Config(**TINY_T5), 4500, 0.05),
-        "tiny-llama": Shape(LlamaConfig(**TINY_LLAMA), 3000, 0.05),
+        "tiny-t5": ModelShape(T5Config(**TINY_T5), 4500, 0.05),
+        "tiny-llama": ModelShape(LlamaConfig(**TINY_LLAMA), 3000, 0.05),
     },
 }
 """Groups of shapes: `full` for a GPU, `tiny` for a trial without one."""

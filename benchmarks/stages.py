@@ -12,10 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-Report = Callable[[int], None]
+ReportProgress = Callable[[int], None]
 """Callback that takes the number of paragraphs or queries done."""
 
-Stage = Callable[..., dict[str, Any]]
+StageWork = Callable[..., dict[str, Any]]
 """Work to measure: takes its arguments and `report`, and returns its results."""
 
 
@@ -23,7 +23,7 @@ class StageError(Exception):
     """A stage's process ended before its work was done; the message says how."""
 
 
-def measured(stages: list[tuple[Stage, tuple[Any, ...]]], report: Report) -> list[dict[str, Any]]:
+def measured(stages: list[tuple[StageWork, tuple[Any, ...]]], report: ReportProgress) -> list[dict[str, Any]]:
     """Run the stages concurrently, each in a process of its own; adds seconds and peak memory to their results.
 
     StageError if a process fails or is killed; the others are ended then, too.
@@ -53,19 +53,19 @@ def bytes_of(folder: Path) -> int:
 
 
 @contextmanager
-def screen() -> Iterator[Callable[[str, int], Report]]:
+def screen() -> Iterator[Callable[[str, int], ReportProgress]]:
     """Show progress bars; yields a function that adds one."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
 
-        def shown(description: str, total: int) -> Report:
+        def shown(description: str, total: int) -> ReportProgress:
             task = bar.add_task(description, total=total)
             return lambda done: bar.update(task, completed=done)
 
         yield shown
 
 
-def _begun(stage: Stage, arguments: tuple[Any, ...]) -> tuple[BaseProcess, Connection]:
+def _begun(stage: StageWork, arguments: tuple[Any, ...]) -> tuple[BaseProcess, Connection]:
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, stage, arguments))
@@ -74,14 +74,14 @@ def _begun(stage: Stage, arguments: tuple[Any, ...]) -> tuple[BaseProcess, Conne
     return process, receiver
 
 
-def _work(sender: Connection, stage: Stage, arguments: tuple[Any, ...]) -> None:
+def _work(sender: Connection, stage: StageWork, arguments: tuple[Any, ...]) -> None:
     started = time.perf_counter()
     found = stage(*arguments, report=sender.send)
     took = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time()}
     sender.send({**found, **{name: round(value, 1) for name, value in took.items()}, "peak_mib": memory("VmHWM")})
 
 
-def _received(process: BaseProcess, receiver: Connection, report: Report) -> dict[str, Any]:
+def _received(process: BaseProcess, receiver: Connection, report: ReportProgress) -> dict[str, Any]:
     try:
         while not isinstance(message := receiver.recv(), dict):
             report(message)

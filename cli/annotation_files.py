@@ -10,7 +10,7 @@ from cli.output import count
 from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.common.json_files import opened
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual_errors import Mark, facts
+from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts
 from models.queries.annotations import Chain
 
 Place = tuple[str, int]
@@ -41,7 +41,7 @@ def write_lines(path: Path, lines: Sequence[Line]) -> None:
         raise InputError(f"{path} can't be written ({error.strerror}); name another file") from error
 
 
-def lines_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, Mark]) -> Iterator[Line]:
+def lines_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, SentenceMark]) -> Iterator[Line]:
     """The sentences to be judged, one a line, with what the annotator has said of them so far."""
     for chain in chains:
         for position in facts(chain.sentences):
@@ -77,7 +77,7 @@ def _line(raw: bytes, place: str) -> Line:
 
 def checked(
     run_id: str, annotator: str, filled: Mapping[str, Line], known: set[str], chains: Mapping[str, Chain]
-) -> list[Mark]:
+) -> list[SentenceMark]:
     """The marks of those lines that are filled in; InputError where a line, filled in or not, isn't of this run.
 
     known: the ids of the run's questions; chains: those of the questions that have one.
@@ -95,7 +95,7 @@ def checked(
         if before != place:
             raise InputError(f"{place}: the same sentence stands in {before} already; take one of them out")
     return [
-        Mark(
+        SentenceMark(
             question_id=line.question_id,
             position=line.position,
             annotator=annotator,

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from cli.output import Json, console, count, duration, print_json
-from cotrail.data.corpora.building import BuildProgress, Built, build_corpus
+from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe
 from cotrail.data.datasets.loading import DATASETS
 from cotrail.data.datasets.sampling import sample_file, suffix
@@ -126,7 +126,7 @@ def sample(
     console().print(f"Wrote {drawn}.", soft_wrap=True)
 
 
-def _described(built: Built, seconds: float) -> BuiltCorpus:
+def _described(built: CompleteCorpus, seconds: float) -> BuiltCorpus:
     return BuiltCorpus(
         output=str(built.output),
         paragraphs=built.paragraphs,
@@ -137,7 +137,7 @@ def _described(built: Built, seconds: float) -> BuiltCorpus:
     )
 
 
-def _told(built: Built, seconds: float) -> str:
+def _told(built: CompleteCorpus, seconds: float) -> str:
     if not built.is_new:
         return f"{built.output} is built already: {count(built.paragraphs, 'paragraph')}. Nothing to do."
     resumed = f", {built.resumed:,} of them by an earlier build that was interrupted" if built.resumed else ""

@@ -14,8 +14,8 @@ from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import DATASETS, load_annotated
 from cotrail.data.demonstrations.building import (
     DISTRACTORS,
+    DemonstrationShape,
     FormName,
-    Shape,
     Style,
     build_demonstrations,
     choose_distractors,
@@ -97,7 +97,7 @@ def build(
         wanted = {output / shape.filename: shape for shape in shapes(annotated)}
     else:
         shown = DISTRACTORS[2] if distractors is None else distractors
-        wanted = {output: Shape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=shown)}
+        wanted = {output: DemonstrationShape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=shown)}
     written = _write(annotated, wanted, seed)
     if json:
         print_json({"files": written})
@@ -119,7 +119,7 @@ def _annotated(
     return own
 
 
-def _write(annotated: Sequence[AnnotatedQuestion], wanted: dict[Path, Shape], seed: int) -> list[Written]:
+def _write(annotated: Sequence[AnnotatedQuestion], wanted: dict[Path, DemonstrationShape], seed: int) -> list[Written]:
     contents = {
         path: write_demonstrations(build_demonstrations(annotated, shape, seed)).encode()
         for path, shape in wanted.items()
@@ -133,7 +133,7 @@ def _write(annotated: Sequence[AnnotatedQuestion], wanted: dict[Path, Shape], se
     return [_described(path, shape, annotated, seed) for path, shape in wanted.items()]
 
 
-def _described(path: Path, shape: Shape, annotated: Sequence[AnnotatedQuestion], seed: int) -> Written:
+def _described(path: Path, shape: DemonstrationShape, annotated: Sequence[AnnotatedQuestion], seed: int) -> Written:
     shown = 0 if shape.form is AnswerForm.TITLES else shape.distractors
     fewer = sum(len(choose_distractors(each, shown, seed)) < shown for each in annotated)
     return Written(path=str(path), demonstrations=len(annotated), distractors=shown, fewer_distractors=fewer)

@@ -19,7 +19,7 @@ from cotrail.data.datasets.sampling import sample_questions
 from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Stage
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.systems import find_system
 
@@ -30,7 +30,7 @@ class Inputs:
     Raises InputError and its kinds for whatever can't be used.
     """
 
-    def __init__(self, experiment: Experiment, folder: Path) -> None:
+    def __init__(self, experiment: IRCoTExperiment, folder: Path) -> None:
         self.experiment = experiment
         self._folder = folder
         self._shots = Shots(experiment, folder)

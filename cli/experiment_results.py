@@ -12,7 +12,7 @@ from cli.scoring import scores_of
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, ContrastingRuns, contrasts
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import position
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, factual_errors, untrue
 from models.queries.annotations import chain_of, read_annotations, read_marks
@@ -27,7 +27,7 @@ MODEL_KINDS = ("reason", "read")
 def read_results(connection: Connection, experiment: str) -> list[CellResult]:
     """Every run of the experiment as it stands, in the order of its plan, whichever was submitted first."""
     record = read_experiment(connection, experiment)
-    planned = msgspec.convert(record.plan["experiment"], Experiment)
+    planned = msgspec.convert(record.plan["experiment"], IRCoTExperiment)
     results = [read_result(connection, run, _cell(connection, run)) for run in record.runs.values()]
     return with_examples(connection, sorted(results, key=lambda result: position(planned, result.cell)))
 

@@ -13,9 +13,9 @@ from cli.output import duration, heading
 from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
 from cotrail.evaluation.experiments.report_tables import (
     Column,
+    EMAndF1,
     Interval,
     Mean,
-    Pair,
     ReportTable,
     Share,
     TableRow,
@@ -118,7 +118,7 @@ def shown(value: Value, unit: Unit) -> str:
             return NOTHING
         case str():
             return place_title(value) if unit == "place" else NAMES.get(unit, {}).get(value, value) or NOTHING
-        case Pair():
+        case EMAndF1():
             return f"{shown(value.em, 'mean')} | {shown(value.f1, 'mean')}"
         case Share():
             return f"{value.count} of {value.of}"

@@ -19,7 +19,7 @@ from cli.schedule import Schedule
 from configuration.settings import settings
 from cotrail.engines.language_models.splitting import pinned
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from models.queries.experiments import read_experiment
 
@@ -45,7 +45,7 @@ def _versioned(given: dict[str, Any]) -> dict[str, Any]:
 
 def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
     """How the experiment is carried out; the paths that it names are relative to `folder`."""
-    if isinstance(experiment, Experiment):
+    if isinstance(experiment, IRCoTExperiment):
         return IRCoTSchedule(Inputs(experiment, folder))
     return RethinkingSchedule(experiment, folder)
 
@@ -53,6 +53,6 @@ def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
 def read_report(connection: Connection, name: str) -> Report:
     """What came out of the experiment so far."""
     experiment = experiment_of(read_experiment(connection, name).plan["experiment"])
-    if isinstance(experiment, Experiment):
+    if isinstance(experiment, IRCoTExperiment):
         return ircot_report(read_results(connection, name))
     return rethinking_report(read_trials(connection, experiment))

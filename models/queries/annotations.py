@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, sentences_of
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, sentences_of
 from models.queries.progress import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_question
 from models.schema.tables import QuestionStatus, annotations, questions
@@ -70,7 +70,7 @@ def read_annotations(connection: Connection, run_id: str) -> tuple[AnnotatedChai
     )
 
 
-def read_marks(connection: Connection, run_id: str, annotator: str | None = None) -> tuple[Mark, ...]:
+def read_marks(connection: Connection, run_id: str, annotator: str | None = None) -> tuple[SentenceMark, ...]:
     """The marks of one annotator or of all, by question and sentence."""
     columns = (annotations.c[name] for name in ("position", "annotator", "is_true", "note"))
     query = (
@@ -81,10 +81,10 @@ def read_marks(connection: Connection, run_id: str, annotator: str | None = None
     )
     if annotator is not None:
         query = query.where(annotations.c.annotator == annotator)
-    return tuple(Mark(**row) for row in connection.execute(query).mappings())
+    return tuple(SentenceMark(**row) for row in connection.execute(query).mappings())
 
 
-def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark]) -> None:
+def record_annotations(connection: Connection, run_id: str, marks: Sequence[SentenceMark]) -> None:
     """Stores marks, each in place of what its annotator said of the sentence before; one that says the same stays.
 
     UnknownNameError where a question isn't the run's.
@@ -109,7 +109,7 @@ def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark
         )
 
 
-def forget_annotation(connection: Connection, run_id: str, mark: Mark) -> None:
+def forget_annotation(connection: Connection, run_id: str, mark: SentenceMark) -> None:
     """Takes back what an annotator said of a sentence."""
     [question_id] = _ids(connection, run_id, {mark.question_id}).values()
     connection.execute(

@@ -26,7 +26,7 @@ from cotrail.core.replay import Outcome
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import ExampleChain, SystemName
-from cotrail.evaluation.metrics.factual_errors import Mark, factual_errors
+from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
 from cotrail.systems import find_system
 from models.commands.submission import submit
 from models.execution.ledger import Claim, Completion, Ledger
@@ -109,8 +109,10 @@ def cotrail(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Annotat
     settings.cache_clear()
 
 
-def mark(question: str, position: int, verdict: str, annotator: str = "ann", note: str = "") -> Mark:
-    return Mark(question_id=question, position=position, annotator=annotator, is_true=verdict == "true", note=note)
+def mark(question: str, position: int, verdict: str, annotator: str = "ann", note: str = "") -> SentenceMark:
+    return SentenceMark(
+        question_id=question, position=position, annotator=annotator, is_true=verdict == "true", note=note
+    )
 
 
 def stored(engine: Engine, run: str = "run") -> list[tuple[str, int, str, bool, str]]:

@@ -17,7 +17,16 @@ from cotrail.evaluation.experiments.ircot.measures import mean_score, question_m
 from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.report_tables import Interval, Mean, Pair, ReportTable, Share, TableRow, Unit, Value
+from cotrail.evaluation.experiments.report_tables import (
+    EMAndF1,
+    Interval,
+    Mean,
+    ReportTable,
+    Share,
+    TableRow,
+    Unit,
+    Value,
+)
 from tests.unit.made_results import COST, line, made
 
 
@@ -49,8 +58,8 @@ def test_em_and_f1_are_those_of_the_dataset_and_of_its_bridge_questions() -> Non
     answers = table(results, "answers")
     (row,) = own(answers)
     bridge, whole = row.values["hotpotqa_bridge"], row.values["hotpotqa"]
-    assert isinstance(bridge, Pair)
-    assert isinstance(whole, Pair)
+    assert isinstance(bridge, EMAndF1)
+    assert isinstance(whole, EMAndF1)
     assert (bridge.em, bridge.f1) == (Mean(mean=0.5, sets=1), Mean(mean=0.75, sets=1))
     assert (whole.em, whole.f1) == (Mean(mean=0.25, sets=1), Mean(mean=0.425, sets=1))
     assert places(answers) == ["HotpotQA bridge", "HotpotQA"]
@@ -64,7 +73,7 @@ def test_published_systems_stand_below_ones_own_where_they_have_a_score() -> Non
         ("DecomP", "table 3 (Khot et al., 2023)"),
         ("ircot", "tables 1, 3"),
     ]
-    assert answers.rows[-1].values["musique"] == Pair(em=Mean(mean=0.265), f1=Mean(mean=0.365))
+    assert answers.rows[-1].values["musique"] == EMAndF1(em=Mean(mean=0.265), f1=Mean(mean=0.365))
 
 
 def test_f1_is_the_mean_over_the_demonstration_sets_with_their_sample_deviation() -> None:
@@ -278,8 +287,8 @@ def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
         (Mean(mean=0.59123, deviation=0.00911, sets=3), "mean", "59.1"),
         (Mean(mean=0.5, deviation=0.0, sets=2, answered=False), "score", "50.0* ± 0.0"),
         (Mean(mean=9.25, sets=1), "decimal", "9.2"),
-        (Pair(em=Mean(mean=0.493), f1=Mean(mean=0.607)), "score", "49.3 | 60.7"),
-        (Pair(em=None, f1=Mean(mean=0.5)), "score", "- | 50.0"),
+        (EMAndF1(em=Mean(mean=0.493), f1=Mean(mean=0.607)), "score", "49.3 | 60.7"),
+        (EMAndF1(em=None, f1=Mean(mean=0.5)), "score", "- | 50.0"),
         (Share(count=12, of=40), "score", "12 of 40"),
         (Interval(low=-0.012, high=0.034), "gain", "-1.2 to +3.4"),
         (0.079, "gain", "+7.9"),

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
+from cotrail.evaluation.experiments.ircot.experiment import (
+    DatasetFiles,
+    DemonstrationFiles,
+    Grid,
+    IRCoTExperiment,
+    ModelUse,
+)
 from cotrail.evaluation.experiments.ircot.protocol import (
     cells_to_search,
     cells_to_test,
@@ -21,7 +27,7 @@ from cotrail.evaluation.experiments.ircot.protocol import (
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 
 FILES = DatasetFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
-WHOLE = Experiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
+WHOLE = IRCoTExperiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
 LINE = Line(goal="qa", dataset="hotpotqa", demonstrations="hotpotqa", model="small", system="ircot", reader="direct")
 
 
@@ -31,7 +37,7 @@ def scored(recall: float, f1: float = 0.0, title_recall: float = 0.0, tuning_f1:
     return msgspec.convert(row | known | {"paragraphs_collected": 0}, QuestionScores)
 
 
-def of(experiment: Experiment, **wanted: object) -> list[Line]:
+def of(experiment: IRCoTExperiment, **wanted: object) -> list[Line]:
     return [line for line in lines(experiment) if all(getattr(line, key) == value for key, value in wanted.items())]
 
 

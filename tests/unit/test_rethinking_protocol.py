@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import experiment_of
 from cotrail.evaluation.experiments.rethinking.experiment import (
     MethodName,
@@ -88,7 +88,7 @@ def test_methods_are_those_that_the_paper_names() -> None:
 
 def test_a_file_that_names_no_protocol_is_for_ircots() -> None:
     dataset = {"corpus": "c", "demonstrations": "d", "questions": "q"}
-    assert isinstance(experiment_of({"name": "e", "datasets": {"hotpotqa": dataset}}), Experiment)
+    assert isinstance(experiment_of({"name": "e", "datasets": {"hotpotqa": dataset}}), IRCoTExperiment)
     again = experiment_of(msgspec.to_builtins(WHOLE))
     assert again == WHOLE
 

@@ -52,7 +52,7 @@ class BuildProgress(Struct, frozen=True, kw_only=True):
     paragraphs: int
 
 
-class Built(Struct, frozen=True, kw_only=True):
+class CompleteCorpus(Struct, frozen=True, kw_only=True):
     """A complete corpus file.
 
     duplicates: paragraphs left out because their content had come before.
@@ -74,7 +74,7 @@ def build_corpus(
     seed: int = 0,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     checkpoint_every: int = CHECKPOINT_EVERY,
-) -> Built:
+) -> CompleteCorpus:
     """Write the dataset's corpus as JSON Lines of `{"id", "title", "text"}`, each content once.
 
     An interrupted build is resumed; a finished one is left as it is. CorpusError: input that can't be used, with its
@@ -100,8 +100,8 @@ def build_corpus(
     return _built(output, last, resumed=state.paragraphs, is_new=True)
 
 
-def _built(output: Path, state: Checkpoint, *, resumed: int, is_new: bool) -> Built:
-    return Built(
+def _built(output: Path, state: Checkpoint, *, resumed: int, is_new: bool) -> CompleteCorpus:
+    return CompleteCorpus(
         output=output, paragraphs=state.paragraphs, duplicates=state.duplicates, resumed=resumed, is_new=is_new
     )
 

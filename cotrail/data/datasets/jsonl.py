@@ -17,10 +17,10 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
-Lookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
+ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
 """Looks up paragraphs of a corpus by their ids; missing ones are left out."""
 
-Named = str | GoldParagraph
+ParagraphReference = str | GoldParagraph
 """A paragraph, given by its id in the corpus or by its content."""
 
 
@@ -30,15 +30,15 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     question: str
     answers: tuple[str, ...] = ()
-    gold: tuple[Named, ...] = ()
-    pinned: Named | None = None
+    gold: tuple[ParagraphReference, ...] = ()
+    pinned: ParagraphReference | None = None
     kind: str = ""
-    distractors: tuple[Named, ...] = ()
+    distractors: tuple[ParagraphReference, ...] = ()
     hops: int | None = None
     chain: tuple[str, ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, JsonlQuestion, place, DatasetError)
@@ -55,7 +55,9 @@ def read(path: Path, lookup: Lookup | None) -> Iterator[QuestionRecord]:
         yield QuestionRecord(place=place, raw=raw, annotated=annotated)
 
 
-def _resolved(named: Sequence[Named], lookup: Lookup | None, place: str) -> tuple[GoldParagraph, ...]:
+def _resolved(
+    named: Sequence[ParagraphReference], lookup: ParagraphLookup | None, place: str
+) -> tuple[GoldParagraph, ...]:
     ids = [item for item in named if isinstance(item, str)]
     if ids and lookup is None:
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")

@@ -17,7 +17,7 @@ from cotrail.data.datasets import (
 )
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.data.datasets.file_formats import PROCESSED, apparent_content, detect_format
-from cotrail.data.datasets.jsonl import Lookup
+from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
 from cotrail.errors import DatasetError, UnknownNameError
 
@@ -40,7 +40,7 @@ LONGEST_ID = 1000
 
 
 def load_questions(
-    dataset: str, path: Path, lookup: Lookup | None = None, official: Path | None = None
+    dataset: str, path: Path, lookup: ParagraphLookup | None = None, official: Path | None = None
 ) -> tuple[Question, ...]:
     """Load the questions of a file in its order; DatasetError names the bad record or the dataset that the file is of.
 
@@ -69,12 +69,12 @@ def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Q
     return {question.id: question for question in load_questions(dataset, official)}
 
 
-def load_annotated(dataset: str, path: Path, lookup: Lookup | None = None) -> tuple[AnnotatedQuestion, ...]:
+def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> tuple[AnnotatedQuestion, ...]:
     """Load the questions with the other paragraphs of their records, and with the chains that annotators wrote."""
     return tuple(record.annotated for record in read_records(dataset, path, lookup))
 
 
-def read_records(dataset: str, path: Path, lookup: Lookup | None = None) -> Iterator[QuestionRecord]:
+def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> Iterator[QuestionRecord]:
     """Read the questions with their places and their bytes."""
     reader = _reader(dataset, path, lookup)
     check_form(dataset, path)
@@ -124,7 +124,7 @@ def check_form(dataset: str, path: Path) -> None:
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
 
 
-def _reader(dataset: str, path: Path, lookup: Lookup | None) -> Iterator[QuestionRecord]:
+def _reader(dataset: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     match dataset:
         case "hotpotqa":
             return hotpotqa.read(path)

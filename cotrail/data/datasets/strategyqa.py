@@ -12,7 +12,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
-from cotrail.data.datasets.jsonl import Lookup
+from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.errors import DatasetError
 
 ANSWERS = {True: "yes", False: "no"}
@@ -20,7 +20,7 @@ ANSWERS = {True: "yes", False: "no"}
 NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
 """Markers of a step that needs no paragraphs, or for which none was found."""
 
-Step = tuple[str | tuple[str, ...], ...]
+AnnotatedStep = tuple[str | tuple[str, ...], ...]
 """One annotator's evidence for one step of the decomposition: paragraph ids and markers."""
 
 
@@ -32,10 +32,10 @@ class StrategyQuestion(Struct, frozen=True):
     term: str = ""
     answer: bool | None = None
     facts: tuple[str, ...] = ()
-    evidence: tuple[tuple[Step, ...], ...] = ()
+    evidence: tuple[tuple[AnnotatedStep, ...], ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
+def read(path: Path, lookup: ParagraphLookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
     """Read the questions of a file; gold: the evidence paragraphs that the corpus has under their ids.
 
     facts: whether a question pins its annotators' facts as a passage without a title (the gold facts of table 7 of
@@ -46,7 +46,7 @@ def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[
         yield QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
 
 
-def _annotated(entry: StrategyQuestion, lookup: Lookup | None, *, facts: bool) -> AnnotatedQuestion:
+def _annotated(entry: StrategyQuestion, lookup: ParagraphLookup | None, *, facts: bool) -> AnnotatedQuestion:
     ids = evidence_ids(entry)
     found = lookup(ids) if lookup else {}
     evidence = tuple(

@@ -38,7 +38,7 @@ INSTRUCTIONS: dict[Style, dict[AnswerForm, str]] = {
 """The line before each question, as in the released files."""
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class DemonstrationShape(Struct, frozen=True, kw_only=True):
     """Shape of demonstrations. Those of titles show the pinned passage alone, whatever the number of distractors."""
 
     form: AnswerForm
@@ -54,17 +54,19 @@ class Shape(Struct, frozen=True, kw_only=True):
         return f"{context}_context_{self.form}_qa_{self.style}.txt"
 
 
-def shapes(questions: Iterable[AnnotatedQuestion]) -> Iterator[Shape]:
+def shapes(questions: Iterable[AnnotatedQuestion]) -> Iterator[DemonstrationShape]:
     """All shapes that the authors released; titles only if every question pins a passage."""
     pinned = all(each.question.pinned for each in questions)
     for style in get_args(Style):
         for form in (AnswerForm.COT, AnswerForm.DIRECT):
-            yield from (Shape(form=form, style=style, distractors=number) for number in DISTRACTORS)
+            yield from (DemonstrationShape(form=form, style=style, distractors=number) for number in DISTRACTORS)
         if pinned:
-            yield Shape(form=AnswerForm.TITLES, style=style, distractors=0)
+            yield DemonstrationShape(form=AnswerForm.TITLES, style=style, distractors=0)
 
 
-def build_demonstrations(questions: Sequence[AnnotatedQuestion], shape: Shape, seed: int) -> Demonstrations:
+def build_demonstrations(
+    questions: Sequence[AnnotatedQuestion], shape: DemonstrationShape, seed: int
+) -> Demonstrations:
     """Build a demonstration of each question, in their order.
 
     A demonstration depends on its question and the seed alone: all forms and styles show the same paragraphs in the
@@ -97,7 +99,7 @@ def cut_text(text: str) -> str:
     return kept.strip()
 
 
-def _demonstration(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> Demonstration:
+def _demonstration(annotated: AnnotatedQuestion, shape: DemonstrationShape, seed: int) -> Demonstration:
     question = annotated.question
     asked, answer = _line(question.text), answer_of(annotated.chain, f"question {question.id}")
     match shape.form:
@@ -119,7 +121,7 @@ def _demonstration(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> Dem
     )
 
 
-def _shown(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> list[GoldParagraph]:
+def _shown(annotated: AnnotatedQuestion, shape: DemonstrationShape, seed: int) -> list[GoldParagraph]:
     question = annotated.question
     pinned = [_whole(question.pinned, question)] if question.pinned else []
     if not shape.distractors or shape.form is AnswerForm.TITLES:

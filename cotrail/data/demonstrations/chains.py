@@ -11,18 +11,18 @@ from cotrail.core.answers import stated_answer
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.errors import DemonstrationError
 
-Chain = tuple[str, ...]
+ChainSentences = tuple[str, ...]
 """The sentences in their order; the last one states the answer."""
 
 
 class _AnnotatedLine(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
-    chain: Chain
+    chain: ChainSentences
 
 
-def read_chains(path: Path) -> dict[str, Chain]:
+def read_chains(path: Path) -> dict[str, ChainSentences]:
     """Read the chains of a file by question id, in its order; DemonstrationError names the line that can't be used."""
-    chains: dict[str, Chain] = {}
+    chains: dict[str, ChainSentences] = {}
     for place, raw in lines(path, DemonstrationError):
         line = decode(raw, _AnnotatedLine, place, DemonstrationError)
         if line.id in chains:
@@ -34,7 +34,7 @@ def read_chains(path: Path) -> dict[str, Chain]:
     return chains
 
 
-def answer_of(chain: Chain, place: str) -> str:
+def answer_of(chain: ChainSentences, place: str) -> str:
     """The answer that the chain's last sentence states; DemonstrationError, with the place, if it states none."""
     if not chain or not all(sentence.strip() for sentence in chain):
         raise DemonstrationError(f"{place}: the chain or one of its sentences is empty; fill it in or take it out")
@@ -48,7 +48,7 @@ def answer_of(chain: Chain, place: str) -> str:
 
 
 def with_chains(
-    questions: Sequence[AnnotatedQuestion], chains: Mapping[str, Chain], path: Path
+    questions: Sequence[AnnotatedQuestion], chains: Mapping[str, ChainSentences], path: Path
 ) -> tuple[AnnotatedQuestion, ...]:
     """Attach the chains of the file `path` to their questions; only questions with a chain, in the file's order.
 

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Point(Struct, frozen=True, kw_only=True):
+class ChartPoint(Struct, frozen=True, kw_only=True):
     """A score in points out of 100; the other fields are those of `report_tables.Mean`."""
 
     value: float
@@ -17,7 +17,7 @@ class Series(Struct, frozen=True, kw_only=True):
     """A system's points, one per label; published: their source, empty for own results."""
 
     system: str
-    points: tuple[Point | None, ...]
+    points: tuple[ChartPoint | None, ...]
     published: str = ""
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 
-AnyExperiment = Experiment | RethinkingExperiment
+AnyExperiment = IRCoTExperiment | RethinkingExperiment
 
 
 def experiment_of(described: Mapping[str, Any]) -> AnyExperiment:

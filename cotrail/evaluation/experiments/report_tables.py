@@ -47,7 +47,7 @@ class Share(Struct, frozen=True, kw_only=True):
     of: int
 
 
-class Pair(Struct, frozen=True, kw_only=True):
+class EMAndF1(Struct, frozen=True, kw_only=True):
     """EM and F1 of the same answers; None where not available."""
 
     em: Mean | None
@@ -61,7 +61,7 @@ class Interval(Struct, frozen=True, kw_only=True):
     high: float
 
 
-Value = str | int | float | Mean | Pair | Share | Interval | None
+Value = str | int | float | Mean | EMAndF1 | Share | Interval | None
 
 
 class Column(Struct, frozen=True):
@@ -123,5 +123,5 @@ def _deviations(values: Iterable[Value]) -> Iterator[str]:
 def _means(value: Value) -> Iterator[Mean]:
     if isinstance(value, Mean):
         yield value
-    elif isinstance(value, Pair):
+    elif isinstance(value, EMAndF1):
         yield from (each for each in (value.em, value.f1) if each)

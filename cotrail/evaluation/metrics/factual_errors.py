@@ -14,7 +14,7 @@ from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.answers import stated_answer
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class SentenceMark(Struct, frozen=True, kw_only=True):
     """An annotator's judgement of a sentence.
 
     position: of the sentence in its chain, from 0; marked_at: when it was stored, None before.
@@ -33,7 +33,7 @@ class AnnotatedChain(Struct, frozen=True, kw_only=True):
 
     question_id: str
     sentences: tuple[str, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[SentenceMark, ...]
 
 
 def sentences_of(chain: str) -> tuple[str, ...]:

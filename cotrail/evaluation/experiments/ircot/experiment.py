@@ -67,7 +67,7 @@ class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ModelUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A model with prompts and readers of its own (IRCoT, section 4.2 and appendix G); None: those of the experiment.
 
-    name: that of `models.toml`. style: see `Experiment`. readers: GPT-3's chain of thought, Flan-T5's direct one.
+    name: that of `models.toml`. style: see `IRCoTExperiment`. readers: GPT-3's chain of thought, Flan-T5's direct one.
     """
 
     name: str
@@ -75,7 +75,7 @@ class ModelUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     readers: Annotated[tuple[Reader, ...], Meta(min_length=1)] | None = None
 
 
-class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="ircot"):
+class IRCoTExperiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="ircot"):
     """Everything that determines the runs and their results.
 
     models: names, or `ModelUse` for a model with its own style or readers.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cotrail.evaluation.experiments.charts import Chart, Panel, Point, Series
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.measures import METRICS, CellResults, annotated, mean_score, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import (
@@ -19,8 +19,8 @@ from cotrail.systems.settings import Reader
 
 AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
 
-Points = dict[Line, Point]
-PanelPoints = dict[tuple[str, str], Point]
+Points = dict[Line, ChartPoint]
+PanelPoints = dict[tuple[str, str], ChartPoint]
 """Points of a panel by system and label."""
 
 
@@ -49,7 +49,7 @@ def _bars(name: str, title: str, results: CellResults, goal: Goal, *, transfer: 
 
 def _errors(results: CellResults) -> Chart | None:
     points = {
-        line: Point(value=100 * share.count / share.of)
+        line: ChartPoint(value=100 * share.count / share.of)
         for line, runs in runs_by_line(results).items()
         if line.goal == "qa" and line.demonstrations == line.dataset and (share := annotated(runs))
     }
@@ -172,7 +172,7 @@ def _sized(model: str) -> str:
 def _points(results: CellResults, goal: Goal) -> Points:
     means = {line: mean_score(runs, METRICS[goal]) for line, runs in runs_by_line(results).items() if line.goal == goal}
     return {
-        line: Point(
+        line: ChartPoint(
             value=100 * mean.mean,
             deviation=None if mean.deviation is None else 100 * mean.deviation,
             answered=mean.answered,
@@ -182,8 +182,8 @@ def _points(results: CellResults, goal: Goal) -> Points:
     }
 
 
-def _reported(row: AnswerF1, place: str) -> Point | None:
+def _reported(row: AnswerF1, place: str) -> ChartPoint | None:
     if place not in row.scores:
         return None
     mean, deviation = row.scores[place]
-    return Point(value=100 * mean, deviation=100 * deviation)
+    return ChartPoint(value=100 * mean, deviation=100 * deviation)

@@ -9,13 +9,13 @@ from itertools import product
 from statistics import fmean
 
 from cotrail.evaluation.experiments.ircot.cells import Cell, Goal, Line, SystemName
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.rules import Rules
 from cotrail.systems.settings import Reader
 
 
-def lines(experiment: Experiment) -> tuple[Line, ...]:
+def lines(experiment: IRCoTExperiment) -> tuple[Line, ...]:
     """The results that the experiment produces, in the order of its file."""
     return tuple(
         Line(goal=goal, dataset=dataset, demonstrations=shown, model=model, system=system, reader=reader)
@@ -35,13 +35,13 @@ def _readers(readers: tuple[Reader, ...], goal: Goal, system: SystemName) -> tup
     return tuple(reader for reader in readers if reader != "none" or system == "ircot")
 
 
-def cells_to_search(experiment: Experiment, line: Line) -> tuple[Cell, ...]:
+def cells_to_search(experiment: IRCoTExperiment, line: Line) -> tuple[Cell, ...]:
     """The search runs by which K and M of a line are chosen; none if there is nothing to choose."""
     cells = tuple(_grid(experiment, line))
     return cells if len(cells) > 1 else ()
 
 
-def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tuple[Cell, ...]:
+def cells_to_test(experiment: IRCoTExperiment, line: Line, chosen: Cell | None) -> tuple[Cell, ...]:
     """The runs on the test questions: one per demonstration set, or a single one if no prompt shows demonstrations.
 
     chosen: the best of `cells_to_search`; None if there are none.
@@ -60,7 +60,7 @@ def cells_to_test(experiment: Experiment, line: Line, chosen: Cell | None) -> tu
     )
 
 
-def _shows_demonstrations(experiment: Experiment, line: Line) -> bool:
+def _shows_demonstrations(experiment: IRCoTExperiment, line: Line) -> bool:
     """Return whether any prompt of the line shows demonstrations.
 
     One-step retrieval without a reader has prompts for IIRC only, which ask for titles of pages.
@@ -70,7 +70,7 @@ def _shows_demonstrations(experiment: Experiment, line: Line) -> bool:
     return experiment.names_pages(line.dataset) and experiment.names_pages(line.demonstrations)
 
 
-def position(experiment: Experiment, cell: Cell) -> tuple[int, str, int]:
+def position(experiment: IRCoTExperiment, cell: Cell) -> tuple[int, str, int]:
     """Sort key of a run among all of the experiment's."""
     searched = cells_to_search(experiment, cell.line)
     number = cell.demonstration_set if cell.stage == "test" else searched.index(cell)
@@ -94,7 +94,7 @@ def search_score(goal: Goal, scores: Sequence[QuestionScores], rules: Rules) -> 
     return mean if rules == "paper" else round(mean, 3)
 
 
-def _grid(experiment: Experiment, line: Line) -> Iterator[Cell]:
+def _grid(experiment: IRCoTExperiment, line: Line) -> Iterator[Cell]:
     for count, distractors in product(_counts(experiment, line), _distractors(experiment, line)):
         yield Cell(
             line=line,
@@ -105,7 +105,7 @@ def _grid(experiment: Experiment, line: Line) -> Iterator[Cell]:
         )
 
 
-def _counts(experiment: Experiment, line: Line) -> tuple[int | None, ...]:
+def _counts(experiment: IRCoTExperiment, line: Line) -> tuple[int | None, ...]:
     match line.system:
         case "ircot":
             return experiment.grid.ircot_counts
@@ -114,6 +114,6 @@ def _counts(experiment: Experiment, line: Line) -> tuple[int | None, ...]:
     return (None,)
 
 
-def _distractors(experiment: Experiment, line: Line) -> tuple[int | None, ...]:
+def _distractors(experiment: IRCoTExperiment, line: Line) -> tuple[int | None, ...]:
     shows_paragraphs = line.system == "ircot" or (line.system == "one-step" and line.reader != "none")
     return experiment.grid.distractors if shows_paragraphs else (None,)

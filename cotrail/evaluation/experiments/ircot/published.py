@@ -79,7 +79,7 @@ class ErrorReduction(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float]
 
 
-class Published(Struct, frozen=True, kw_only=True):
+class PublishedResults(Struct, frozen=True, kw_only=True):
     """All numbers that the paper reports.
 
     datasets: in the paper's order; parameters: number of a model's parameters in billions, in ascending order.
@@ -97,7 +97,7 @@ class Published(Struct, frozen=True, kw_only=True):
 
 
 @cache
-def published() -> Published:
+def published() -> PublishedResults:
     """Load the paper's results."""
     raw = tomllib.loads(FILE.read_text("utf-8"))
     places = (*raw["datasets"], *raw["subsets"])
@@ -105,7 +105,7 @@ def published() -> Published:
     for row in records["leaderboard"]:
         row.setdefault("reference", "")
         row.setdefault("reader", "")
-    return msgspec.convert(raw | records, Published)
+    return msgspec.convert(raw | records, PublishedResults)
 
 
 def _gathered(row: dict[str, Any], places: tuple[str, ...]) -> dict[str, Any]:

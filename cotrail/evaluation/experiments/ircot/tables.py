@@ -36,9 +36,9 @@ from cotrail.evaluation.experiments.ircot.naming import (
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.report_tables import (
     Column,
+    EMAndF1,
     Interval,
     Mean,
-    Pair,
     ReportTable,
     TableRow,
     Value,
@@ -108,7 +108,7 @@ def leaderboard(results: CellResults) -> ReportTable | None:
     theirs = [
         TableRow(
             values={"system": rival.system, "model": rival.model, "reader": rival.reader}
-            | {place: Pair(em=_reported(each.em), f1=_reported(each.f1)) for place, each in rival.scores.items()},
+            | {place: EMAndF1(em=_reported(each.em), f1=_reported(each.f1)) for place, each in rival.scores.items()},
             published=f"{rival.where} ({rival.reference})" if rival.reference else rival.where,
         )
         for rival in published().leaderboard
@@ -225,7 +225,7 @@ def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
     """EM and F1 on the dataset and on those of its subsets that have questions."""
     kinds = {name: each.kind for name, each in published().subsets.items() if each.dataset == line.dataset}
     pairs = {
-        place: Pair(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
+        place: EMAndF1(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
         for place, kind in (*kinds.items(), (line.dataset, None))
     }
     return {place: pair for place, pair in pairs.items() if pair.f1}

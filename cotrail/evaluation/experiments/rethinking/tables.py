@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from cotrail.evaluation.experiments.charts import Chart, Panel, Point, Series
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 from cotrail.evaluation.experiments.rethinking import published
@@ -333,7 +333,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
         series=tuple(
-            Series(system=system, points=tuple(Point(value=100 * share) for share in shares))
+            Series(system=system, points=tuple(ChartPoint(value=100 * share) for share in shares))
             for system, shares in lines.items()
             if shares
         ),

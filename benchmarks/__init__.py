@@ -1,1 +1,1 @@
-"""Benchmarks: each compares in one run on one machine."""
+"""Benchmarks; each compares its contenders in one run on one machine."""

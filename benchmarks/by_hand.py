@@ -1,4 +1,4 @@
-"""Workers by hand: steps are claimed, carried out and committed in one process, without Celery."""
+"""A worker without Celery: claims, executes and commits steps in the benchmark's own process."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ from workers.stack.stack import Stack
 
 LEASE_SECONDS = 600.0
 AT_ONCE = 64
-"""How many steps are claimed and committed together."""
+"""Steps claimed and committed together."""
 
 
 @contextmanager
 def own_store(**parameters: str) -> Iterator[Engine]:
-    """An empty store in a PostgreSQL of its own, with these parameters of the server; it leaves nothing behind."""
+    """An empty store in a temporary PostgreSQL with these server parameters; removed afterwards."""
     with own_servers() as settings:
         engine = connect(settings.database, by_index=True)
         if parameters:
@@ -39,7 +39,7 @@ def own_store(**parameters: str) -> Iterator[Engine]:
 
 
 def _set(engine: Engine, parameters: dict[str, str]) -> None:
-    """Takes effect when the server starts again."""
+    """Set server parameters; they take effect at the next start."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for name, value in parameters.items():
             connection.execute(text(f"ALTER SYSTEM SET {name} = '{value}'"))
@@ -47,7 +47,7 @@ def _set(engine: Engine, parameters: dict[str, str]) -> None:
 
 
 def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:
-    """Carries out all steps of the store until none is left; returns how many."""
+    """Execute all steps of the store until none is left; returns their number."""
     ledger = Ledger(engine, "by hand", LEASE_SECONDS, find_system)
     done = 0
     while waiting := _begun(engine):
@@ -61,6 +61,6 @@ def carry_out(engine: Engine, execute: Callable[[Action], Outcome]) -> int:
 
 
 def _begun(engine: Engine) -> list[Dispatch]:
-    """The first steps of questions that may begin."""
+    """First steps of the questions that may begin."""
     with engine.begin() as connection:
         return admit(connection) + [message for kind in KINDS for message in take_unsent(connection, kind, 1000)]

@@ -1,9 +1,9 @@
-"""Building, indexing and searching a corpus as large as HotpotQA's: time, size, memory, queries a second.
+"""Building, indexing and searching a corpus of HotpotQA's size: time, disk, memory, queries per second.
 
-`python -m benchmarks.corpus [--paragraphs N] [--output FILE]` makes a dump of made-up abstracts (`benchmarks.zipfian`)
-in the form of HotpotQA's, does what `cotrail data build` and `cotrail index` do, and searches. Each stage is a process
-of its own, whose highest resident memory is taken from the kernel. Everything is written to a temporary folder, about
-6 GB, that is removed afterwards; TMPDIR says where.
+`python -m benchmarks.corpus [--paragraphs N] [--output FILE]` generates a dump of synthetic abstracts
+(`benchmarks.zipfian`) in HotpotQA's format, does what `cotrail data build` and `cotrail index` do, and searches. Each
+stage is a process of its own, so that the kernel reports its peak memory. About 6 GB are written to a temporary folder
+below TMPDIR and removed afterwards.
 """
 
 import bz2
@@ -18,7 +18,7 @@ import typer
 
 from benchmarks.machine import describe, versions
 from benchmarks.searching import RETRIEVED, searched, together, warm_up
-from benchmarks.stages import Report, bytes_of, measured, screen
+from benchmarks.stages import ReportProgress, bytes_of, measured, screen
 from benchmarks.zipfian import abstracts, queries
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
@@ -26,10 +26,10 @@ from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 
 SEED = 1
 HOTPOTQA = 5_233_329
-"""How many paragraphs HotpotQA's corpus has."""
+"""Number of paragraphs in HotpotQA's corpus."""
 
 ABSTRACTS_PER_FILE = 340
-"""About what HotpotQA's 15,517 files have."""
+"""About as in HotpotQA's 15,517 files."""
 
 QUERIES = 2_000
 SEARCH_SECONDS = 30.0
@@ -39,7 +39,7 @@ def main(
     paragraphs: Annotated[int, typer.Option(min=1000, help="How many paragraphs the corpus has.")] = HOTPOTQA,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Builds, indexes and searches a made-up corpus, and prints what that took as JSON."""
+    """Build, index and search a synthetic corpus, and print the cost of each stage as JSON."""
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as name, screen() as shown:
         folder = Path(name)
         (generated,) = measured([(_generate, (folder, paragraphs))], shown("generating", paragraphs))
@@ -66,8 +66,8 @@ def main(
     print(text)
 
 
-def _generate(folder: Path, paragraphs: int, report: Report) -> dict[str, Any]:
-    """Writes the dump."""
+def _generate(folder: Path, paragraphs: int, report: ReportProgress) -> dict[str, Any]:
+    """Write the dump."""
     source, done = abstracts(paragraphs, SEED), 0
     for number in count():
         lines = [
@@ -84,18 +84,18 @@ def _generate(folder: Path, paragraphs: int, report: Report) -> dict[str, Any]:
     raise AssertionError
 
 
-def _build(folder: Path, report: Report) -> dict[str, Any]:
+def _build(folder: Path, report: ReportProgress) -> dict[str, Any]:
     corpus = folder / "corpus.jsonl"
     built = build_corpus("hotpotqa", [folder / "dump"], corpus, progress=lambda progress: report(progress.paragraphs))
     return {"paragraphs": built.paragraphs, "duplicates": built.duplicates, "bytes": corpus.stat().st_size}
 
 
-def _index(folder: Path, report: Report) -> dict[str, Any]:
+def _index(folder: Path, report: ReportProgress) -> dict[str, Any]:
     manifest = build_index(read_corpus([folder / "corpus.jsonl"]), folder / "index", report)
     return {"paragraphs": manifest.paragraphs, "bytes": bytes_of(folder / "index")}
 
 
-def _search(folder: Path, asked: list[str], report: Report) -> dict[str, Any]:
+def _search(folder: Path, asked: list[str], report: ReportProgress) -> dict[str, Any]:
     retriever = TantivyRetriever(folder / "index")
 
     def search(query: str) -> object:

@@ -1,4 +1,4 @@
-"""A model and a search that cost nothing, so that what remains is orchestration."""
+"""Language model and retriever that cost nothing, so that only orchestration is measured."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ class CostlessModel:
     identity = "costless"
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """What `write` says, which takes no token."""
+        """Return what `write` returns, at zero tokens."""
         text, prompt = self.write(request), request.prompt
         return Generated(
             text=text,
@@ -43,11 +43,11 @@ class CostlessModel:
         return SENTENCES[len(request.prompt.sentences)] if request.until == "sentence" else ANSWER
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """The same for each."""
+        """The uniform distribution."""
         return (1 / len(choices),) * len(choices)
 
     def interrupt(self) -> None:
-        """Nothing is under way for long."""
+        """Do nothing: no generation takes long enough to be interrupted."""
 
 
 class CostlessRetriever:
@@ -69,5 +69,5 @@ class CostlessRetriever:
         return self.find(query)[:count]
 
     def find(self, query: str) -> tuple[Hit, ...]:
-        """All that there is to find."""
+        """All hits for a query."""
         return HITS

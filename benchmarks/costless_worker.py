@@ -1,4 +1,4 @@
-"""The worker of `workers.app` with the model and the search of `benchmarks.workload` (`celery -A ...`)."""
+"""App of a worker (`celery -A ...`) with the model and the retriever of `benchmarks.workload`."""
 
 from benchmarks import workload
 from benchmarks.costless import CostlessModel, CostlessRetriever
@@ -11,7 +11,7 @@ __all__ = ["app"]
 
 
 class OwnChains(CostlessModel):
-    """Writes each question a chain of its own."""
+    """Writes a different chain for each question."""
 
     def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
@@ -27,7 +27,7 @@ class OwnParagraphs(CostlessRetriever):
     """Finds paragraphs that hardly any other query finds."""
 
     def find(self, query: str) -> tuple[Hit, ...]:
-        """Those of the query."""
+        """All hits for a query."""
         return workload.search(query)
 
 

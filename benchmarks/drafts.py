@@ -1,8 +1,8 @@
-"""What guessing tokens gains: the transformers engine over the prompts of a run, with and without.
+"""Speculative decoding in the transformers engine: its gain over the prompts of a run.
 
-`python -m benchmarks.drafts --asked FOLDER/asked.jsonl [--questions N] [--output FILE]`, with the prompts that
-`python -m benchmarks.end_to_end --folder FOLDER` kept. They are continued without any guess, with what their own text
-repeats (prompt lookup), and also with the rest of the chain that the model had in mind.
+`python -m benchmarks.drafts --asked FOLDER/asked.jsonl [--questions N] [--output FILE]` takes the prompts that
+`python -m benchmarks.end_to_end --folder FOLDER` kept. They are continued without drafts, with drafts from the prompt's
+own text (prompt lookup), and with drafts from the rest of the chain, which the model wrote ahead, as well.
 """
 
 import json
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.recorded_prompts import Asked, load_asked
+from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
@@ -39,8 +39,8 @@ def main(
     context: Annotated[int, typer.Option(min=512, help="The model's context when they were kept.")] = 4096,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Measures each in turn, and prints passes, seconds, and how many guesses came true."""
-    chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
+    """Measure each way of drafting in turn; print passes, seconds, and the accepted drafts."""
+    chains = [list(chain) for _, chain in groupby(load_prompts(asked), key=lambda each: each.question)][:questions]
     measured = {guessed: _measured(guessed, chains, context) for guessed in GUESSING}
     report = {
         "command": machine.command("benchmarks.drafts"),
@@ -54,7 +54,7 @@ def main(
     _print(measured)
 
 
-def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str, Any]:
+def _measured(guessed: str, chains: list[list[RecordedPrompt]], context: int) -> dict[str, Any]:
     with _guessing(guessed) as passes, bar() as shown:
         model = TransformersModel(smollm2_path(), "benchmark", "fast", 1, context)
         began = perf_counter()
@@ -70,14 +70,14 @@ def _measured(guessed: str, chains: list[list[Asked]], context: int) -> dict[str
     }
 
 
-def _continued(model: TransformersModel, chains: list[list[Asked]]) -> Iterator[Generated]:
+def _continued(model: TransformersModel, chains: list[list[RecordedPrompt]]) -> Iterator[Generated]:
     for asked in (asked for chain in chains for asked in chain):
         yield model.generate(GenerationRequest(asked.prompt, asked.until, asked.max_tokens))
 
 
 @contextmanager
 def _guessing(guessed: str) -> Iterator[list[int]]:
-    """Has the engine guess so much and no more; yields a list that grows by one with each pass that writes."""
+    """Restrict the engine to one way of drafting; yields a list that grows by one with each pass that writes."""
     passes: list[int] = []
     whole = causal.CausalRunner._pass
 

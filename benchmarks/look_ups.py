@@ -1,7 +1,7 @@
-"""How the wall time of a question falls with the number of retrieval workers, where searches take their time.
+"""Latency of a question by the number of retrieval workers, where searches are slow.
 
-`python -m benchmarks.look_ups [--workers N]... [--output FILE]` brings its own PostgreSQL and Redis. One question at a
-time of Rethinking with Retrieval: ten chains of three facts each, a search of 100 ms for each of the thirty.
+`python -m benchmarks.look_ups [--workers N]... [--output FILE]` starts its own PostgreSQL and Redis. Rethinking with
+Retrieval answers one question at a time: ten chains of three facts, and a search of 100 ms for each of the thirty.
 """
 
 import json
@@ -23,7 +23,7 @@ def main(
     workers: Annotated[list[int], typer.Option(help="How many retrieval workers, each of one thread.")] = [*WORKERS],  # noqa: B006
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Measures each in turn and prints the seconds that a question takes."""
+    """Measure each number of workers in turn; print the seconds per question."""
     with own_servers() as settings:
         measured = [{"workers": n, **measure(settings, "rethinking", n, n)} for n in workers]
     report = {

@@ -1,4 +1,4 @@
-"""What a benchmark ran on."""
+"""Description of the machine and the software that a benchmark ran on."""
 
 import os
 import platform
@@ -24,12 +24,12 @@ def describe() -> dict[str, Any]:
 
 
 def versions(*packages: str) -> dict[str, str | None]:
-    """The version of each package, None where it isn't installed."""
+    """The version of each package, None if it isn't installed."""
     return {package: _version(package) for package in packages}
 
 
 def command(module: str) -> str:
-    """The command that this process was started with; of files only the names."""
+    """The command that started this process; files by name, without their folders."""
     arguments = [Path(argument).name if argument.startswith(("/", ".")) else argument for argument in sys.argv[1:]]
     return shlex.join(["python", "-m", module, *arguments])
 
@@ -42,7 +42,7 @@ def _version(package: str) -> str | None:
 
 
 def _field(path: str, name: str) -> str | None:
-    """What stands behind the first line's "name:" in an account of the kernel."""
+    """The value of the first line `name: value` in a file of /proc."""
     for line in Path(path).read_text().splitlines():
         field, _, value = line.partition(":")
         if field.strip() == name:

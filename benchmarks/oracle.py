@@ -1,8 +1,8 @@
-"""What interleaving can reach: IRCoT against one-step retrieval, with an oracle in place of the model.
+"""Upper bound of interleaved retrieval: IRCoT against one-step retrieval, with an oracle in place of the model.
 
 `python -m benchmarks.oracle --questions PATH --corpus PATH [--corpus PATH ...] [--output FILE]`. The oracle writes the
-gold chain of MuSiQue's questions (`cotrail.engines.language_models.oracle`), so that retrieval alone can fail.
-It takes one process and no servers: `cotrail.core.replay.advance` drives the systems.
+gold chain of MuSiQue's questions (`cotrail.engines.language_models.oracle`), so that only retrieval can fail.
+It needs one process and no servers: `cotrail.core.replay.advance` drives the systems.
 """
 
 import json
@@ -19,9 +19,8 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.actions import prompted
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
@@ -34,7 +33,7 @@ from cotrail.core.replay import advance
 from cotrail.core.results import Result
 from cotrail.core.system import Answer
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
@@ -47,42 +46,42 @@ from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import find_system
 
 COUNTS = {"ircot": (2, 4, 6, 8), "one-step": (5, 7, 9, 11, 13, 15)}
-"""Each system, and the values of K that the paper tries (IRCoT, section 4.1)."""
+"""Values of K that the paper tries for each system (IRCoT, section 4.1)."""
 
 SHOTS = {AnswerForm.COT: Demonstrations()}
 NO_READER = ReaderSettings(reader="none")
 ALL_OF_A_TITLE = 100_000
-"""More than any page has paragraphs."""
+"""Larger than the number of paragraphs of any page."""
 
 MEASURED = ("cotrail", "tantivy", "msgspec", "rapidfuzz")
 
 
-class World(Struct, frozen=True):
-    """What carries out the systems' actions."""
+class OracleExecutor(Struct, frozen=True):
+    """Executes the systems' actions in this process."""
 
     oracle: ScriptedModel
     retriever: TantivyRetriever
 
     @property
     def binding(self) -> Binding:
-        """What a run in this world pins."""
+        """The binding that a run with these would pin."""
         return Binding(
             model=self.oracle.identity, profile="oracle", temperature=0.0, seed=0, corpus=self.retriever.revision
         )
 
     def paragraphs_of_title(self, title: str) -> Iterable[Paragraph]:
-        """All paragraphs with this very title."""
+        """All paragraphs with exactly this title."""
         return (hit.paragraph for hit in self.retriever.search(title, ALL_OF_A_TITLE, (title,)))
 
     def result(self, action: Action) -> Result:
         """The action's result."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
-        assert isinstance(action, Reason | Read)
-        return self.oracle.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
+        generation = prompted(action)
+        return self.oracle.generate(GenerationRequest(generation.prompt, generation.until, generation.max_tokens))
 
     def answer(self, system: str, question: Question, count: int) -> Answer:
-        """What the system returns for the question with K = `count`."""
+        """The system's answer to a question with K = `count`."""
         spec, history = find_system(system), list[Recorded]()
         while True:
             following = advance(lambda: spec.open(question, SHOTS, _settings(system, count)), history, self.binding)
@@ -110,11 +109,11 @@ def main(
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
-    """Runs both systems over the questions for every K, and prints the mean recall of gold paragraphs."""
+    """Run both systems over the questions for every K; print the mean recall of gold paragraphs."""
     asked, oracle = load_questions("musique", questions), ScriptedModel(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         build_index(read_corpus(corpus), Path(folder))
-        world = World(oracle, TantivyRetriever(Path(folder)))
+        world = OracleExecutor(oracle, TantivyRetriever(Path(folder)))
         held = coverage(asked, world.paragraphs_of_title)
         rows = [_row(world, asked, system, count) for system, counts in COUNTS.items() for count in counts]
     report = {
@@ -131,7 +130,7 @@ def main(
     _print(report)
 
 
-def _row(world: World, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
+def _row(world: OracleExecutor, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
     answered = [(question, world.answer(system, question, count)) for question in questions]
     recalls = [support_recall(answer.paragraphs, question.gold) or 0.0 for question, answer in answered]
     collected = [len(answer.paragraphs) for _, answer in answered]

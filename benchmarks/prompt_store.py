@@ -1,9 +1,9 @@
-"""What the prompts of a run take in the store, against the same prompts written out whole.
+"""Disk space of a run's prompts in the store, compared with the same prompts as plain text.
 
 `python -m benchmarks.prompt_store --hotpotqa FILE --musique FILE --corpus FILE [--corpus FILE ...]
---demonstrations FILE [--output FILE]` brings its own PostgreSQL. IRCoT with its default settings over real questions,
-real searches and the demonstrations as released; in place of a model, the first sentence of each gold paragraph is the
-chain. Every prompt is rebuilt from the store and checked against the digest of what the model was shown.
+--demonstrations FILE [--output FILE]` starts its own PostgreSQL. IRCoT runs with its default settings over real
+questions, real searches and the released demonstrations; in place of a model's output, the chain is the first sentence
+of each gold paragraph. Every prompt is rebuilt from the store and checked against the digest of what the model saw.
 """
 
 import json
@@ -20,11 +20,10 @@ from rich.table import Table
 from sqlalchemy import Engine, text
 
 from benchmarks import machine
+from benchmarks.actions import prompted
 from benchmarks.by_hand import carry_out, own_store
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
 from cotrail.core.history import Outcome
@@ -32,7 +31,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedModel, ScriptedQuestion
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
@@ -48,7 +47,7 @@ STORED = {
     "demonstrations": "SELECT sum(pg_column_size(demonstrations.*)) FROM demonstrations",
     "paragraphs": "SELECT sum(pg_column_size(paragraphs.*)) FROM paragraphs",
 }
-"""Bytes as they are on disk, compressed where PostgreSQL compresses them."""
+"""Bytes on disk, after PostgreSQL's compression."""
 
 PROMPTS = """
     SELECT key, sequence FROM steps JOIN questions ON questions.id = question_id
@@ -66,12 +65,12 @@ def main(
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
-    """Runs the questions and prints both sums."""
+    """Run the questions and print both sums."""
     known = [*load_questions("hotpotqa", hotpotqa), *load_questions("musique", musique)]
     asked = [replace(question, id=f"{n}") for n, question in enumerate(islice(cycle(known), questions))]
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, own_store() as engine:
         build_index(read_corpus(corpus), Path(folder))
-        world = World(known, TantivyRetriever(Path(folder)), context)
+        world = GoldChainExecutor(known, TantivyRetriever(Path(folder)), context)
         begin(engine, asked, demonstrations, world)
         carry_out(engine, world)
         measured = measure(engine)
@@ -89,8 +88,8 @@ def main(
     show(report)
 
 
-class World:
-    """What carries out the steps: real searches, and a model that writes the gold chain."""
+class GoldChainExecutor:
+    """Executes the steps: real searches, and a model that writes the gold chain."""
 
     def __init__(self, questions: Sequence[Question], retriever: TantivyRetriever, context: int) -> None:
         script = {question.text: _chain(question) for question in questions}
@@ -98,11 +97,11 @@ class World:
         self.retriever = retriever
 
     def __call__(self, action: Action) -> Outcome:
-        """An action's result."""
+        """The result of an action."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
-        assert isinstance(action, Reason | Read)
-        return self.model.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
+        generation = prompted(action)
+        return self.model.generate(GenerationRequest(generation.prompt, generation.until, generation.max_tokens))
 
 
 def _chain(question: Question) -> ScriptedQuestion:
@@ -110,8 +109,8 @@ def _chain(question: Question) -> ScriptedQuestion:
     return ScriptedQuestion(sentences=sentences, answer=question.answers[0] if question.answers else "unknown")
 
 
-def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world: World) -> None:
-    """Submits the run."""
+def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world: GoldChainExecutor) -> None:
+    """Submit the run."""
     shots = read_demonstrations(demonstrations)
     binding = Binding(
         model=world.model.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
@@ -126,7 +125,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
 
 
 def measure(engine: Engine) -> dict[str, Any]:
-    """Bytes of the prompts, written out and as stored."""
+    """Bytes of the prompts, as plain text and as stored."""
     with engine.connect() as connection:
         prompts = connection.execute(text(PROMPTS)).all()
         written = sum(len(rebuild_prompt(connection, RUN, *prompt).encode()) for prompt in prompts)
@@ -142,7 +141,7 @@ def measure(engine: Engine) -> dict[str, Any]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Prints the sums as a table."""
+    """Print the sums as a table."""
     written = report["written_out_bytes"]
     title = f"{report['prompts']:,} prompts of {report['questions']:,} questions"
     table = Table("", "KiB", "share", title=title)

@@ -1,4 +1,4 @@
-"""The prompts of a run's steps, as its model saw them."""
+"""Prompts of a run's steps, rebuilt as its model saw them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,8 +7,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Engine, select
 
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from benchmarks.actions import prompted
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.generation import Until
 from cotrail.core.history import Next, Recorded
@@ -23,8 +22,8 @@ from models.records.runs import RunPlan, Runs
 from models.schema.tables import questions
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """A prompt, packed, and what the model wrote; `kind` is that of its step, `question` the question's id."""
+class RecordedPrompt(Struct, frozen=True, kw_only=True):
+    """A packed prompt and the model's output; kind: of its step; question: the question's id."""
 
     question: str
     kind: str
@@ -34,41 +33,42 @@ class Asked(Struct, frozen=True, kw_only=True):
     written: Generated
 
 
-def read_asked(engine: Engine, run: str, asked: Sequence[Question]) -> list[Asked]:
-    """What a run asked of its model, question by question, a question's prompts in their order.
+def read_prompts(engine: Engine, run: str, asked: Sequence[Question]) -> list[RecordedPrompt]:
+    """Read the prompts of a run, question by question, each question's in their order.
 
-    Raises ValueError where a prompt comes out otherwise than the model saw it.
+    Raises ValueError where a rebuilt prompt differs from what the model saw.
     """
     with engine.connect() as connection:
         plan = Runs(find_system).plan(connection, run)
         rows = connection.execute(select(questions.c.key, questions.c.id).where(questions.c.run_id == run))
         ids = {row.key: row.id for row in rows}
         histories = read_histories(connection, list(ids.values()), ParagraphCache())
-    return [each for question in asked for each in _asked(plan, question, histories[ids[question.id]].records)]
+    return [
+        each for question in asked for each in _question_prompts(plan, question, histories[ids[question.id]].records)
+    ]
 
 
-def save_asked(path: Path, asked: Iterable[Asked]) -> None:
-    """Writes them into a file, one JSON object a line."""
+def save_prompts(path: Path, asked: Iterable[RecordedPrompt]) -> None:
+    """Write prompts to a JSON Lines file."""
     path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in asked))
 
 
-def load_asked(path: Path) -> list[Asked]:
-    """What `save_asked` wrote."""
-    return [msgspec.json.decode(line, type=Asked) for line in path.read_bytes().splitlines()]
+def load_prompts(path: Path) -> list[RecordedPrompt]:
+    """Read the prompts that `save_prompts` wrote."""
+    return [msgspec.json.decode(line, type=RecordedPrompt) for line in path.read_bytes().splitlines()]
 
 
-def _asked(plan: RunPlan, question: Question, history: Sequence[Recorded]) -> Iterator[Asked]:
+def _question_prompts(plan: RunPlan, question: Question, history: Sequence[Recorded]) -> Iterator[RecordedPrompt]:
     system = plan.open(question, find_system)
     for number, record in enumerate(history):
         following = advance(system, history[:number], plan.binding)
         if not isinstance(following, Next) or not isinstance(record.outcome, Generated):
             continue
-        action, written = following.steps[0].action, record.outcome
-        assert isinstance(action, Reason | Read)
+        action, written = prompted(following.steps[0].action), record.outcome
         prompt = action.prompt.keep(written.demonstrations, written.paragraphs, written.first_demonstration)
         if prompt.digest != written.prompt_digest:
             raise ValueError(f"question {question.id}, step {number}: the prompt isn't the one that the model saw")
-        yield Asked(
+        yield RecordedPrompt(
             question=question.id,
             kind=kind_of(action).name,
             prompt=prompt,

@@ -1,11 +1,10 @@
-"""Search engines over the same paragraphs: what building an index takes, and how many queries a second it answers.
+"""Search engines over the same paragraphs: cost of building an index, and queries per second.
 
 `python -m benchmarks.retrieval [--sizes 10000,200000,2000000] [--corpus FILE]... [--output FILE]` compares tantivy,
-bm25s and search servers in one run, over made-up abstracts (`benchmarks.zipfian`) or over the paragraphs of corpus
-files. The servers are the one that COTRAIL_SEARCH_URL names; else Elasticsearch and OpenSearch, each started for its
-measurement from a folder (`benchmarks.search_servers`); else osmem-server, which is made for tests. Every build and
-every search is a process of its own. Everything is written to a temporary folder, about 6 GB for 5,000,000 paragraphs;
-TMPDIR says where.
+bm25s and search servers in one run, over synthetic abstracts (`benchmarks.zipfian`) or over the paragraphs of corpus
+files. The server is that of COTRAIL_SEARCH_URL; without it, Elasticsearch and OpenSearch are started from a folder
+(`benchmarks.search_servers`); without that, osmem-server is used, which is made for tests. Every build and every search
+is a process of its own. The files go to a temporary folder below TMPDIR, about 6 GB for 5,000,000 paragraphs.
 """
 
 import json
@@ -31,7 +30,7 @@ from rich.table import Table
 from benchmarks.machine import command, describe, versions
 from benchmarks.search_servers import FOLDER, HEAP, available, running, version
 from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
-from benchmarks.stages import Report, StageError, bytes_of, measured, memory, screen
+from benchmarks.stages import ReportProgress, StageError, bytes_of, measured, memory, screen
 from benchmarks.zipfian import abstracts
 from configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
@@ -51,37 +50,37 @@ OSMEM = "osmem-server"
 MEASURED = ("cotrail", "tantivy", "bm25s", "osmem-server", "elastic-transport", "numpy")
 
 MOST_IN_OSMEM = 200_000
-"""osmem keeps everything in memory and looks at every paragraph that has a query's word."""
+"""Limit for osmem, which keeps everything in memory and scores every paragraph that has one of a query's words."""
 
-Shown = Callable[[str, int], Report]
+Shown = Callable[[str, int], ReportProgress]
 
 
-class Paragraphs(Struct, frozen=True):
-    """Those of a file of paragraphs, one a line."""
+class ParagraphFile(Struct, frozen=True):
+    """The paragraphs of a JSON Lines file."""
 
     path: Path
     count: int
 
     def __iter__(self) -> Iterator[Paragraph]:
-        """Each of them."""
+        """Iterate over the paragraphs."""
         decoder = msgspec.json.Decoder(Paragraph)
         with self.path.open("rb") as lines:
             yield from map(decoder.decode, lines)
 
     def queries(self) -> list[str]:
-        """First sentences, of paragraphs all over the file."""
+        """First sentences of paragraphs spread over the file."""
         every = max(1, self.count // QUERIES)
         return [paragraph.text.split(". ")[0] for paragraph in islice(self, 0, QUERIES * every, every)]
 
 
-class Engine(Protocol):
-    """What is measured."""
+class SearchEngine(Protocol):
+    """A search engine to measure."""
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
-        """Indexes the paragraphs; returns how many bytes the index takes."""
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
+        """Index the paragraphs; returns the bytes of the index."""
 
     def open(self) -> Search:
-        """A search in what was built."""
+        """Open the index for searching."""
 
 
 class Tantivy(Struct, frozen=True):
@@ -89,24 +88,24 @@ class Tantivy(Struct, frozen=True):
 
     folder: Path
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
-        """As `cotrail index` does."""
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
+        """Index as `cotrail index` does."""
         build_index(paragraphs, self.folder, report)
         return bytes_of(self.folder)
 
     def open(self) -> Search:
-        """Title plus text."""
+        """Search title and text."""
         retriever = TantivyRetriever(self.folder)
         return lambda query: retriever.search(query, RETRIEVED)
 
 
 class BM25S(Struct, frozen=True):
-    """bm25s over title and text as one, the words those of tantivy; it keeps no paragraphs."""
+    """bm25s over title and text in one field, with tantivy's tokens; it doesn't store the paragraphs."""
 
     folder: Path
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
-        """All words are in memory at once, as numbers."""
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
+        """Index with all tokens in memory at once, as numbers."""
         analyzer = english()
         vocabulary: dict[str, int] = {}
         texts = []
@@ -121,29 +120,29 @@ class BM25S(Struct, frozen=True):
         return bytes_of(self.folder)
 
     def open(self) -> Search:
-        """The index mapped into memory."""
+        """Open the index mapped into memory."""
         index, analyzer = bm25s.BM25.load(self.folder, mmap=True), english()
         return lambda query: index.retrieve([analyzer.analyze(plain(query))], k=RETRIEVED, show_progress=False)
 
 
-IN_FOLDERS: dict[str, Callable[[Path], Engine]] = {"tantivy": Tantivy, "bm25s": BM25S}
-"""Those that need no server."""
+IN_FOLDERS: dict[str, Callable[[Path], SearchEngine]] = {"tantivy": Tantivy, "bm25s": BM25S}
+"""Engines that need no server."""
 
 
 class Elasticsearch(Struct, frozen=True):
-    """cotrail's index in a server."""
+    """cotrail's index in a search server."""
 
     server: SearchServer
 
-    def build(self, paragraphs: Iterable[Paragraph], report: Report) -> int:
-        """As `cotrail index` does; the bytes are those that the server tells."""
+    def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
+        """Index as `cotrail index` does; the bytes are those that the server reports."""
         ElasticsearchStore(self.server).build("corpus", paragraphs, report)
         index = f"{self.server.prefix}corpus"
         stats = Client(self.server).ask(lambda api: api.indices.stats(index=index, metric="store"), dict[str, Any])
         return int(stats["_all"]["total"]["store"]["size_in_bytes"])
 
     def open(self) -> Search:
-        """A search a request."""
+        """Search with one request per query."""
         corpus = ElasticsearchStore(self.server).open("corpus")
         return lambda query: corpus.search(query, RETRIEVED)
 
@@ -155,13 +154,13 @@ def main(
     servers: Annotated[Path, typer.Option(help="Where Elasticsearch and OpenSearch can be started.")] = FOLDER,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Measures each engine with each size in turn; prints sizes, times and queries a second."""
+    """Measure each engine with each size in turn; print sizes, times and queries per second."""
     rows: list[dict[str, Any]] = []
     for size in [0] if corpus else map(int, sizes.split(",")):
         with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, screen() as shown:
             path = Path(folder) / "paragraphs.jsonl"
             (written,) = measured([(_write, (path, size, corpus))], shown("writing paragraphs", size))
-            paragraphs = Paragraphs(path, written["paragraphs"])
+            paragraphs = ParagraphFile(path, written["paragraphs"])
             for engine in (*IN_FOLDERS, *_servers(servers)):
                 opening = _opened(engine, Path(folder), paragraphs.count, servers)
                 rows.append(_row(engine, opening, paragraphs, seconds, shown))
@@ -172,7 +171,7 @@ def main(
     _print(rows)
 
 
-def _write(path: Path, size: int, corpus: list[Path] | None, report: Report) -> dict[str, Any]:
+def _write(path: Path, size: int, corpus: list[Path] | None, report: ReportProgress) -> dict[str, Any]:
     count = 0
     with path.open("wb") as file:
         for count, paragraph in enumerate(read_corpus(corpus) if corpus else made_up(size), start=1):
@@ -183,25 +182,25 @@ def _write(path: Path, size: int, corpus: list[Path] | None, report: Report) -> 
 
 
 def made_up(size: int) -> Iterator[Paragraph]:
-    """Paragraphs that are the same each time."""
+    """Synthetic paragraphs, the same each time."""
     for number, abstract in enumerate(abstracts(size, SEED)):
         yield Paragraph(id=str(number), title=abstract.title, text="".join(abstract.sentences))
 
 
-class Opened(Struct, frozen=True):
-    """An engine that is ready to be measured; server: its process where it is one of this machine's."""
+class OpenedEngine(Struct, frozen=True):
+    """An engine ready to be measured; server: its process id if it runs on this machine."""
 
-    engine: Engine
+    engine: SearchEngine
     name: str
     server: int | None = None
 
 
 class SkippedError(Exception):
-    """A measurement isn't made; the message says why."""
+    """A measurement is skipped; the message says why."""
 
 
 def _row(
-    engine: str, opening: AbstractContextManager[Opened], paragraphs: Paragraphs, seconds: float, shown: Shown
+    engine: str, opening: AbstractContextManager[OpenedEngine], paragraphs: ParagraphFile, seconds: float, shown: Shown
 ) -> dict[str, Any]:
     row = {"engine": engine, "paragraphs": paragraphs.count}
     try:
@@ -213,14 +212,14 @@ def _row(
         return row | {"skipped": f"it was tried, and its process {error}"}
 
 
-def _measured(opened: Opened, paragraphs: Paragraphs, seconds: float, shown: Shown) -> dict[str, Any]:
+def _measured(opened: OpenedEngine, paragraphs: ParagraphFile, seconds: float, shown: Shown) -> dict[str, Any]:
     title = f"{opened.name}, {paragraphs.count:,} paragraphs"
     (built,) = measured([(_build, (opened.engine, paragraphs))], shown(f"{title}: indexing", paragraphs.count))
     asked = paragraphs.queries()
     rates = {}
     for count in PROCESSES:
         at_once = get_context("spawn").Barrier(count)
-        # Each process begins elsewhere in the queries, so that none finds what another has just looked for.
+        # Each process begins elsewhere in the queries, so that none profits from what another has just cached.
         turns = [asked[len(asked) * i // count :] + asked[: len(asked) * i // count] for i in range(count)]
         stages = [(_search, (opened.engine, turn, seconds, at_once)) for turn in turns]
         rates[str(count)] = together(measured(stages, shown(f"{title}: {count} at once", len(asked))))
@@ -229,15 +228,17 @@ def _measured(opened: Opened, paragraphs: Paragraphs, seconds: float, shown: Sho
 
 
 def _server_memory(process: int) -> dict[str, int]:
-    """What is a server's own in the end, and the most that it had mapped, the index's files included."""
+    """A server's own memory in the end, and its peak, which includes the mapped files of the index."""
     return {"own_mib": memory("RssAnon", process), "peak_mib": memory("VmHWM", process)}
 
 
-def _build(engine: Engine, paragraphs: Paragraphs, report: Report) -> dict[str, Any]:
+def _build(engine: SearchEngine, paragraphs: ParagraphFile, report: ReportProgress) -> dict[str, Any]:
     return {"bytes": engine.build(paragraphs, report)}
 
 
-def _search(engine: Engine, asked: list[str], seconds: float, at_once: Barrier, report: Report) -> dict[str, Any]:
+def _search(
+    engine: SearchEngine, asked: list[str], seconds: float, at_once: Barrier, report: ReportProgress
+) -> dict[str, Any]:
     search = engine.open()
     warm_up(search, asked, seconds)
     at_once.wait()
@@ -249,19 +250,19 @@ def _servers(folder: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def _opened(engine: str, folder: Path, count: int, servers: Path) -> Iterator[Opened]:
+def _opened(engine: str, folder: Path, count: int, servers: Path) -> Iterator[OpenedEngine]:
     if engine in IN_FOLDERS:
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            yield Opened(IN_FOLDERS[engine](Path(own) / "index"), engine)
+            yield OpenedEngine(IN_FOLDERS[engine](Path(own) / "index"), engine)
     elif named := Settings().search_server:
         with _removed(named) as server:
-            yield Opened(Elasticsearch(server), engine)
+            yield OpenedEngine(Elasticsearch(server), engine)
     elif engine == OSMEM:
         with _osmem(count) as osmem:
-            yield Opened(Elasticsearch(SearchServer(urls=(osmem.url,))), engine, osmem.process.pid)
+            yield OpenedEngine(Elasticsearch(SearchServer(urls=(osmem.url,))), engine, osmem.process.pid)
     else:
         with running(engine, HEAP, servers) as started:
-            yield Opened(Elasticsearch(SearchServer(urls=(started.url,))), version(started.url), started.pid)
+            yield OpenedEngine(Elasticsearch(SearchServer(urls=(started.url,))), version(started.url), started.pid)
 
 
 @contextmanager
@@ -277,7 +278,7 @@ def _osmem(count: int) -> Iterator[Any]:
 
 @contextmanager
 def _removed(server: SearchServer) -> Iterator[SearchServer]:
-    """The server with a prefix of this run's own, whose indexes are removed afterwards."""
+    """The server with an index prefix of this benchmark's own; those indexes are removed afterwards."""
     prefix = f"{server.prefix}benchmark-{secrets.token_hex(4)}-"
     own = SearchServer(urls=server.urls, api_key=server.api_key, ca=server.ca, prefix=prefix)
     try:

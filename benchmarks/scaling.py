@@ -1,8 +1,8 @@
-"""How steps a second change with the number of questions and of workers; and the memory of cotrail's processes.
+"""Scaling of the throughput with the number of questions and of workers, and the memory of cotrail's processes.
 
-`python -m benchmarks.scaling [--questions N]... [--workers N]... [--output FILE]` brings its own PostgreSQL and Redis.
+`python -m benchmarks.scaling [--questions N]... [--workers N]... [--output FILE]` starts its own PostgreSQL and Redis.
 The contenders are those of `benchmarks.orchestration`; each measurement has a database of its own. The output file is
-written anew after each of them, since all of them together take half an hour.
+rewritten after each measurement, since all of them together take half an hour.
 """
 
 import json
@@ -22,7 +22,7 @@ WORKERS = (1, 2, 4, 8)
 QUESTIONS_FOR_WORKERS = 2_000
 
 MOST = 10_000
-"""How many questions the others are measured with at most: with 100,000 they would take more than an hour."""
+"""Maximum number of questions for the other contenders: 100,000 would take them more than an hour."""
 
 errors = Console(stderr=True)
 
@@ -32,7 +32,7 @@ def main(
     workers: Annotated[list[int], typer.Option(help="How many workers, once each with 2,000 questions.")] = [*WORKERS],  # noqa: B006
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Measures each contender in each case in turn, and prints steps a second and the memory of cotrail's processes."""
+    """Measure each contender in each case in turn; print steps per second and the memory of cotrail's processes."""
     cases = [(count, PROCESSES) for count in questions] + [(QUESTIONS_FOR_WORKERS, count) for count in workers]
     measured: list[dict[str, Any]] = []
     with own_servers() as settings:

@@ -1,6 +1,6 @@
 """Real search servers for tests and benchmarks, from a folder beside the repository.
 
-The folder has `elasticsearch/start` and `opensearch/start`. `start HOME PORT` is a server of one node in the
+The folder has `elasticsearch/start` and `opensearch/start`. `start HOME PORT` runs a single-node server in the
 foreground, which keeps its data in HOME and prints its address once it answers.
 """
 
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.request import urlopen
 
 from msgspec import Struct
@@ -21,17 +22,17 @@ FOLDER = Path(os.environ.get("TEST_SEARCH_SERVERS") or Path(__file__).parents[2]
 NAMES = ("elasticsearch", "opensearch")
 
 HEAP = "-Xms512m -Xmx512m"
-"""What a server may take for itself; beside it, the system keeps as much of the index in memory as it has room for."""
+"""Java's heap; beside it, the system's page cache holds as much of the index as fits."""
 
 QUICK = f"{HEAP} -XX:TieredStopAtLevel=1"
-"""For tests: half the work until it answers, at the cost of its speed later on."""
+"""For tests: halves the time until the server answers, at the cost of its speed later on."""
 
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
-"""A server doesn't outlive the thread that started it, however that ends."""
+"""Makes the kernel kill a server when the thread that started it ends, however that happens."""
 
 
 class Running(Struct, frozen=True):
-    """A server that answers; pid: its process where that is known."""
+    """A server that answers; pid: its process id, if known."""
 
     name: str
     url: str
@@ -47,9 +48,9 @@ def available(folder: Path = FOLDER) -> tuple[str, ...]:
 def begin(
     name: str, home: Path, port: int = 0, *, output: int, options: str = QUICK, folder: Path = FOLDER
 ) -> subprocess.Popen[str]:
-    """Starts a server without waiting until it answers; its data and its log are in the home.
+    """Start a server without waiting until it answers; its data and its log are in `home`.
 
-    output: where its address goes, as `subprocess` has it. options: Java's.
+    output: where its address is printed, as for `subprocess`. options: Java's.
     """
     home.mkdir(parents=True, exist_ok=True)
     command = [*WITH_PARENT, str(folder / name / "start"), str(home), str(port)]
@@ -62,7 +63,7 @@ def begin(
 
 @contextmanager
 def running(name: str, options: str = QUICK, folder: Path = FOLDER) -> Iterator[Running]:
-    """A server at a free port, which ends with its data. RuntimeError: it ended before it answered."""
+    """Run a server at a free port; it is removed with its data. RuntimeError if it ends before it answers."""
     with tempfile.TemporaryDirectory(prefix=f"cotrail-{name}-") as home:
         process = begin(name, Path(home), output=subprocess.PIPE, options=options, folder=folder)
         try:
@@ -73,16 +74,22 @@ def running(name: str, options: str = QUICK, folder: Path = FOLDER) -> Iterator[
 
 
 def version(url: str) -> str:
-    """The product and version of a server."""
+    """Product and version of a server."""
     with urlopen(url, timeout=10) as answer:
         told = json.load(answer)["version"]
     return f"{told.get('distribution', 'elasticsearch')} {told['number']}"
 
 
+def piped(stream: IO[str] | None) -> IO[str]:
+    """Return a stream of a process that was started with a pipe for it; ValueError if it has none."""
+    if stream is None:
+        raise ValueError("the process was started without a pipe for this stream")
+    return stream
+
+
 def _address(process: subprocess.Popen[str], home: Path) -> str:
-    assert process.stdout is not None
-    with process.stdout:
-        address = process.stdout.readline().strip()
+    with piped(process.stdout) as output:
+        address = output.readline().strip()
     if not address:
         raise RuntimeError(f"the server ended before it answered: {(home / 'log').read_text()[-2000:]}")
     return address

@@ -1,27 +1,27 @@
-"""How fast a search is, by one process or by several at the same time."""
+"""Speed of a search, by one process or by several concurrent ones."""
 
 import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.stages import Report, memory
+from benchmarks.stages import ReportProgress, memory
 
 RETRIEVED = 15
-"""How many paragraphs a query asks for: the most that the paper collects."""
+"""Paragraphs per query: the most that the paper collects."""
 
 WARM_UP = 2_000
-"""So many queries has a server in Java behind it when it is as fast as it gets."""
+"""Queries after which a Java server has reached its full speed."""
 
 REPORTED = 100
-"""After how many queries each time it is told how many are done."""
+"""Queries between two reports of progress."""
 
 Search = Callable[[str], object]
-"""Finds the best paragraphs for a query, `RETRIEVED` of them."""
+"""Finds the best `RETRIEVED` paragraphs for a query."""
 
 
 def warm_up(search: Search, asked: Sequence[str], seconds: float) -> None:
-    """Searches for the first queries, but no longer than so, so that files are in memory and code is compiled."""
+    """Search for the first queries, for `seconds` at most, so that files are cached and code is compiled."""
     end = time.perf_counter() + seconds
     for query in asked[:WARM_UP]:
         search(query)
@@ -29,8 +29,8 @@ def warm_up(search: Search, asked: Sequence[str], seconds: float) -> None:
             return
 
 
-def searched(search: Search, asked: Sequence[str], seconds: float, report: Report) -> dict[str, Any]:
-    """Searches so long with one thread, each query again when all were asked."""
+def searched(search: Search, asked: Sequence[str], seconds: float, report: ReportProgress) -> dict[str, Any]:
+    """Search for `seconds` with one thread, starting over when all queries were used."""
     times: list[float] = []
     while sum(times) < seconds:
         started = time.perf_counter()
@@ -51,7 +51,7 @@ def searched(search: Search, asked: Sequence[str], seconds: float, report: Repor
 
 
 def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """What one process found, or several at the same time: queries a second are added up."""
+    """Combine the results of concurrent processes: rates are added, of latencies and memory the maximum counts."""
     rates = [part["queries"] / part["searching"] for part in parts]
     return {
         "queries_per_second": round(sum(rates), 1),

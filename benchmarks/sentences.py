@@ -1,9 +1,9 @@
-"""How often the first sentence of a text is cut wrongly: by sentencex alone, by cotrail's rules, by a spaCy pipeline.
+"""Error rate of the first sentence's end: sentencex alone, cotrail's rules, a spaCy pipeline.
 
-`python -m benchmarks.sentences --corpus FILE... [--chains FILE...] [--pipeline NAME] [--output FILE]`. Sentences
-are cut wrongly in the titles of films, songs and people above all, so that each title of the corpora is put into three
-sentences, and another one behind them. Nobody says where the sentences of chains of thought end: there it is counted
-how many come out otherwise than by cotrail's rules.
+`python -m benchmarks.sentences --corpus FILE... [--chains FILE...] [--pipeline NAME] [--output FILE]`. Most errors
+occur in the titles of films and songs and in names, so each title of the corpora is put into three sentences, with
+another sentence after them. For chains of thought there is no ground truth: there the sentences that differ from those
+of cotrail's rules are counted.
 """
 
 import json
@@ -38,7 +38,7 @@ def main(
     pipeline: Annotated[str | None, typer.Option(help="A pipeline of spaCy that is installed.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Counts what each way cuts wrongly, and prints it."""
+    """Count the errors of each way and print them."""
     ways = splitters(pipeline)
     titles = sorted({paragraph.title for paragraph in read_corpus(corpus)})
     texts = sorted({shown.answer for path in chains for shown in read_demonstrations(path).items})
@@ -65,7 +65,7 @@ def main(
 
 
 def splitters(pipeline: str | None) -> dict[str, Split]:
-    """What tells a text's first sentence, by its name."""
+    """Ways to find a text's first sentence, by name."""
     ways: dict[str, Split] = {
         "sentencex": lambda text: next(iter(segment("en", text)), "").strip(),
         "rules": first_sentence,
@@ -77,13 +77,13 @@ def splitters(pipeline: str | None) -> dict[str, Split]:
 
 
 def counted(titles: list[str], sentence: str, following: str, ways: dict[str, Split]) -> dict[str, int]:
-    """In how many of the titles' sentences each way ends too early or too late."""
+    """Number of the titles' sentences that each way ends too early or too late."""
     texts = [sentence.format(title) for title in titles]
     return {way: sum(split(f"{text} {following}") != text for text in texts) for way, split in ways.items()}
 
 
 def rests(chain: str) -> Iterator[str]:
-    """A chain from each of its sentences on."""
+    """The suffixes of a chain that begin with each of its sentences."""
     while sentence := first_sentence(chain):
         yield chain
         chain = chain.lstrip()[len(sentence) :]

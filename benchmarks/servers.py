@@ -1,4 +1,4 @@
-"""Servers for the time of a measurement."""
+"""Temporary servers for a measurement."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ from workers.stack.stack import Stack
 
 @contextmanager
 def own_servers() -> Iterator[Settings]:
-    """A PostgreSQL and a Redis of one's own, and the settings that lead there; nothing is left, nor after SIGTERM."""
+    """Start a PostgreSQL and a Redis and yield settings for them; they are removed in the end, after SIGTERM too."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         settings = Settings(home=Path(folder), database_url=None, broker_url=None)

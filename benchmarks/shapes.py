@@ -1,4 +1,4 @@
-"""Models as large as real ones, with random weights, and prompts as long as IRCoT's, of tokens without a meaning."""
+"""Models of real size with random weights, and prompts of IRCoT's length made of random tokens."""
 
 import random
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, LlamaConfi
 
 PARAGRAPHS_A_STEP, MOST_PARAGRAPHS = 4, 15
 SENTENCES = 4
-"""Sentences of a chain; a reader follows."""
+"""Sentences of a chain, before the reader's answer."""
 
 PARAGRAPH, QUESTION = 120, 25
-"""Tokens of each, on average."""
+"""Mean tokens of each."""
 
 SENTENCE, SHORTEST, LONGEST = 25, 6, 60
-"""Tokens of a sentence: on average, at least and at most."""
+"""Tokens of a sentence: mean, minimum, maximum."""
 
 ANSWER = 2.0
-"""How many times a sentence's tokens the reader writes."""
+"""Length of the reader's answer, in sentences."""
 
 SPREAD = 0.3
-"""The standard deviation of all lengths, as a share of their mean."""
+"""Standard deviation of all lengths, relative to their mean."""
 
 
-class Shape(Struct, frozen=True):
-    """A model's configuration, and how many tokens the demonstrations of its prompts take.
+class ModelShape(Struct, frozen=True):
+    """A model's configuration, and the tokens of the demonstrations in its prompts.
 
-    scale: what all lengths of prompts are multiplied with.
+    scale: factor of all lengths of prompts.
     """
 
     config: Any
@@ -37,7 +37,7 @@ class Shape(Struct, frozen=True):
 
     @property
     def context(self) -> int:
-        """Tokens that hold any prompt and what follows it."""
+        """Context length that holds any prompt and its continuation."""
         own = MOST_PARAGRAPHS * PARAGRAPH * (1 + SPREAD) + 2 * QUESTION + (SENTENCES + ANSWER) * LONGEST
         return self._scaled(self.demonstrations + own) + int(ANSWER * LONGEST) + 200
 
@@ -49,22 +49,22 @@ class Shape(Struct, frozen=True):
             made = kind.from_config(self.config, dtype=torch.bfloat16 if device == "cuda" else torch.float32)
         return made.eval()
 
-    def questions(self, count: int, seed: int = 1) -> list[list["Asked"]]:
-        """The prompts of so many questions, in the order of their steps."""
+    def questions(self, count: int, seed: int = 1) -> list[list["MadeUpPrompt"]]:
+        """The prompts of `count` questions, each question's in the order of its steps."""
         chance = random.Random(seed)
         shared = self._text(chance, self.demonstrations)
         return [self._question(chance, shared) for _ in range(count)]
 
-    def _question(self, chance: random.Random, shared: list[int]) -> list["Asked"]:
+    def _question(self, chance: random.Random, shared: list[int]) -> list["MadeUpPrompt"]:
         paragraphs = [self._text(chance, _near(chance, PARAGRAPH)) for _ in range(MOST_PARAGRAPHS)]
         question = self._text(chance, _near(chance, QUESTION))
         sentences = [self._text(chance, _sentence(chance)) for _ in range(SENTENCES)]
         asked = []
         for step in range(SENTENCES):
             seen = paragraphs[: PARAGRAPHS_A_STEP * (step + 1)]
-            asked.append(Asked(_joined(shared, *seen, question, *sentences[:step]), _sentence(chance)))
+            asked.append(MadeUpPrompt(_joined(shared, *seen, question, *sentences[:step]), _sentence(chance)))
         answer = int(ANSWER * _sentence(chance))
-        return [*asked, Asked(_joined(shared, *paragraphs, question), answer)]
+        return [*asked, MadeUpPrompt(_joined(shared, *paragraphs, question), answer)]
 
     def _text(self, chance: random.Random, tokens: int) -> list[int]:
         return [chance.randrange(3, self.config.vocab_size) for _ in range(self._scaled(tokens))]
@@ -73,8 +73,8 @@ class Shape(Struct, frozen=True):
         return max(1, int(tokens * self.scale))
 
 
-class Asked(Struct, frozen=True):
-    """A prompt, and how many tokens are to be written behind it."""
+class MadeUpPrompt(Struct, frozen=True):
+    """A prompt of random tokens; length: the number of tokens to write after it."""
 
     tokens: list[int]
     length: int
@@ -130,12 +130,12 @@ TINY_LLAMA = {
 
 SHAPES = {
     "full": {
-        "flan-t5-xl": Shape(T5Config(**FLAN_T5_XL), 4500),
-        "llama-3.2-3b": Shape(LlamaConfig(**LLAMA_3_2_3B), 3000),
+        "flan-t5-xl": ModelShape(T5Config(**FLAN_T5_XL), 4500),
+        "llama-3.2-3b": ModelShape(LlamaConfig(**LLAMA_3_2_3B), 3000),
     },
     "tiny": {
-        "tiny-t5": Shape(T5Config(**TINY_T5), 4500, 0.05),
-        "tiny-llama": Shape(LlamaConfig(**TINY_LLAMA), 3000, 0.05),
+        "tiny-t5": ModelShape(T5Config(**TINY_T5), 4500, 0.05),
+        "tiny-llama": ModelShape(LlamaConfig(**TINY_LLAMA), 3000, 0.05),
     },
 }
-"""Shapes by their names, for a GPU and for a try without one."""
+"""Groups of shapes: `full` for a GPU, `tiny` for a trial without one."""

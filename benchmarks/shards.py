@@ -1,8 +1,9 @@
-"""What several shards cost: queries a second with word counts of all shards together, and with each shard's own.
+"""Cost of several shards: queries per second with global word statistics, and with each shard's own.
 
-`python -m benchmarks.shards [--size 100000] [--output FILE]` fills an index of each number of shards, in the server
-that COTRAIL_SEARCH_URL names, with made-up abstracts (`benchmarks.zipfian`). Each way of counting has its turns, in
-which one process searches; the best turn counts. Beside them stands how many places are those of the first index.
+`python -m benchmarks.shards [--size 100000] [--output FILE]` fills an index of each number of shards, in the server of
+COTRAIL_SEARCH_URL, with synthetic abstracts (`benchmarks.zipfian`). Each way of counting words is measured in several
+turns, in which one process searches; the best turn counts. The share of ranks that agree with the first index is
+reported too.
 """
 
 import json
@@ -39,7 +40,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="How long a turn is.")] = 10,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Measures each number of shards; prints queries a second, and how many places are as with one shard."""
+    """Measure each number of shards; print queries per second, and the share of ranks that agree with one shard."""
     server = Settings().search_server
     if server is None:
         raise InputError("COTRAIL_SEARCH_URL names no server")
@@ -66,7 +67,7 @@ def _measured(
     expected = _found(first, asked)
     ways = [(count, "together", corpus) for count, corpus in corpora.items()]
     ways += [(count, "apart", _apart(corpus)) for count, corpus in corpora.items() if count > 1]
-    # Turn by turn, so that other work on the machine falls on all alike.
+    # Alternating turns, so that other load on the machine affects all ways alike.
     turns = [[_turn(corpus, asked, seconds) for _, _, corpus in ways] for _ in range(TURNS)]
     rows = []
     for (count, counted, corpus), each in zip(ways, zip(*turns, strict=True), strict=True):
@@ -88,7 +89,7 @@ def _built(server: SearchServer, size: int, shards: int) -> ElasticsearchRetriev
 
 
 def _apart(corpus: ElasticsearchRetriever) -> ElasticsearchRetriever:
-    """Searches as if there were one shard, so that each scores by its own words."""
+    """A retriever that believes in a single shard and so requests no global statistics: each shard uses its own."""
     return ElasticsearchRetriever(corpus._client, corpus._locate, replace(corpus._located, shards=1))
 
 
@@ -97,7 +98,7 @@ def _found(corpus: ElasticsearchRetriever, asked: Sequence[str]) -> list[list[st
 
 
 def _alike(expected: list[list[str]], found: list[list[str]]) -> float:
-    """The part of all places that hold the same paragraph."""
+    """Share of all ranks that hold the same paragraph."""
     places = sum(map(len, expected))
     same = sum(a == b for one, other in zip(expected, found, strict=True) for a, b in zip(one, other, strict=False))
     return round(same / places, 4)

@@ -1,4 +1,4 @@
-"""The worker of `workers.app` with a search that takes its time and a model that doesn't (`celery -A ...`)."""
+"""App of a worker (`celery -A ...`) with a slow search and a fast model."""
 
 import time
 
@@ -11,14 +11,14 @@ from workers.celery_app import app
 __all__ = ["app"]
 
 SECONDS = 0.1
-"""How long a search takes, all of it waiting: as one of a server does."""
+"""Latency of a search, all of it waiting, like that of a server."""
 
 FACTS = 3
-"""How many facts each chain states, all of them its own."""
+"""Facts that each chain states, all of them different from other chains'."""
 
 
 class SampledChains(CostlessModel):
-    """Writes a chain of its own for each sample."""
+    """Writes a different chain for each sample."""
 
     def write(self, request: GenerationRequest) -> str:
         """The chain of that number."""
@@ -27,10 +27,10 @@ class SampledChains(CostlessModel):
 
 
 class SlowRetriever(CostlessRetriever):
-    """Finds the same paragraphs for every query, after a while."""
+    """Finds the same paragraphs for every query, after a delay."""
 
     def find(self, query: str) -> tuple[Hit, ...]:
-        """All that there is to find."""
+        """All hits for a query."""
         time.sleep(SECONDS)
         return super().find(query)
 

@@ -1,8 +1,8 @@
-"""How far tantivy's words, and what is found by them, are those of Elasticsearch's analyzer `english`.
+"""Agreement of tantivy's tokens, and of the paragraphs found by them, with Elasticsearch's analyzer `english`.
 
-`python -m benchmarks.words --corpus FILE... --chains FILE... [--output FILE]`. Words are compared as they are cut,
-before they are stemmed; queries are the questions of demonstrations and the sentences of their chains. It starts an
-Elasticsearch from the folder of `benchmarks.search_servers`.
+`python -m benchmarks.words --corpus FILE... --chains FILE... [--output FILE]`. Tokens are compared before stemming;
+queries are the questions of demonstrations and the sentences of their chains. Elasticsearch is started from the folder
+of `benchmarks.search_servers`.
 """
 
 import json
@@ -33,7 +33,7 @@ from cotrail.evaluation.metrics.factual_errors import sentences_of
 
 COUNT = 10
 EVERY = 4
-"""Of so many paragraphs one's words are compared: each is a request."""
+"""Every so many paragraphs, tokens are compared: each comparison takes a request."""
 
 
 class _Token(Struct, frozen=True):
@@ -49,7 +49,7 @@ def main(
     chains: Annotated[list[Path], typer.Option(help="Demonstrations with chains of thought.")],
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
-    """Compares both, and prints it."""
+    """Compare tokens and hits, and print the agreement."""
     if "elasticsearch" not in search_servers.available():
         raise InputError("there is no Elasticsearch that can be started; name its folder by TEST_SEARCH_SERVERS")
     paragraphs = list(read_corpus(corpus))
@@ -76,7 +76,7 @@ def queries(demonstration: Any) -> Iterator[str]:
 
 
 def cut(url: str, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
-    """How many words Elasticsearch cuts, and how many of these each version of tantivy's analyzer has not."""
+    """Number of Elasticsearch's tokens, and how many of these each version of tantivy's analyzer lacks."""
     analyzers = [TextAnalyzerBuilder(Tokenizer.regex(word)).filter(Filter.lowercase()).build() for word in WORDS]
     client = Client(SearchServer(urls=(url,)))
     missing, count = [0 for _ in WORDS], 0
@@ -89,14 +89,14 @@ def cut(url: str, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
 
 
 def standard_words(client: Client, text: str) -> Counter[str]:
-    """The words that Elasticsearch cuts a text into."""
+    """The tokens of a text by Elasticsearch."""
     asked = {"tokenizer": "standard", "filter": ["lowercase"], "text": text}
     analyzed = client.ask(lambda api: api.indices.analyze(body=asked), _Analyzed)
     return Counter(each.token for each in analyzed.tokens)
 
 
 def found(url: str, paragraphs: Sequence[Paragraph], asked: Sequence[str]) -> dict[str, Any]:
-    """How many of the best paragraphs in Elasticsearch are among the best in a folder, and in how many queries all."""
+    """Number of Elasticsearch's best paragraphs that tantivy finds too, and of queries with the same ranking."""
     server = SearchServer(urls=(url,), prefix="words-")
     store = ElasticsearchStore(server)
     store.build("words", paragraphs)

@@ -1,7 +1,7 @@
-"""What contenders are compared by: a model and a search that cost nothing, so that what remains is orchestration.
+"""The workload of all contenders: a model and a search that cost nothing, so that only orchestration is measured.
 
-Every question writes sentences of its own and finds paragraphs that hardly another one finds, as in a corpus of
-millions: what is stored for one spares next to no work for another.
+Every question gets its own sentences and finds paragraphs that hardly any other question finds, as in a corpus of
+millions: content stored for one question saves next to no work for another.
 """
 
 from zlib import crc32
@@ -17,13 +17,13 @@ SENTENCES = (
     f"So the answer is: {ANSWER}.",
 )
 TOWNS = 5_000_000
-"""How many paragraphs there are to find: about what HotpotQA's corpus has."""
+"""Number of paragraphs that can be found: about as many as HotpotQA's corpus has."""
 
 HITS = 4
-"""How many of them a search finds."""
+"""Paragraphs that a search finds."""
 
 STRIDE = 1_000_003
-"""How far apart in the corpus these are: neighbouring queries share none."""
+"""Distance of these in the corpus, so that neighbouring queries share none."""
 
 
 def question(number: int) -> str:
@@ -37,7 +37,7 @@ def sentence(asked: str, position: int) -> str:
 
 
 def search(query: str) -> tuple[Hit, ...]:
-    """Four paragraphs of some eighty words; of all that a thousand questions find, few are found twice."""
+    """Four paragraphs of about eighty words; of all that a thousand questions find, few are found twice."""
     first = crc32(query.encode())
     found = [_town((first + rank * STRIDE) % TOWNS) for rank in range(HITS)]
     return tuple(Hit(paragraph=town, rank=rank, score=9.0 - rank) for rank, town in enumerate(found, 1))

@@ -1,9 +1,9 @@
-"""Made-up abstracts whose words are as unevenly distributed as those of natural text, any number, by a seed.
+"""Synthetic abstracts with the word distribution of natural text, any number of them, by a seed.
 
-Words follow Zipf's law as Mandelbrot amended it: the word of rank r is drawn with a probability in proportion to
-1 / (r + 2.7) ^ 1.05, out of a million. The first ranks are English function words, so that stop words are as frequent
-as in English. Lengths are log-normal with the mean of HotpotQA's abstracts, 46 words. Words are independent of each
-other, except that an abstract begins with its title.
+Words follow the Zipf-Mandelbrot law: the word of rank r, out of a million, has a probability proportional to
+1 / (r + 2.7) ^ 1.05. The first ranks are English function words, so that stop words are as frequent as in English.
+Lengths are log-normal with the mean of HotpotQA's abstracts, 46 words. Words are independent, except that an abstract
+begins with its title.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ MEDIAN_WORDS, SPREAD, MOST_WORDS = 37, 0.66, 600
 SENTENCE_WORDS = 17
 TITLE_WORDS = 3
 CHUNK = 20_000
-"""How many abstracts are drawn at once."""
+"""Abstracts drawn at once."""
 
 FUNCTION_WORDS = (  # noqa: SIM905
     "the of and in a to was is for as on by with he from at that it his an were are which be this has or had also "
@@ -37,13 +37,13 @@ class Abstract(Struct, frozen=True):
 
 
 def abstracts(count: int, seed: int) -> Iterator[Abstract]:
-    """So many abstracts; those of a smaller count are the first ones of a larger."""
+    """Generate `count` abstracts; a smaller count gives the first ones of a larger."""
     chunks = np.random.SeedSequence(seed).spawn(-(-count // CHUNK))
     return islice((abstract for chunk in chunks for abstract in _chunk(np.random.default_rng(chunk))), count)
 
 
 def queries(count: int, seed: int) -> list[str]:
-    """First sentences of the abstracts of this seed, for searching."""
+    """First sentences of the abstracts of this seed, as queries."""
     return [abstract.sentences[0] for abstract in abstracts(count, seed)]
 
 
@@ -75,7 +75,7 @@ def _words() -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
 
 
 def _word(number: int) -> str:
-    """The number-th word of two or more syllables, frequent ones short."""
+    """The number-th word of two or more syllables; words of low rank are short."""
     number += len(_SYLLABLES)
     syllables = []
     while number >= 0:

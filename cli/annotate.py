@@ -18,7 +18,7 @@ from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual_errors import Mark, facts
+from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts
 from models.commands.annotating import forget_annotation, record_annotations
 from models.queries.annotations import Chain, read_marks
 from models.queries.runs import RunRecord, read_run, resolve_run
@@ -159,11 +159,11 @@ class AnnotationSession:
             with self._engine.begin() as connection:
                 forget_annotation(connection, self._run_id, self._mark(self._open[self._passed], is_true=True))
 
-    def _mark(self, place: Place, *, is_true: bool, note: str = "") -> Mark:
+    def _mark(self, place: Place, *, is_true: bool, note: str = "") -> SentenceMark:
         key, position = place
-        return Mark(question_id=key, position=position, annotator=self._annotator, is_true=is_true, note=note)
+        return SentenceMark(question_id=key, position=position, annotator=self._annotator, is_true=is_true, note=note)
 
-    def _store(self, mark: Mark) -> None:
+    def _store(self, mark: SentenceMark) -> None:
         with self._engine.begin() as connection:
             record_annotations(connection, self._run_id, [mark])
 

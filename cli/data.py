@@ -14,9 +14,9 @@ from rich.progress import Progress as Bar
 from cli.arguments import Json
 from cli.output import console, print_json
 from cotrail.common.humanize import count, duration
-from cotrail.data.corpora.building import Built, Progress, build_corpus
+from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe
-from cotrail.data.datasets import DATASETS
+from cotrail.data.datasets.loading import DATASETS
 from services.sampling import sample as draw
 
 data = typer.Typer(
@@ -112,19 +112,19 @@ def sample(
     console().print(f"Wrote {drawn}.", soft_wrap=True)
 
 
-def _described(built: Built, seconds: float) -> BuiltCorpus:
+def _described(built: CompleteCorpus, seconds: float) -> BuiltCorpus:
     return BuiltCorpus(
         output=str(built.output),
         paragraphs=built.paragraphs,
         duplicates=built.duplicates,
         resumed=built.resumed,
-        anew=built.anew,
+        anew=built.is_new,
         seconds=seconds,
     )
 
 
-def _sentence(built: Built, seconds: float) -> str:
-    if not built.anew:
+def _sentence(built: CompleteCorpus, seconds: float) -> str:
+    if not built.is_new:
         return f"{built.output} is built already: {count(built.paragraphs, 'paragraph')}. Nothing to do."
     resumed = f", {built.resumed:,} of them by an earlier build that was interrupted" if built.resumed else ""
     left_out = f" {count(built.duplicates, 'duplicate')} left out." if built.duplicates else ""
@@ -132,7 +132,7 @@ def _sentence(built: Built, seconds: float) -> str:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
+def _progress(*, shown: bool) -> Iterator[Callable[[BuildProgress], None]]:
     columns = (
         TextColumn("Building"),
         BarColumn(),
@@ -144,7 +144,7 @@ def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None, paragraphs=0)
 
-        def show(progress: Progress) -> None:
+        def show(progress: BuildProgress) -> None:
             bar.update(task, completed=progress.done, total=progress.total, paragraphs=progress.paragraphs)
 
         yield show

@@ -10,8 +10,8 @@ from cli.arguments import Json
 from cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.prompts import AnswerForm
-from cotrail.data.datasets import DATASETS
-from cotrail.data.demonstrations.building import DISTRACTORS, Form, Shape, Style
+from cotrail.data.datasets.loading import DATASETS
+from cotrail.data.demonstrations.building import DISTRACTORS, DemonstrationShape, FormName, Style
 from cotrail.errors import InputError
 from services.demonstrations import BuildRequest, WrittenDemonstrations
 from services.demonstrations import build as build_files
@@ -50,7 +50,9 @@ def build(
             show_default=False,
         ),
     ] = None,
-    form: Annotated[Form | None, typer.Option(help="What follows `A:`.  [default: cot]", show_default=False)] = None,
+    form: Annotated[
+        FormName | None, typer.Option(help="What follows `A:`.  [default: cot]", show_default=False)
+    ] = None,
     style: Annotated[
         Style | None,
         typer.Option(help="With an instruction before each question or without.  [default: codex]", show_default=False),
@@ -73,7 +75,7 @@ def build(
     if everything and not (distractors is None and form is None and style is None):
         raise InputError("--all builds every --form, --style and --distractors; leave these out, or leave out --all")
     shown = DISTRACTORS[2] if distractors is None else distractors
-    shape = Shape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=shown)
+    shape = DemonstrationShape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=shown)
     written = build_files(
         BuildRequest(
             dataset=dataset,

@@ -11,7 +11,7 @@ from cli.following import follow
 from cli.output import console, print_json
 from cli.run_text import summarize
 from cotrail.common.humanize import count
-from cotrail.data.datasets import DATASETS
+from cotrail.data.datasets.loading import DATASETS
 from cotrail.errors import InputError
 from cotrail.systems.registry import SYSTEMS
 from services import submission

@@ -8,14 +8,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from cli.output import heading
-from cotrail.evaluation.experiments.report_tables import Table
+from cotrail.evaluation.experiments.report_tables import ReportTable
 from services.reports.sheets import Sheet, sheet
 
 PASSAGE_WIDTH = 40
 """Characters in a line of a long text, as far as there is room."""
 
 
-def print_tables(tables: Sequence[Table], screen: Console) -> None:
+def print_tables(tables: Sequence[ReportTable], screen: Console) -> None:
     """Prints the tables one below the other; where the output is no terminal, as wide as they are."""
     for table in tables:
         text = sheet(table)

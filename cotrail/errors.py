@@ -1,38 +1,38 @@
-"""Every error that cotrail raises on purpose.
+"""The exceptions that cotrail raises on purpose; the message of each says what to do.
 
 CotrailError
-├── InputError               what a person handed in can't be used
+├── InputError               invalid input: a file, a name or an option of the user's
 │   ├── CorpusError            a corpus file or index
 │   ├── DatasetError           a question file
 │   ├── DemonstrationError     a demonstration file
-│   └── UnknownNameError       a corpus, model, system, reader, run or question that isn't there
-├── BundleError              an audit bundle is damaged or none
-├── UnavailableError         a server or a process that's needed doesn't answer
-├── StepError                a step can't succeed, however often it is tried
-│   ├── PromptTooLongError     even without demonstrations and paragraphs it doesn't fit
-│   └── UnrecordableError      the result is such that it can't be recorded
-├── TransientStepError       a step failed in a way that another try may mend
-│   └── OverdueError           an execution took longer than its kind may
-└── BlockedError             a question can't go on until a person mends something
-    ├── ReplayMismatchError    the code yields something else than what is recorded
-    ├── CorpusChangedError     the corpus isn't the one that the run was submitted with
-    ├── ModelChangedError      the model isn't the one that the run was submitted with
-    ├── NotInstalledError      a library that's needed isn't installed; an UnavailableError too
-    ├── UnreadableError        what is recorded of a step, or what that refers to, can't be read
+│   └── UnknownNameError       no corpus, model, system, reader, run or question of that name
+├── BundleError              an audit bundle is damaged, or the file isn't one
+├── UnavailableError         a required server or process doesn't answer
+├── StepError                permanent failure: no retry of the step can succeed
+│   ├── PromptTooLongError     the prompt doesn't fit, even without demonstrations and paragraphs
+│   └── UnrecordableError      the result can't be recorded
+├── TransientStepError       temporary failure: a retry may succeed
+│   └── OverdueError           an execution exceeded its time limit
+└── BlockedError             a person has to fix something before the question can continue
+    ├── ReplayMismatchError    the code no longer yields the recorded steps
+    ├── CorpusChangedError     the corpus isn't the one that the run pins
+    ├── ModelChangedError      the model isn't the one that the run pins
+    ├── NotInstalledError      a required library isn't installed; an UnavailableError too
+    ├── UnreadableError        the record of a step, or content that it refers to, can't be read
     └── UnknownVersionError    this worker doesn't have the system's version
 
-`BlockedError` never enters a system: the question waits, and goes on after `cotrail resume`. Nor does an
-`UnavailableError`: the step waits until the server is back. What a worker does about each: `tasks/retry_policy.py`.
-`StepFailed`, which a system may catch, is in `cotrail.core.system`.
+Systems see neither `BlockedError` nor `UnavailableError`: a blocked question waits for `cotrail resume`, and a step
+whose server is unavailable waits until the server is back. The retry policy (`tasks/`) maps each error to what a
+worker does about it. `StepFailed`, which a system may catch, is in `cotrail.core.system`.
 """
 
 
 class CotrailError(Exception):
-    """Something went wrong; the message says what to do."""
+    """Base class of all exceptions that cotrail raises on purpose."""
 
 
 class InputError(CotrailError):
-    """What was handed in can't be used."""
+    """The user's input can't be used."""
 
 
 class CorpusError(InputError):
@@ -48,15 +48,15 @@ class DemonstrationError(InputError):
 
 
 class UnknownNameError(InputError):
-    """Nothing goes by that name; the message lists what there is."""
+    """Unknown name; the message lists the known ones."""
 
 
 class BundleError(CotrailError):
-    """A file of an audit trail is damaged, or is none."""
+    """The file is a damaged audit bundle, or isn't one."""
 
 
 class UnavailableError(CotrailError):
-    """A server or a process that is needed doesn't answer; seconds: how long it asks to be left alone, if it does."""
+    """A required server or process doesn't answer; seconds: the pause that it asks for (`Retry-After`), if it does."""
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class UnavailableError(CotrailError):
 
 
 class StepError(CotrailError):
-    """The step can't succeed, however often it is tried."""
+    """The step failed permanently: no retry can succeed."""
 
 
 class PromptTooLongError(StepError):
@@ -72,52 +72,55 @@ class PromptTooLongError(StepError):
 
 
 class UnrecordableError(StepError):
-    """What the step resulted in can't be recorded."""
+    """The step's result can't be recorded."""
 
 
 class TransientStepError(CotrailError):
-    """The step failed in a way that another try may mend."""
+    """The step failed temporarily: a retry may succeed."""
 
 
 class OverdueError(TransientStepError):
-    """An execution took longer than its kind may."""
+    """An execution exceeded the time limit of its kind of action."""
 
 
 class BlockedError(CotrailError):
-    """The question can't go on until a person mends something."""
+    """The question can't continue until a person fixes something."""
 
 
 class CorpusChangedError(BlockedError):
-    """The corpus isn't the one that the run was submitted with."""
+    """The corpus isn't the one that the run pins."""
 
 
 class ModelChangedError(BlockedError):
-    """The model isn't the one that the run was submitted with."""
+    """The model isn't the one that the run pins."""
 
 
 class NotInstalledError(BlockedError, UnavailableError):
-    """A library that is needed isn't installed where the work is to be done."""
+    """A required library isn't installed on the worker's machine.
+
+    Both a `BlockedError` (this worker can't help it) and an `UnavailableError` (another worker may have the library).
+    """
 
 
 class UnreadableError(BlockedError):
-    """What is recorded of a step is damaged, from a newer version, or refers to what isn't in the store."""
+    """The record of a step is damaged, written by a newer version, or refers to content that isn't in the store."""
 
 
 class UnknownVersionError(BlockedError):
-    """The system isn't here in the version that the run pins."""
+    """The worker doesn't have the system in the version that the run pins."""
 
 
 class ReplayMismatchError(BlockedError):
-    """The code yields something else than what is recorded.
+    """Replay diverged: the code no longer yields the recorded steps.
 
-    sequence: the step's place in the question, from 0; recorded, yielded: a line each.
+    sequence: the step's position in the question, from 0; recorded, yielded: a one-line description of each side.
     """
 
     def __init__(self, sequence: int, recorded: str, yielded: str) -> None:
         super().__init__(
             f"step {sequence} no longer agrees with the record: recorded {recorded}; the code now yields {yielded}. "
             "Put back the code or the settings that the run began with, or submit a new run; "
-            "then `cotrail resume RUN` goes on."
+            "then continue with `cotrail resume RUN`."
         )
         self.sequence = sequence
         self.recorded = recorded

@@ -11,7 +11,7 @@ from cotrail.common.humanize import count
 from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines
 from cotrail.common.json_files import opened
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual_errors import Mark, facts, factual_errors, sample
+from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts, factual_errors, sample
 from models.commands.annotating import record_annotations
 from models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
 from models.queries.runs import RunRecord
@@ -116,7 +116,7 @@ def write_rows(path: Path, rows: Sequence[SentenceRow]) -> None:
         raise InputError(f"{path} can't be written ({error.strerror}); name another file") from error
 
 
-def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, Mark]) -> Iterator[SentenceRow]:
+def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, SentenceMark]) -> Iterator[SentenceRow]:
     """The sentences to be judged, with the annotator's marks so far."""
     for chain in chains:
         for position in facts(chain.sentences):
@@ -152,7 +152,7 @@ def _row(raw: bytes, place: str) -> SentenceRow:
 
 def checked_marks(
     run_id: str, annotator: str, filled: Mapping[str, SentenceRow], known: set[str], chains: Mapping[str, Chain]
-) -> list[Mark]:
+) -> list[SentenceMark]:
     """The marks of the rows that are filled in; InputError where any row, filled in or not, isn't of this run.
 
     known: the ids of the run's questions; chains: those of the questions that have one.
@@ -170,7 +170,7 @@ def checked_marks(
         if before != place:
             raise InputError(f"{place}: the same sentence stands in {before} already; remove one of them")
     return [
-        Mark(
+        SentenceMark(
             question_id=row.question_id,
             position=row.position,
             annotator=annotator,

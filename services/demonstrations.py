@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from configuration.settings import settings
 from cotrail.core.prompts import AnswerForm
-from cotrail.data.datasets import load_annotated
 from cotrail.data.datasets.annotated import AnnotatedQuestion
-from cotrail.data.demonstrations.building import Shape, build_demonstrations, choose_distractors, shapes
+from cotrail.data.datasets.loading import load_annotated
+from cotrail.data.demonstrations.building import DemonstrationShape, build_demonstrations, choose_distractors, shapes
 from cotrail.data.demonstrations.chains import read_chains, with_chains
 from cotrail.data.demonstrations.files import write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
@@ -29,7 +29,7 @@ class BuildRequest(Struct, frozen=True, kw_only=True):
     questions: Path
     output: Path
     annotations: Path | None = None
-    shape: Shape | None = None
+    shape: DemonstrationShape | None = None
     seed: int = 0
     corpus: str | None = None
 
@@ -81,7 +81,9 @@ def _write(contents: dict[Path, bytes]) -> None:
         path.write_bytes(content)
 
 
-def _described(path: Path, shape: Shape, annotated: Sequence[AnnotatedQuestion], seed: int) -> WrittenDemonstrations:
+def _described(
+    path: Path, shape: DemonstrationShape, annotated: Sequence[AnnotatedQuestion], seed: int
+) -> WrittenDemonstrations:
     shown = 0 if shape.form is AnswerForm.TITLES else shape.distractors
     fewer = sum(len(choose_distractors(each, shown, seed)) < shown for each in annotated)
     return WrittenDemonstrations(

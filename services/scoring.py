@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets import load_official
 from cotrail.data.datasets.file_formats import PROCESSED
+from cotrail.data.datasets.loading import load_official
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
 from cotrail.evaluation.metrics.question_scores import QuestionScores, means

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
-from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.data.datasets.loading import has_snippets, load_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.systems.registry import find_system

@@ -1,4 +1,4 @@
-"""A bare Celery chain over Redis: nothing is stored, the upper bound."""
+"""A bare Celery chain over Redis, which stores nothing: the upper bound."""
 
 import json
 import sys
@@ -32,17 +32,17 @@ _counter = _server()
 
 @app.task(name="retrieve")
 def retrieve() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 @app.task(name="reason")
 def reason() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 @app.task(name="read")
 def read() -> None:
-    """Counts a finished question."""
+    """Count a finished question."""
     _counter.incr(FINISHED)
 
 
@@ -56,7 +56,7 @@ QUEUES = ("reason,read", "retrieve")
 
 
 def main(count: int, processes: int) -> None:
-    """Sends a chain a question and waits for the last one's end."""
+    """Send one chain per question and wait until all have ended."""
     server = _server()
     server.delete(FINISHED)
     tasks = {"retrieve": retrieve, "reason": reason, "read": read}

@@ -1,4 +1,4 @@
-"""cotrail: every step its own task, everything stored."""
+"""cotrail: each step is a task of its own, and everything is stored."""
 
 import json
 import sys
@@ -31,11 +31,11 @@ POOL, THREADS = "threads", 32
 QUEUES = ("reason,read", "retrieve")
 
 LOOKS = 20
-"""How many figures tell a process's memory in the course of a measurement."""
+"""Number of samples of a process's memory that are reported for a measurement."""
 
 
 def main(count: int, processes: int) -> None:
-    """Submits a run, with that many worker processes, and waits for its last answer."""
+    """Submit a run with `processes` worker processes running, and wait for its last answer."""
     migrate(settings().database)
     engine = connect(settings().database)
     workers = alternating("benchmarks.costless_worker", QUEUES, POOL, THREADS, processes)
@@ -81,7 +81,7 @@ def submission() -> Submission:
 
 
 def _each(looks: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Each process's memory, at as many moments as `LOOKS`, evenly spread, the last at the end."""
+    """The memory of each process at `LOOKS` evenly spread moments, the last one at the end."""
     chosen = [looks[max(0, (number + 1) * len(looks) // LOOKS - 1)] for number in range(LOOKS)]
     return [list(process) for process in zip(*chosen, strict=True)]
 

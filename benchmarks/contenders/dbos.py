@@ -1,4 +1,4 @@
-"""DBOS: a workflow a question, its own queue, every step's result in PostgreSQL."""
+"""DBOS: one workflow per question, its own queue, each step's result in PostgreSQL."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ def read() -> str:
 
 @DBOS.workflow()
 def question(text: str) -> str:
-    """Seven steps, each stored before the next."""
+    """Run seven steps, each stored before the next."""
     sentences: list[str] = []
     query = text
     for kind in KINDS:
@@ -53,7 +53,7 @@ def question(text: str) -> str:
 
 
 def answer(share: range, together: Barrier) -> None:
-    """Enqueues a workflow a question, in a queue of this process's own, and waits for the last one's end."""
+    """Enqueue one workflow per question in a queue of this process alone, and wait until all have ended."""
     with _launched(f"process-{share.start}"):
         queue = f"questions-{share.start}"
         DBOS.register_queue(queue, polling_interval_sec=POLLING_SECONDS)
@@ -76,7 +76,7 @@ def _launched(executor: str) -> Iterator[None]:
 
 
 def main(count: int, processes: int) -> None:
-    """A share of the questions for each process."""
+    """Divide the questions among the processes."""
     with _launched("migrations"):
         pass
     seconds = timed(answer, count, processes)

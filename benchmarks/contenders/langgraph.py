@@ -1,4 +1,4 @@
-"""LangGraph with its PostgreSQL checkpointer: a graph a question, a checkpoint a step."""
+"""LangGraph with its PostgreSQL checkpointer: one graph per question, one checkpoint per step."""
 
 import json
 import operator
@@ -23,8 +23,8 @@ from configuration.settings import settings
 THREADS = 8
 
 
-class State(TypedDict):
-    """What a question has so far."""
+class GraphState(TypedDict):
+    """State of a question."""
 
     question: str
     paragraphs: Annotated[list[dict[str, object]], operator.add]
@@ -32,30 +32,30 @@ class State(TypedDict):
     answer: str
 
 
-def retrieve(state: State) -> dict[str, object]:
-    """Searches with the last sentence, at first with the question."""
+def retrieve(state: GraphState) -> dict[str, object]:
+    """Search with the last sentence, at first with the question."""
     hits = workload.search([state["question"], *state["sentences"]][-1])
     return {"paragraphs": [{"title": hit.paragraph.title, "text": hit.paragraph.text} for hit in hits]}
 
 
-def reason(state: State) -> dict[str, object]:
+def reason(state: GraphState) -> dict[str, object]:
     """The next sentence."""
     return {"sentences": [workload.sentence(state["question"], len(state["sentences"]))]}
 
 
-def read(state: State) -> dict[str, object]:  # noqa: ARG001
+def read(state: GraphState) -> dict[str, object]:  # noqa: ARG001
     """The answer."""
     return {"answer": workload.ANSWER}
 
 
-def _next(state: State) -> str:
+def _next(state: GraphState) -> str:
     return "read" if len(state["sentences"]) == len(workload.SENTENCES) else "retrieve"
 
 
 def answer(share: range, together: Barrier) -> None:
-    """Runs a graph a question, every checkpoint written before the next step (`durability="sync"`)."""
+    """Run one graph per question, each checkpoint written before the next step (`durability="sync"`)."""
     with _checkpoints() as saver:
-        graph = StateGraph(State)
+        graph = StateGraph(GraphState)
         for node in (retrieve, reason, read):
             graph.add_node(node.__name__, node)
         graph.add_edge(START, "retrieve")
@@ -65,7 +65,7 @@ def answer(share: range, together: Barrier) -> None:
         compiled = graph.compile(checkpointer=saver)
 
         def ask(number: int) -> None:
-            start: State = {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
+            start: GraphState = {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
             compiled.invoke(start, {"configurable": {"thread_id": str(number)}}, durability="sync")
 
         together.wait()
@@ -83,7 +83,7 @@ def _checkpoints() -> Iterator[PostgresSaver]:
 
 
 def main(count: int, processes: int) -> None:
-    """A share of the questions for each process."""
+    """Divide the questions among the processes."""
     with _checkpoints() as saver:
         saver.setup()
     seconds = timed(answer, count, processes)

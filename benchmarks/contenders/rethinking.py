@@ -1,4 +1,4 @@
-"""cotrail: one question at a time of Rethinking with Retrieval, over a search that takes its time."""
+"""cotrail: Rethinking with Retrieval, one question at a time, over a slow search."""
 
 import json
 import sys
@@ -31,11 +31,11 @@ MODELS = {
     "embedders": '{"default": 0.5}',
     "entailers": '{"default": {"entailment": 0.9}}',
 }
-"""What compares sentences says the same of all."""
+"""Scripts of models that give the same scores to all sentences."""
 
 
 def main(workers: int) -> None:
-    """Asks one question after another with so many retrieval workers of one thread; prints the median wall time."""
+    """Ask one question after another with `workers` single-threaded retrieval workers; print the median wall time."""
     migrate(settings().database)
     engine = connect(settings().database)
     run = submission()
@@ -47,7 +47,7 @@ def main(workers: int) -> None:
 
 
 def submission() -> Submission:
-    """Rethinking with scripted models beside the slow search."""
+    """A run of rethinking with scripted embedder and entailer, over the slow search."""
     home = settings().home
     for kind, script in MODELS.items():
         (home / f"{kind}.json").write_text(script)

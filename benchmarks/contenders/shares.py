@@ -1,4 +1,4 @@
-"""A share of the questions for each of several processes."""
+"""Division of the questions among several processes."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
 
 Work = Callable[[range, Barrier], None]
-"""Gets ready, waits for the others, answers these questions, and waits for the others again."""
+"""Prepares itself, waits for the others at the barrier, answers these questions, and waits for the others again."""
 
 
 def timed(work: Work, count: int, processes: int) -> float:
-    """How many seconds so many processes take for the questions, from when all are ready until all are done."""
+    """Measure the seconds that the processes take for the questions, from when all are ready until all are done."""
     spawning = get_context("spawn")
     together = spawning.Barrier(processes + 1)
     shares = [range(first, count, processes) for first in range(processes)]
@@ -27,7 +27,7 @@ def timed(work: Work, count: int, processes: int) -> float:
 
 
 def _work(work: Work, share: range, together: Barrier) -> None:
-    """Frees the others, and the one who counts the time, from waiting for a process that failed."""
+    """Do the work; if it fails, release the other processes and the timer, which would wait for this one forever."""
     try:
         work(share, together)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Worker processes for the time of a measurement."""
+"""Worker processes for the duration of a measurement."""
 
 import os
 import subprocess
@@ -15,19 +15,19 @@ from workers.ready import VARIABLE
 DEADLINE_SECONDS = 60
 
 PATIENCE_SECONDS = 3600
-"""How long a whole measurement may take."""
+"""Time limit of a complete measurement."""
 
 PREFETCH = 4
-"""How many messages a worker holds for each step that it executes, where steps cost nothing: Celery's own default."""
+"""Messages a worker prefetches per executing step, where steps cost nothing: Celery's default."""
 
 
 @contextmanager
 def running(
     commands: Sequence[Sequence[str]], environment: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[list[int]]:
-    """Starts `python -m ...` commands, waits until each says that it is ready, and stops them in the end.
+    """Start `python -m ...` commands, wait until all are ready, yield their process ids, and stop them in the end.
 
-    Their process ids are what it yields. environment: what they get beside this process's own, which goes first.
+    environment: additional variables; this process's own take precedence.
     """
     pids = []
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ def running(
 
 
 def wait_until(done: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
-    """Looks ten times a second."""
+    """Poll ten times a second; TimeoutError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not done():
         if time.monotonic() > deadline:
@@ -56,10 +56,9 @@ def wait_until(done: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> N
 
 
 def worker(app: str, queues: str, pool: str, concurrency: int, number: int = 0, prefetch: int = 1) -> list[str]:
-    """A Celery worker's command.
+    """The command of a Celery worker.
 
-    number: what tells it from others with the same queues; prefetch: how many messages it holds for each that it
-    executes.
+    number: distinguishes workers of the same queues; prefetch: messages prefetched per executing one.
     """
     name = f"{queues.replace(',', '-')}-{number}@%h"
     options = ["-P", pool, "-c", str(concurrency), "-n", name, "-l", "WARNING", "--prefetch-multiplier", str(prefetch)]
@@ -67,7 +66,7 @@ def worker(app: str, queues: str, pool: str, concurrency: int, number: int = 0, 
 
 
 def alternating(app: str, queues: Sequence[str], pool: str, concurrency: int, processes: int) -> list[list[str]]:
-    """The commands of so many workers: one for all queues, or else for one kind of step each in turn."""
+    """The commands of `processes` workers: a single one serves all queues, several serve one each in turn."""
     if processes == 1:
         return [worker(app, ",".join(queues), pool, concurrency, prefetch=PREFETCH)]
     return [worker(app, queues[n % len(queues)], pool, concurrency, n, PREFETCH) for n in range(processes)]

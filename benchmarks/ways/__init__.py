@@ -1,4 +1,4 @@
-"""The ways to answer the same questions that `benchmarks.end_to_end` compares, a process each."""
+"""The ways to answer the same questions that `benchmarks.end_to_end` compares, each in a process of its own."""
 
 import os
 from pathlib import Path
@@ -15,10 +15,10 @@ CORPUS = MODEL = "benchmark"
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What is measured: IRCoT over the first `count` questions of a file, with a model of so many tokens of context.
+    """Work to measure: IRCoT over the first `count` questions of a file; context: the model's, in tokens.
 
-    folder: where the home of cotrail is, and where what is measured is kept.
-    sample: how many of the questions the slowest way answers.
+    folder: holds cotrail's home and the measurements.
+    sample: number of questions that the slowest way answers.
     """
 
     folder: Path
@@ -37,7 +37,7 @@ class Job(Struct, frozen=True, kw_only=True):
         return self.folder / "asked.jsonl"
 
     def prepared(self) -> PreparedRun:
-        """The run, everything about it checked."""
+        """The run, validated."""
         given = {
             "system": "ircot",
             "dataset": self.dataset,
@@ -51,13 +51,13 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def bar() -> Progress:
-    """Shows how much is done and how long the rest may take, on standard error."""
+    """A progress bar with an estimate of the remaining time, on standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
 
 
 def peak_mib(pid: int | None = None) -> int:
-    """The highest resident memory of a process so far, by default of this one, in MiB."""
+    """Peak resident memory of a process so far (by default this one), in MiB."""
     lines = Path(f"/proc/{pid or os.getpid()}/status").read_text().splitlines()
     (kibibytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kibibytes) // 1024

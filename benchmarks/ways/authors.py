@@ -1,7 +1,7 @@
-"""The authors' way: one question at a time, every prompt read afresh, 200 tokens written of which a sentence is kept.
+"""The authors' way: one question at a time, no prefix cache, and 200 generated tokens of which one sentence is kept.
 
-The system, the packing, the search, the engine and the model are cotrail's own; its queue, store, cache and stops are
-not there. The released code can also be told to end at a line's end, so the time up to there is noted besides.
+System, packing, search, engine and model are cotrail's; its queue, store, cache and stop criteria are left out. The
+released code can also be configured to stop at a line's end, so the time up to there is recorded too.
 """
 
 import random
@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec import Struct, convert
 
+from benchmarks.actions import prompted
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from configuration.settings import settings
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
@@ -34,17 +34,17 @@ from cotrail.systems.registry import find_system
 from services.composing import PreparedRun
 
 SEED = 1
-"""What the sample of the questions is drawn with."""
+"""Seed of the sample of questions."""
 
 MAX_TOKENS = 200
-"""What the authors' code has a model write, for a sentence and for an answer alike."""
+"""Tokens that the authors' code generates, for a sentence and for an answer alike."""
 
 AFRESH: dict[str, Any] = {"cache_prompt": False, "cache_ram_mib": 0}
-"""A server that reads every prompt from its first token."""
+"""Options of a server that processes every prompt from its first token."""
 
 
 class WholeStream(Stream):
-    """Takes all that the model writes, and notes when its first line was whole."""
+    """Takes everything that the model writes, and records when its first line was complete."""
 
     def __init__(self) -> None:
         super().__init__("end", Event().is_set)
@@ -59,23 +59,23 @@ class WholeStream(Stream):
 
 
 class Tally:
-    """What the generations took together."""
+    """Total cost of the generations."""
 
     def __init__(self) -> None:
         self.generations = self.prompt_tokens = self.generated_tokens = 0
         self.behind_lines = 0.0
-        """Seconds between a first line's end and the generation's."""
+        """Seconds between the end of the first line and the end of the generation."""
 
     def count(self, stream: WholeStream) -> None:
-        """Adds a generation that has just ended."""
+        """Add a generation that has just ended."""
         self.generations += 1
         self.prompt_tokens += stream.timings.prompt_n
         self.generated_tokens += stream.timings.predicted_n
         self.behind_lines += perf_counter() - stream.line_at if stream.line_at else 0.0
 
 
-class World(Struct, frozen=True):
-    """What carries out the system's actions."""
+class SerialExecutor(Struct, frozen=True):
+    """Executes the system's actions one after another."""
 
     server: Server
     context: int
@@ -83,11 +83,11 @@ class World(Struct, frozen=True):
     tally: Tally
 
     def result(self, action: Action) -> Result:
-        """How the action ends."""
+        """The result of an action."""
         if isinstance(action, Retrieve):
             return retrieved(self.retriever, action)
-        assert isinstance(action, Reason | Read)
-        packed = pack(action.prompt, lambda text: len(self.server.tokens(text)), self.context, MAX_TOKENS)
+        generation = prompted(action)
+        packed = pack(generation.prompt, lambda text: len(self.server.tokens(text)), self.context, MAX_TOKENS)
         stream = WholeStream()
         self.server.complete(packed.render(), stream, MAX_TOKENS, Sampling())
         self.tally.count(stream)
@@ -97,11 +97,11 @@ class World(Struct, frozen=True):
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Answers a sample of the questions, one after another."""
+    """Answer a sample of the questions, one after another."""
     prepared = job.prepared()
     sample = random.Random(SEED).sample(prepared.questions, min(job.sample, len(prepared.questions)))
     server = Server(job.model, 1, job.context, AFRESH)
-    world = World(server, job.context, open_corpus(settings().corpora_path, CORPUS), Tally())
+    world = SerialExecutor(server, job.context, open_corpus(settings().corpora_path, CORPUS), Tally())
     with bar() as shown:
         task = shown.add_task("the authors' way", total=len(sample))
         started, steps = perf_counter(), 0
@@ -122,8 +122,8 @@ def measure(job: Job) -> dict[str, Any]:
     }
 
 
-def _answer(world: World, prepared: PreparedRun, question: Question) -> int:
-    """Carries the system through; returns the number of its steps."""
+def _answer(world: SerialExecutor, prepared: PreparedRun, question: Question) -> int:
+    """Run the system to its answer; returns the number of its steps."""
     history: list[Recorded] = []
     submission = prepared.submission
     spec = find_system(submission.system)

@@ -1,4 +1,4 @@
-"""The bound: the prompts that cotrail sent, all at hand, continued by the same engine with nothing else to do."""
+"""The upper bound: the same engine continues the prompts that cotrail sent, all known in advance."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ from threading import Event
 from time import perf_counter
 from typing import Any
 
-from benchmarks.recorded_prompts import Asked, load_asked
+from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import Job, bar, peak_mib
 from configuration.settings import settings
 from cotrail.core.generation import Sampling
@@ -18,14 +18,14 @@ from cotrail.engines.language_models.llamacpp.stream import Stream
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Continues the prompts of as many questions at once as the worker has slots, a question's own in their order."""
-    asked, slots = load_asked(job.asked), settings().generation_slots
+    """Continue the prompts of as many questions at once as the worker has slots, each question's in their order."""
+    asked, slots = load_prompts(job.asked), settings().generation_slots
     questions = [list(each) for _, each in groupby(asked, key=lambda each: each.question)]
     server = fast_server(job.model, slots, job.context)
     with bar() as shown, ThreadPoolExecutor(slots) as pool:
         task = shown.add_task("the bound", total=len(asked))
 
-        def work(question: list[Asked]) -> list[Stream]:
+        def work(question: list[RecordedPrompt]) -> list[Stream]:
             return [_continued(server, each, lambda: shown.advance(task)) for each in question]
 
         started = perf_counter()
@@ -43,15 +43,15 @@ def measure(job: Job) -> dict[str, Any]:
     }
 
 
-def _continued(server: Server, asked: Asked, done: Callable[[], None]) -> Stream:
+def _continued(server: Server, asked: RecordedPrompt, done: Callable[[], None]) -> Stream:
     stream = Stream(asked.until, Event().is_set)
     server.complete(asked.prompt.render(), stream, asked.max_tokens, Sampling())
     done()
     return stream
 
 
-def _sentences(server: Server, asked: list[Asked]) -> dict[str, Any]:
-    """How many tokens were written beyond the sentences that were kept."""
+def _sentences(server: Server, asked: list[RecordedPrompt]) -> dict[str, Any]:
+    """Statistics of the tokens written beyond the sentences that were kept."""
     own = [len(server.tokens(_kept(each))) for each in asked]
     beyond = [each.written.generated_tokens - tokens for each, tokens in zip(asked, own, strict=True)]
     cut = [each.written.generated_tokens == each.max_tokens for each in asked]
@@ -65,7 +65,7 @@ def _sentences(server: Server, asked: list[Asked]) -> dict[str, Any]:
     }
 
 
-def _kept(asked: Asked) -> str:
-    """What the model wrote up to the sentence's end."""
+def _kept(asked: RecordedPrompt) -> str:
+    """The model's output up to the end of the sentence."""
     raw, text = asked.written.raw, asked.written.text
     return raw[: raw.index(text) + len(text)]

@@ -1,4 +1,4 @@
-"""cotrail: the local stack in its default settings, from the run's submission to its last answer."""
+"""cotrail: the local stack with its default settings, from the run's submission to its last answer."""
 
 from collections.abc import Iterable
 from statistics import fmean
@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, func, select
 
-from benchmarks.recorded_prompts import Asked, read_asked, save_asked
+from benchmarks.recorded_prompts import RecordedPrompt, read_prompts, save_prompts
 from benchmarks.ways import Job, peak_mib
 from cli.following import follow
 from configuration.settings import settings
@@ -20,7 +20,7 @@ from workers.stack.stack import Stack
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Submits the run, waits for its last answer, and keeps the prompts that were sent."""
+    """Submit the run, wait for its last answer, and keep the prompts that were sent."""
     prepared, stack = job.prepared(), Stack(settings())
     run = prepared.submission.id
     try:
@@ -31,8 +31,8 @@ def measure(job: Job) -> dict[str, Any]:
         finished = progress.questions.get(QuestionStatus.FINISHED, 0)
         if not finished:
             raise RuntimeError(f"no question was answered: `cotrail show {run}` says why")
-        asked = read_asked(engine, run, prepared.questions)
-        save_asked(job.asked, asked)
+        asked = read_prompts(engine, run, prepared.questions)
+        save_prompts(job.asked, asked)
         return {
             "seconds": round(_seconds(engine, run), 2),
             "questions": progress.total,
@@ -50,7 +50,7 @@ def measure(job: Job) -> dict[str, Any]:
 
 
 def _seconds(engine: Engine, run: str) -> float:
-    """From the run's submission to its last step's end, by the clock of the database."""
+    """Seconds from the run's submission to its last step's end, by the database's clock."""
     of_run = steps.c.question_id.in_(select(questions.c.id).where(questions.c.run_id == run))
     began = select(runs.c.created_at).where(runs.c.id == run)
     with engine.connect() as connection:
@@ -58,8 +58,8 @@ def _seconds(engine: Engine, run: str) -> float:
         return float((ended - connection.execute(began).scalar_one()).total_seconds())
 
 
-def _cache(asked: Iterable[Asked]) -> dict[str, Any]:
-    """How many tokens prompts had, how many of these were computed, and the share that came from the cache."""
+def _cache(asked: Iterable[RecordedPrompt]) -> dict[str, Any]:
+    """Tokens of the prompts, those of them that were computed, and the share that came from the cache."""
     written = [each.written for each in asked]
     sent = sum(each.prompt_tokens for each in written)
     cached = sum(each.cached_prompt_tokens for each in written)
@@ -72,7 +72,7 @@ def _cache(asked: Iterable[Asked]) -> dict[str, Any]:
 
 
 def _peaks(stack: Stack) -> dict[str, Any]:
-    """The highest resident memory of each service's largest process, and how many processes it has."""
+    """Peak resident memory of each service's largest process, and the number of its processes."""
     peaks = {}
     for status in stack.status():
         if status.pid is not None:

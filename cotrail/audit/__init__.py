@@ -1,1 +1,1 @@
-"""The record as an outsider checks it: what its digests cover, and whether they agree."""
+"""Verification of a run's audit trail, as an outsider can do it: recompute all digests and compare."""

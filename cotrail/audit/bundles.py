@@ -1,4 +1,4 @@
-"""Bundles: a run's audit trail as one file, records as JSON Lines under Zstandard, for whoever has no database."""
+"""Bundles: a run's audit trail as one file (JSON Lines under Zstandard), to be verified without a database."""
 
 import hashlib
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cotrail.audit.records import Record, read_record, text, write_record
-from cotrail.audit.referenced_contents import UNREADABLE, Contents
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents
 from cotrail.audit.verification import end_of
 from cotrail.errors import BundleError, InputError
 
@@ -16,28 +16,27 @@ else:
     from backports import zstd
 
 FORMAT = "1"
-"""The version of the form of bundles."""
+"""Version of the file format."""
 
 LEVEL = 9
-"""Zstandard's; prompts repeat each other, which only a larger window sees."""
+"""Zstandard's level; prompts repeat each other over long distances, which only the larger windows find."""
 
 
 LINE = 64 * 2**20
-"""How many bytes a line has at most."""
+"""Maximum bytes of a line."""
 
 SMALL, RATIO = 2**28, 4000
-"""How many bytes all lines have at most: those of a small bundle, or so many times those of the file.
+"""Decompression bomb limit: a file may decompress to SMALL bytes, or to RATIO times its size if that is more.
 
-Prompts of 100,000 tokens, alike but for their ends, are some thousand times as long as what they are compressed to."""
+Prompts of 100,000 tokens that differ only at their ends compress about a thousandfold; a bomb does so far more."""
 
 _BLOCK = 2**20
 
 
 def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) -> int:
-    """Writes the records of a run as a bundle, and puts the file in place once it is whole; returns its lines.
+    """Write the records of a run as a bundle and move the complete file into place; returns the number of its lines.
 
-    version: that of cotrail. InputError where there is such a file already; BundleError where `read_bundle` would
-    refuse it.
+    version: cotrail's. InputError where the file exists already; BundleError where `read_bundle` would refuse it.
     """
     if path.exists():
         raise InputError(f"{path} is there already, and an audit trail is never overwritten; choose another --output")
@@ -52,7 +51,9 @@ def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) 
                 file.write(line)
             file.write(write_record(end_of(count, hashed.hexdigest())))
         if size > _allowed(draft):
-            raise BundleError(f"the record of {run} repeats itself so often that no bundle may hold it")
+            raise BundleError(
+                f"the record of {run} is so repetitive that a bundle of it looks like a decompression bomb"
+            )
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -60,8 +61,8 @@ def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) 
 
 
 def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Record]:
-    """The records of a bundle but for the last: those of the store, each prompt behind its step."""
-    contents = Contents()
+    """The records of a bundle without the last: those of the store, and each prompt after its step."""
+    contents = ReferencedContents()
     yield Record("bundle", {"format": FORMAT, "cotrail": version, "run": run})
     for record in records:
         yield record
@@ -72,7 +73,7 @@ def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Recor
 
 
 def read_bundle(path: Path) -> Iterator[Record]:
-    """The records of a bundle; BundleError where it isn't one, or was cut off."""
+    """Read the records of a bundle; BundleError where the file isn't one, is damaged or was cut off."""
     try:
         for number, line in enumerate(_lines(path), start=1):
             record = read_record(line, number)
@@ -102,7 +103,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """What the file's one frame decompresses to."""
+    """Decompress the file's only frame block by block."""
     left = _allowed(path)
     with path.open("rb") as file:
         frame = zstd.ZstdDecompressor()
@@ -116,11 +117,11 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 raise BundleError(f"{path} holds more than any bundle of its size that `cotrail audit export` writes")
             yield block
         if frame.unused_data or file.read(1):
-            raise BundleError(f"{path} goes on behind its end: something was added to it")
+            raise BundleError(f"{path} continues after its end: something was added to it")
 
 
 def _allowed(path: Path) -> int:
-    """How many bytes a file may decompress to."""
+    """Maximum bytes that a file may decompress to."""
     return max(SMALL, RATIO * path.stat().st_size)
 
 
@@ -131,8 +132,8 @@ def _line(record: Record) -> bytes:
     return line
 
 
-def _prompt(step: Record, contents: Contents) -> Iterator[Record]:
-    """A step's prompt, where it has one that can be built; where it can't, the verification says why."""
+def _prompt(step: Record, contents: ReferencedContents) -> Iterator[Record]:
+    """A step's prompt, if it has one that can be rebuilt; if it can't, verification says why."""
     try:
         prompt = contents.prompt(step.row)
     except UNREADABLE:

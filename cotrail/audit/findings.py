@@ -1,4 +1,4 @@
-"""What a verification says: what was checked, and what is wrong."""
+"""Result of a verification: the number of rows checked, and the findings."""
 
 from typing import Literal
 
@@ -6,26 +6,26 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 MOST = 1000
-"""How many findings a verification ends at."""
+"""Maximum number of findings; a verification stops there."""
 
 LONGEST = 500
-"""How many characters of a text a finding repeats."""
+"""Maximum characters of a text that a finding quotes."""
 
-What = Literal["changed", "removed", "added", "reordered"]
+Change = Literal["changed", "removed", "added", "reordered"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A row that isn't as it was recorded.
+    """A row that differs from what was recorded.
 
-    table, what: the row's table, and what happened to it; detail: how that is known, for a reader.
+    table, what: the row's table, and what happened to it; detail: the evidence for it, for a reader.
     run, question, step, epoch, rank, digest: which row: the run's id, the question's key, the step's sequence, the
         attempt's epoch, the rank in a paragraph set, the digest that names content.
     column: which column, where that can be told.
-    perhaps: other tables that hold the row if it isn't this one, where they can't be told apart.
+    perhaps: other tables whose rows may have been changed instead, where the digests can't tell them apart.
     """
 
     table: str
-    what: What
+    what: Change
     detail: str
     run: str | None = None
     question: str | None = None
@@ -51,13 +51,13 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """A run's audit trail as it was found.
+    """Outcome of verifying a run's audit trail.
 
     digest: the run's, computed from its rows; None while questions are open. closed: whether the record has it too, so
         that all of it is sealed.
     records: how many rows were checked, by table.
-    open_questions, open_steps: how many have not ended, so that nothing seals them yet.
-    findings: what is wrong, in the order of the records, at most `MOST` and one that says that there are more.
+    open_questions, open_steps: how many haven't ended, so that no digest seals them yet.
+    findings: in the order of the records, at most `MOST` and one that says that there are more.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""Paragraphs that are kept out of memory: a run may refer to millions of them, and a forged bundle to anything."""
+"""Paragraphs spooled to disk: a run may refer to millions of them, and a forged bundle to any amount."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ import msgspec
 from cotrail.core.paragraphs import Paragraph
 
 IN_MEMORY = 64 * 2**20
-"""How many bytes are kept in memory before all go to a file, which is gone with the process."""
+"""Bytes kept in memory before all go to a temporary file, which disappears with the process."""
 
 
-class KeptParagraphs(Mapping[str, Paragraph]):
-    """Paragraphs by the digest that they were added under."""
+class ParagraphSpool(Mapping[str, Paragraph]):
+    """Paragraphs by the digest under which they were added."""
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed when this is no longer used
@@ -22,7 +22,7 @@ class KeptParagraphs(Mapping[str, Paragraph]):
         self._end = 0
 
     def add(self, digest: str, title: str, text: str) -> None:
-        """Keeps a paragraph."""
+        """Add a paragraph; nothing checks that the digest is its own, which is for the caller to verify."""
         content = msgspec.msgpack.encode((title, text))
         self._file.seek(self._end)
         self._file.write(content)
@@ -30,7 +30,7 @@ class KeptParagraphs(Mapping[str, Paragraph]):
         self._end += len(content)
 
     def size(self, digest: str) -> int:
-        """How many bytes a paragraph takes; KeyError where it isn't there."""
+        """Size of a paragraph in bytes; KeyError where it isn't there."""
         return self._places[digest][1]
 
     def __getitem__(self, digest: str) -> Paragraph:

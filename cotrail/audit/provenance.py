@@ -10,15 +10,20 @@ from typing import Any
 import msgspec
 
 from cotrail.audit.records import Record, Row, text
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected, references_of_request
+from cotrail.audit.referenced_contents import (
+    UNREADABLE,
+    ReferencedContents,
+    references_of_collected,
+    references_of_request,
+)
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.errors import CotrailError
 
 
 def provenance(records: Iterable[Record]) -> dict[str, Any]:
-    """The PROV-JSON document of the one question among these records, which are a store's.
+    """The PROV-JSON document of a question, from the records of a store that concern it.
 
-    CotrailError where one can't be read: then somebody changed it.
+    CotrailError where a record can't be read, which means that it was changed.
     """
     document = _Document()
     try:
@@ -37,14 +42,14 @@ class _Document:
     def __init__(self) -> None:
         self._parts: dict[str, dict[str, dict[str, Any]]] = {}
         self._related: set[tuple[str, ...]] = set()
-        self._contents = Contents()
+        self._contents = ReferencedContents()
         self._run: Row = {}
         self._question: Row = {}
         self._texts: dict[str, str] = {}
         self._last = ""
 
     def take(self, record: Record) -> None:
-        """Takes in the next record."""
+        """Process the next record."""
         row = record.row
         match record.table:
             case "runs":
@@ -59,24 +64,24 @@ class _Document:
                 self._element("entity", f"demonstrations/{row['digest']}", "Demonstrations")
             case "questions":
                 self._question = row
-                self._element("entity", self._asked, "Question", label=row["key"], value=row["text"])
+                self._element("entity", self._question_name, "Question", label=row["key"], value=row["text"])
             case "steps":
                 self._take_step(row)
             case "paragraph_sets":
                 self._relate("hadMember", collection=f"found/{row['step_id']}", entity=f"paragraph/{row['digest']}")
 
     def end(self) -> dict[str, Any]:
-        """The document, with the answer that the steps led to."""
+        """Add the answer that the steps led to, and return the document."""
         answer = self._question["answer"]
         if answer is not None:
             name = f"answer/{self._question['id']}"
             self._element("entity", name, "Answer", value=answer, digest=self._question["digest"])
             used = [f"paragraph/{digest}" for digest in references_of_collected(self._question).paragraphs]
-            self._derive(name, [self._asked, *([self._last] if self._last else []), *used])
+            self._derive(name, [self._question_name, *([self._last] if self._last else []), *used])
         return {"prefix": {"cotrail": "urn:cotrail:"}, **self._parts}
 
     @property
-    def _asked(self) -> str:
+    def _question_name(self) -> str:
         return f"question/{self._question['id']}"
 
     def _take_run(self, run: Row) -> None:
@@ -87,7 +92,7 @@ class _Document:
         self._element("agent", "agent/cotrail", "prov:SoftwareAgent", label=f"cotrail {software}")
 
     def _take_step(self, step: Row) -> None:
-        """The activity, who carried it out, what it used and what it made."""
+        """Add a step: the activity, its agents, the entities that it used and generated."""
         name = f"step/{step['id']}"
         said = {
             key: step[key] for key in ("sequence", "kind", "state", "fingerprint", "digest", "worker", "adopted_from")
@@ -121,7 +126,7 @@ class _Document:
             self._texts[result["text"]] = made
 
     def _used(self, step: Row) -> list[str]:
-        """What a step was given: of a prompt, that is the prompt, which was made of the rest."""
+        """The entities that a step used: its prompt if it has one (derived from the rest), else its other inputs."""
         request, referred = msgspec.json.decode(text(step, "request")), references_of_request(step)
         sentences = [self._texts[said] for said in request.get("sentences", ()) if said in self._texts]
         prompt = self._contents.prompt(step)
@@ -130,10 +135,10 @@ class _Document:
             self._element("entity", name, "Prompt", value=prompt.render())
             parts = [f"paragraph/{digest}" for digest in referred.paragraphs[: len(prompt.paragraphs)]]
             shots = [f"demonstrations/{digest}" for digest in referred.demonstrations]
-            self._derive(name, [self._asked, *shots, *parts, *sentences])
+            self._derive(name, [self._question_name, *shots, *parts, *sentences])
             return [name]
         searched = request.get("query") or request.get("text") or request.get("hypothesis")
-        asked = self._texts.get(searched, self._asked)
+        asked = self._texts.get(searched, self._question_name)
         return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
 
     def _derive(self, made: str, used: Iterable[str]) -> None:
@@ -151,7 +156,7 @@ class _Document:
         self._parts.setdefault(part, {})[_name(name)] = element
 
     def _relate(self, relation: str, **ends: str) -> None:
-        """Adds a relation, unless it is there: two steps may have had the same prompt."""
+        """Add a relation once: two steps may have had the same prompt."""
         relations = self._parts.setdefault(relation, {})
         said = (relation, *ends, *ends.values())
         if said not in self._related:

@@ -1,4 +1,4 @@
-"""Whether a question, and the chain of its steps, are as they were recorded."""
+"""Check of a question: its row as submitted, the hash chain of its steps, its row as it ended."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,38 +7,32 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cotrail.audit.changed_columns import GuessBudget, changed_column
 from cotrail.audit.findings import MOST, Finding
-from cotrail.audit.records import Record, Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_collected
-from cotrail.audit.row_digests import Guesses, changed_column, question_digest, question_opened
+from cotrail.audit.question_rows import QuestionRows
+from cotrail.audit.records import Row, number, text
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_collected
+from cotrail.audit.row_digests import question_digest, question_opened
 from cotrail.audit.sealed_columns import head_of, heads_of
-from cotrail.audit.step_check import ENDED, StepRows, Surroundings, check_step
+from cotrail.audit.step_check import ENDED, StepContext, check_step
 from cotrail.core.binding import Binding
 
 STATUSES = ("finished", "failed", "cancelled")
-"""The statuses that questions end with."""
+"""Final statuses of questions."""
 
 _UNENDED = {
     "open": ("digest", "answer", "sentences", "collected", "weighing", "reason", "finished_at"),
     "blocked": ("digest", "answer", "sentences", "collected", "weighing"),
 }
-"""The other statuses, and what no question has with them."""
+"""The other statuses, with the columns that must then be NULL."""
 
 
-class QuestionRows(Struct, frozen=True):
-    """A question's row, its steps in the order of the records, and rows that belong to none of these."""
+class RunContext(Struct, frozen=True, kw_only=True):
+    """The run's data that its questions are checked against.
 
-    question: Row
-    steps: list[StepRows] = field(default_factory=list)
-    strays: list[Record] = field(default_factory=list)
-
-
-class RunOf(Struct, frozen=True, kw_only=True):
-    """A run as its questions are checked against it.
-
-    opened: the digests that its configuration may have, none where its row isn't there.
-    binding: None where its row isn't to be relied on. shared_in: the experiment that its steps are shared in.
-    bundled: whether the records are a bundle's; guesses: how much may be computed to explain what is wrong.
+    opened: the possible digests of its configuration (recorded and recomputed), none where its row is missing.
+    binding: None where its row can't be relied on. shared_in: the experiment in which its steps are shared.
+    bundled: whether the records are a bundle's; guesses: the budget for explaining findings.
     """
 
     id: str
@@ -46,14 +40,14 @@ class RunOf(Struct, frozen=True, kw_only=True):
     binding: Binding | None
     shared_in: str | None
     bundled: bool
-    guesses: Guesses = field(default_factory=Guesses)
+    guesses: GuessBudget = field(default_factory=GuessBudget)
 
 
-class Checked(Struct, frozen=True, kw_only=True):
-    """A question as it was found.
+class CheckedQuestion(Struct, frozen=True, kw_only=True):
+    """Result of checking a question.
 
-    findings: what is wrong; misplaced: its row doesn't agree with its run or its place; vague: its digest covers
-    something else, and nothing tells what.
+    misplaced: its row doesn't agree with its run or its position. vague: its digest doesn't match, and no changed
+    column explains it.
     """
 
     findings: tuple[Finding, ...]
@@ -61,16 +55,16 @@ class Checked(Struct, frozen=True, kw_only=True):
     vague: bool = False
 
 
-def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checked:
-    """What is wrong with a question: with its row as it was submitted, its steps, its row as it ended."""
+def check_question(rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> CheckedQuestion:
+    """Check a question: its row as submitted, its steps, its row as it ended."""
     check = _QuestionCheck(rows, run, contents)
     _use_collected(rows.question, contents)
     misplaced, found = list(check.submitted()), list(islice(check.steps(), MOST + 1))
     if not any(finding.table == "steps" for finding in found):
         found += check.following()
-    # What covers a row says nothing more once that row is named.
+    # A digest covers all of these rows. Once a changed row is named, a digest that covers it adds no information.
     ended = [] if misplaced or any(finding.table == "steps" for finding in found) else list(check.ended())
-    return Checked(
+    return CheckedQuestion(
         findings=(*misplaced, *found, *ended),
         misplaced=bool(misplaced),
         vague=any(finding.perhaps for finding in ended),
@@ -78,16 +72,16 @@ def check_question(rows: QuestionRows, run: RunOf, contents: Contents) -> Checke
 
 
 class _QuestionCheck:
-    """A question that is being checked."""
+    """The checks of one question."""
 
-    def __init__(self, rows: QuestionRows, run: RunOf, contents: Contents) -> None:
+    def __init__(self, rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> None:
         self.rows, self.question, self.run, self.contents = rows, rows.question, run, contents
         self.key = text(rows.question, "key")
         self.opened = self._opened()
         self.heads = heads_of(self.opened, (each.step["digest"] or "" for each in rows.steps))
 
     def submitted(self) -> Iterator[Finding]:
-        """The question as it was asked."""
+        """Check the question as it was submitted."""
         expected = [question_opened(self.question, opened) for opened in self.run.opened]
         if not expected or self.question["opened"] in expected:
             return
@@ -105,19 +99,19 @@ class _QuestionCheck:
         yield self._found("questions", "changed", "it isn't as it was submitted")
 
     def steps(self) -> Iterator[Finding]:
-        """Each step, and that they follow one another."""
+        """Check each step, and that their sequence has no gaps or repetitions."""
         around = self._around()
         for rows in self.rows.steps:
             yield from check_step(rows, around)
         yield from self._sequences()
 
     def following(self) -> Iterator[Finding]:
-        """Rows that belong to no step, and that each step goes by those before it."""
+        """Check for rows that belong to no step, and the hash chain: each step's `previous` seals those before it."""
         yield from self._strays()
         yield from self._heads()
 
     def ended(self) -> Iterator[Finding]:
-        """The question's row as it ended, and that it covers all steps."""
+        """Check the question's row as it ended, and that its digest covers all steps."""
         status = text(self.question, "status")
         under_way = [each.step for each in self.rows.steps if each.step["state"] not in ENDED]
         if status not in STATUSES:
@@ -132,7 +126,7 @@ class _QuestionCheck:
             yield self._found("steps", "changed", detail, step=number(step, "sequence"))
 
     def _unended(self, status: str) -> Iterator[Finding]:
-        """A question that hasn't ended has nothing of an end."""
+        """Check that a question that hasn't ended has none of the columns of an end."""
         if status not in _UNENDED:
             yield self._found("questions", "changed", f"no question is {status}", column="status")
             return
@@ -143,7 +137,10 @@ class _QuestionCheck:
             yield self._found("questions", "changed", detail, column=column)
 
     def _opened(self) -> str:
-        """What the question's chain begins with: as its row says, else what its first step goes by."""
+        """The digest that the question's hash chain begins with: its row's, unless its first step names another.
+
+        So a changed `opened` is told apart from first steps that were changed or removed.
+        """
         stored = text(self.question, "opened")
         if self.rows.steps:
             for opened in (stored, *(question_opened(self.question, each) for each in self.run.opened)):
@@ -151,8 +148,8 @@ class _QuestionCheck:
                     return opened
         return stored
 
-    def _around(self) -> Surroundings:
-        return Surroundings(
+    def _around(self) -> StepContext:
+        return StepContext(
             question=text(self.question, "id"),
             key=self.key,
             run=self.run.id,
@@ -177,11 +174,11 @@ class _QuestionCheck:
     def _strays(self) -> Iterator[Finding]:
         for record in self.rows.strays:
             rank = number(record.row, "rank") if "rank" in record.row else None
-            step = f"step {record.row['step_id']}, by its id, is none that it may belong to"
+            step = f"it refers to step {record.row['step_id']}, by id, which isn't one of its question"
             yield self._found(record.table, "added", step, rank=rank)
 
     def _heads(self) -> Iterator[Finding]:
-        """Each batch of steps goes by the digests of all steps before it."""
+        """Check that each batch of steps, yielded together, names the head over all steps before it."""
         before, suspect = 0, 0
         for previous, batch in groupby(self.rows.steps, key=lambda rows: rows.step["previous"]):
             if self.heads[before] != previous:
@@ -190,7 +187,7 @@ class _QuestionCheck:
             suspect, before = before, before + len(list(batch))
 
     def _broken(self, before: int, suspect: int) -> Finding:
-        """What the batch at this place goes by isn't there; those before the `suspect` step are as it says."""
+        """The finding for a batch that names an unknown head; the steps before the `suspect` one are sound."""
         if not before:
             detail = "its steps go by another, or steps before them were removed"
             return self._found("questions", "changed", detail, column="opened", perhaps=("steps",))
@@ -215,7 +212,7 @@ class _QuestionCheck:
         return self._found("questions", "changed", detail, perhaps=("steps",))
 
     def _values(self) -> dict[str, Any]:
-        """What the columns may have held, going by the steps."""
+        """Candidate values that the columns may have had, from the steps."""
         steps = [each.step for each in self.rows.steps]
         return {
             "status": STATUSES,
@@ -229,8 +226,8 @@ class _QuestionCheck:
         return Finding(table=table, what=what, detail=detail, question=self.key, **more)
 
 
-def _use_collected(question: Row, contents: Contents) -> None:
-    """Notes that a question refers to what it collected."""
+def _use_collected(question: Row, contents: ReferencedContents) -> None:
+    """Note that a question refers to the paragraphs that it collected."""
     try:
         contents.use(references_of_collected(question))
     except UNREADABLE:

@@ -1,23 +1,39 @@
-"""The records of a question, gathered by the step that they belong to, whatever their order."""
+"""The rows of a question, grouped by the step that they belong to, whatever their order."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.question_check import QuestionRows
 from cotrail.audit.records import Record, Row, number, text
-from cotrail.audit.step_check import StepRows
 
 WITHIN = ("steps", "prompts", "attempts", "paragraph_sets", "sentences")
-"""The tables of a question's records, in the order of a step's."""
+"""The tables below `questions`, in the order of the records of a step."""
 
 _NUMBERED = {"attempts": "epoch", "paragraph_sets": "rank"}
 
 
+class StepRows(Struct, frozen=True):
+    """A step's row and the rows that belong to it."""
+
+    step: Row
+    prompts: list[Row] = []
+    attempts: list[Row] = []
+    paragraph_sets: list[Row] = []
+    sentences: list[Row] = []
+
+
+class QuestionRows(Struct, frozen=True):
+    """A question's row, its steps by sequence, and strays: rows that belong to none of these steps."""
+
+    question: Row
+    steps: list[StepRows] = field(default_factory=list)
+    strays: list[Record] = field(default_factory=list)
+
+
 class Gathered(Struct, frozen=True):
-    """A question's rows; the steps of other questions that stood among them; what stood at a wrong place."""
+    """A question's rows; foreign: steps of other questions found among them; findings: records out of order."""
 
     rows: QuestionRows
     foreign: list[StepRows]
@@ -25,7 +41,7 @@ class Gathered(Struct, frozen=True):
 
 
 def gather(question: Row, records: Sequence[Record]) -> Gathered:
-    """The records that follow a question's, up to the next question's."""
+    """Group the records between a question's row and the next question's."""
     belonging: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record.table != "steps":
@@ -53,19 +69,19 @@ def _step_rows(step: Row, belonging: Iterable[Record]) -> StepRows:
 
 
 def _reordered(question: Row, records: Iterable[Record], places: dict[str, int]) -> Iterator[Finding]:
-    """The records that stand behind one that they precede."""
+    """Find records that come after one that they should precede."""
     last = (-1, 0, 0)
     for record in records:
         place = _place(record, places)
         if place < last:
-            key, detail = text(question, "key"), "it stands behind what follows it"
+            key, detail = text(question, "key"), "it comes after what it should precede"
             rank = number(record.row, "rank") if "rank" in record.row else None
             yield Finding(table=record.table, what="reordered", question=key, rank=rank, detail=detail)
         last = max(last, place)
 
 
 def _place(record: Record, places: dict[str, int]) -> tuple[int, int, int]:
-    """Where a record belongs; those of no step stand behind all others."""
+    """Sort key of a record; records that belong to no step come last."""
     step = text(record.row, "id" if record.table == "steps" else "step_id")
     numbered = _NUMBERED.get(record.table)
     return (

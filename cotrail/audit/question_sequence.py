@@ -1,39 +1,41 @@
-"""A run's questions, as they come: how many there are, at which positions, and the digest over all of them."""
+"""A run's questions in the order of the records: their number, positions, and the Merkle tree over their digests."""
 
 from msgspec.structs import replace
 
+from cotrail.audit.changed_columns import GuessBudget
 from cotrail.audit.findings import Finding
-from cotrail.audit.merkle_tree import Tree
-from cotrail.audit.question_check import STATUSES, Checked, QuestionRows, RunOf
+from cotrail.audit.merkle_tree import MerkleTree
+from cotrail.audit.question_check import STATUSES, CheckedQuestion, RunContext
+from cotrail.audit.question_rows import QuestionRows, StepRows
 from cotrail.audit.records import Row, number, size_of, text
-from cotrail.audit.row_digests import Guesses, earlier_attempts, question_opened, step_digest
-from cotrail.audit.run_check import Asked
-from cotrail.audit.step_check import ENDED, StepRows
+from cotrail.audit.row_digests import earlier_attempts, question_opened, step_digest
+from cotrail.audit.run_check import QuestionTotals
+from cotrail.audit.step_check import ENDED
 
 MAX_COMPARED = 1000
-"""How many misplaced questions are held against each other's places."""
+"""Maximum number of misplaced questions whose positions are tried on each other."""
 
 SMALL = 2**20
-"""How many bytes a question takes at most that is kept to explain findings."""
+"""Maximum bytes of a question that is kept in memory to explain findings."""
 
 
-class Questions:
-    """The questions so far, and what is wrong with them."""
+class QuestionSequence:
+    """The questions so far, and the findings about them."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.foreign: list[StepRows] = []
         self.open = self.open_steps = 0
-        self._tree = Tree()
+        self._tree = MerkleTree()
         self._count = 0
         self._next = 0
         self._gaps: list[range] = []
-        self._guesses = Guesses()
+        self._guesses = GuessBudget()
         self._misplaced: list[tuple[Row, Finding]] = []
         self._vague: list[tuple[Row, Finding]] = []
 
-    def take(self, rows: QuestionRows, checked: Checked) -> None:
-        """Takes in a question that has been checked."""
+    def take(self, rows: QuestionRows, checked: CheckedQuestion) -> None:
+        """Add a question that has been checked."""
         question, position = rows.question, number(rows.question, "position")
         self._note_place(text(question, "key"), position)
         self.findings += checked.findings
@@ -46,8 +48,8 @@ class Questions:
         self.open += question["status"] not in STATUSES
         self.open_steps += sum(each.step["state"] not in ENDED for each in rows.steps)
 
-    def end(self, run: RunOf, size: int | None) -> Asked:
-        """Finds what only all of them tell."""
+    def end(self, run: RunContext, size: int | None) -> QuestionTotals:
+        """Complete the findings with those that need all questions: gaps, swaps, steps of no question."""
         if size is not None:
             self._gaps.append(range(self._next, max(self._next, size)))
         gaps = [cut for gap in self._gaps if (cut := gap if size is None else gap[: max(0, size - gap.start)])]
@@ -58,7 +60,7 @@ class Questions:
             detail = f"there are {self._count}, and the run was submitted with {size}"
             self.findings.append(Finding(table="questions", what="added", detail=detail))
         self._assign()
-        return Asked(
+        return QuestionTotals(
             count=self._count,
             root=self._tree.root(),
             ended=not self.open,
@@ -67,7 +69,7 @@ class Questions:
 
     @property
     def faults(self) -> int:
-        """How much there is to be said at least."""
+        """Lower bound of the number of findings so far."""
         return len(self.findings) + len(self._gaps) + len(self.foreign)
 
     def _note_place(self, key: str, position: int) -> None:
@@ -80,12 +82,12 @@ class Questions:
             self.findings.append(Finding(table="questions", what="added", question=key, detail=detail))
             return
         else:
-            detail = f"it stands behind the one at position {self._next - 1}"
+            detail = f"it comes after the one at position {self._next - 1}"
             self.findings.append(Finding(table="questions", what="reordered", question=key, detail=detail))
         self._count += 1
 
     def _fill(self, position: int) -> bool:
-        """Takes a position out of those that are missing; whether it was among them."""
+        """Remove a position from the gaps; return whether it was in one."""
         for place, gap in enumerate(self._gaps):
             if position in gap:
                 rest = range(gap.start, position), range(position + 1, gap.stop)
@@ -93,8 +95,8 @@ class Questions:
                 return True
         return False
 
-    def _place(self, run: RunOf, missing: list[range]) -> None:
-        """Says of questions that aren't as submitted where they have merely changed places."""
+    def _place(self, run: RunContext, missing: list[range]) -> None:
+        """Explain questions that differ from their submission by a swap of positions, where that is so."""
         places = [text(question, "position") for question, _ in self._misplaced] + [
             str(gap.start) for gap in missing[:1]
         ]
@@ -109,7 +111,7 @@ class Questions:
                     break
 
     def _assign(self) -> None:
-        """Says of steps that are no question's which one they belonged to."""
+        """Explain steps that belong to no question by the question that they were taken from, where it can be told."""
         explained = any(finding.table == "questions" and not finding.perhaps for finding in self.findings)
         for rows in self.foreign:
             step = number(rows.step, "sequence")
@@ -124,7 +126,7 @@ class Questions:
                 self.findings.append(Finding(table="steps", what="added", step=step, detail=detail))
 
     def _instead(self, finding: Finding, said: Finding) -> None:
-        """Says what is known better; of a row that lost several others, that may be more than one thing."""
+        """Replace a finding by a better explanation; a row that lost several others gets one for each."""
         if finding in self.findings:
             self.findings[self.findings.index(finding)] = said
         else:

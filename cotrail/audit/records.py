@@ -1,15 +1,15 @@
-"""Records of the audit trail: rows of its tables, each column as PostgreSQL writes it.
+"""Records of the audit trail: rows of its tables, each column as PostgreSQL's text output.
 
-A run's records come in one order, whether they are read from a store or from a bundle:
+A run's records come in a fixed order, whether they are read from a store or from a bundle:
 
-    bundle                                     of a bundle alone: the format, and which cotrail wrote it
+    bundle                                     only in a bundle: the format, and the version of cotrail that wrote it
     experiments, runs                          the experiment where the run is part of one
     demonstrations, paragraphs                 before the first question that refers to them
     questions                                  by position, each followed by its steps
         steps                                  by sequence, each followed by
-            prompts                            of a bundle alone: the prompt as text
+            prompts                            only in a bundle: the prompt as text
             attempts, paragraph_sets, sentences
-    end                                        of a bundle alone: how many lines there are before it, and their SHA-256
+    end                                        only in a bundle: the number of lines before it, and their SHA-256
 """
 
 import re
@@ -45,7 +45,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "sentences": ("step_id", "question_id", "position", "text"),
     "end": ("records", "sha256"),
 }
-"""What records have, by table."""
+"""Columns of the records, by table."""
 
 _NULLABLE: dict[str, tuple[str, ...]] = {
     "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
@@ -71,20 +71,20 @@ _QUOTED = 200
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 _ROW = 1024
-"""How many bytes a row takes that holds nothing, about."""
+"""Approximate bytes of memory of an empty row."""
 
 _DECODER = msgspec.json.Decoder(Record)
 
 
 def write_record(record: Record) -> bytes:
-    """The record as a line of a bundle."""
+    """Encode the record as a line of a bundle."""
     return msgspec.json.encode(record) + b"\n"
 
 
 def read_record(line: bytes, number: int) -> Record:
-    """The record that a line of a bundle holds; BundleError names the line, which counts from 1.
+    """Decode a line of a bundle; BundleError names the line, counted from 1.
 
-    A line that says the same in other bytes than `write_record` is none.
+    Only the exact bytes of `write_record` are accepted: otherwise a changed file could still verify.
     """
     try:
         record = _DECODER.decode(line)
@@ -100,7 +100,7 @@ def read_record(line: bytes, number: int) -> Record:
 
 
 def check_record(record: Record) -> None:
-    """Raises KeyError and ValueError where a record hasn't the columns of its table, or a column can't hold that."""
+    """Raise KeyError or ValueError where a record lacks columns of its table or holds an impossible value."""
     row, columns = record.row, COLUMNS[record.table]
     if row.keys() != _NAMES[record.table]:
         [name, *_] = sorted(row.keys() ^ set(columns))
@@ -117,7 +117,7 @@ def check_record(record: Record) -> None:
 
 
 def text(row: Row, name: str) -> str:
-    """A column that is never NULL."""
+    """A column that must not be NULL; ValueError where it is."""
     value = row[name]
     if value is None:
         raise ValueError(f"{name} is null")
@@ -130,5 +130,5 @@ def number(row: Row, name: str) -> int:
 
 
 def size_of(row: Row) -> int:
-    """How many bytes of memory a row takes, about."""
+    """Approximate bytes of memory of a row."""
     return _ROW + sum(map(sys.getsizeof, row.values()))

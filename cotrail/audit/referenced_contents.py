@@ -1,4 +1,4 @@
-"""The contents that a run's steps refer to by digest, and the actions and prompts that are made of them again."""
+"""Contents that steps refer to by digest, and the actions and prompts that are rebuilt from them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.paragraph_spool import KeptParagraphs
+from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import Record, Row, text
 from cotrail.core.actions.kind import Action, Stored, digests_in
 from cotrail.core.actions.prompted import Prompted
@@ -25,31 +25,31 @@ UNREADABLE = (
     OverflowError,
     RecursionError,
 )
-"""What reading JSON raises that isn't as it was written."""
+"""Exceptions that reading changed JSON may raise, anywhere between decoding and building a prompt."""
 
 REFERRED = 64 * 2**20
-"""How many bytes of paragraphs one step may refer to: no prompt is nearly as long."""
+"""Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""
 
 
 class References(Struct, frozen=True):
-    """What a row refers to, by digest."""
+    """The digests that a row refers to."""
 
     paragraphs: tuple[str, ...] = ()
     demonstrations: tuple[str, ...] = ()
 
 
-class Contents:
-    """Paragraphs and demonstrations by digest, as they come."""
+class ReferencedContents:
+    """Paragraphs and demonstrations by digest, in the order of the records."""
 
     def __init__(self) -> None:
-        self._paragraphs = KeptParagraphs()
+        self._paragraphs = ParagraphSpool()
         self._demonstrations: dict[str, Demonstrations] = {}
         self._broken: set[str] = set()
         self._missed: set[str] = set()
         self._unused: dict[str, str] = {}
 
     def take(self, record: Record) -> Iterator[Finding]:
-        """Keeps a row of `paragraphs` or `demonstrations`."""
+        """Add a row of `paragraphs` or `demonstrations`, and check that its digest is its content's."""
         digest = text(record.row, "digest")
         if digest in self._paragraphs or digest in self._demonstrations:
             yield Finding(table=record.table, what="added", digest=digest, detail="it is there twice")
@@ -61,12 +61,12 @@ class Contents:
             yield Finding(table=record.table, what="changed", digest=digest, detail="its content has another digest")
 
     def use(self, references: References) -> None:
-        """Something refers to these, which need not be there: a system may collect what no step was given."""
+        """Note that these are referred to, without requiring them: a system may collect what no step was given."""
         for digest in (*references.paragraphs, *references.demonstrations):
             self._unused.pop(digest, None)
 
     def missing(self, references: References) -> Iterator[Finding]:
-        """What a row refers to and isn't there; each is named once."""
+        """Find the contents that a row refers to and that are missing; each is reported once."""
         self.use(references)
         for table, digests, known in (
             ("paragraphs", references.paragraphs, self._paragraphs),
@@ -78,17 +78,17 @@ class Contents:
                     yield Finding(table=table, what="removed", digest=digest, detail="something refers to it")
 
     def unused(self) -> Iterator[Finding]:
-        """What nothing referred to."""
+        """Find the contents that nothing referred to."""
         for digest, table in self._unused.items():
             yield Finding(table=table, what="added", digest=digest, detail="nothing refers to it")
 
     def sound(self, references: References) -> bool:
-        """Whether all of this is there as it was recorded."""
+        """Return whether all of these are there and have the right digests."""
         digests = {*references.paragraphs, *references.demonstrations}
         return digests.isdisjoint(self._broken) and digests.isdisjoint(self._missed)
 
     def action(self, step: Row) -> Action:
-        """What a step asks for; raises one of UNREADABLE."""
+        """Rebuild the action of a step; raises one of UNREADABLE."""
         request = msgspec.json.decode(text(step, "request"))
         if sum(map(self._paragraphs.size, digests_in(request))) > REFERRED:
             raise ValueError("it refers to more text than any prompt holds")
@@ -98,7 +98,7 @@ class Contents:
         return action
 
     def prompt(self, step: Row) -> Prompt | None:
-        """A step's prompt as the model saw it; without a result as it was asked for. None where it has none."""
+        """Rebuild a step's prompt: packed as the model saw it, or complete if there is no result; None without one."""
         action = self.action(step)
         if not isinstance(action, Prompted):
             return None
@@ -124,19 +124,19 @@ class Contents:
 
 
 def references_of_request(step: Row) -> References:
-    """What a step's request refers to; raises one of UNREADABLE."""
+    """References of a step's request; raises one of UNREADABLE."""
     request = msgspec.json.decode(text(step, "request"))
     shots = request.get("demonstrations")
     return References(_digests(request.get("paragraphs", ())), _digests((shots,)))
 
 
 def references_of_collected(question: Row) -> References:
-    """What a question collected."""
+    """References to the paragraphs that a question collected."""
     return References(_digests(_json(question["collected"]) or ()))
 
 
 def references_of_run(run: Row) -> References:
-    """The demonstrations that a run was submitted with."""
+    """References to the demonstrations that a run was submitted with."""
     return References(demonstrations=_digests((_json(run["demonstrations"]) or {}).values()))
 
 
@@ -145,7 +145,7 @@ def _digests(given: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _within(said: Any, known: Any) -> bool:
-    """Whether JSON holds nothing but what is known of it."""
+    """Return whether decoded JSON holds nothing beyond what its type keeps: extra fields are in no digest."""
     if isinstance(said, dict):
         return all(name in known and _within(value, known[name]) for name, value in said.items())
     if isinstance(said, list):

@@ -1,16 +1,11 @@
-"""The digests of rows, computed from the rows; and which column was changed, where another value explains a digest."""
+"""Digests of rows, computed in Python from their columns; they must equal those that PostgreSQL computed."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from cotrail.audit.records import Row, number
 from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
 from cotrail.core.digests import digest_of
-
-Digest = Callable[[Row], str]
-
-PATIENCE, GUESS = 2**29, 4096
-"""How many characters are hashed to explain findings, seconds' worth, and how many a guess counts as at least."""
 
 
 def step_digest(step: Row, earlier: Sequence[Row]) -> str:
@@ -20,7 +15,10 @@ def step_digest(step: Row, earlier: Sequence[Row]) -> str:
 
 
 def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
-    """Those that a step's digest covers: all but the one that ended with the step, and those behind it."""
+    """The attempts that a step's digest covers: all before the one that ended the step.
+
+    The last attempt ends together with the step and repeats the step's own columns, so it is checked by those.
+    """
     epoch = number(step, "epoch")
     return [
         attempt
@@ -41,7 +39,7 @@ def question_digest(question: Row, head: str) -> str:
 
 
 def run_opened(run: Row, experiment: Row | None) -> str:
-    """The digest of a run's configuration, and of its experiment's."""
+    """The digest of a run's configuration, together with its experiment's."""
     plan = None
     if experiment is not None:
         plan = json.dumps([experiment[name] for name in EXPERIMENT], ensure_ascii=False)
@@ -49,35 +47,5 @@ def run_opened(run: Row, experiment: Row | None) -> str:
 
 
 def run_digest(run: Row, root: str) -> str:
-    """The digest of a run; root: that of the tree over its questions."""
+    """The digest of a run; root: the root of the Merkle tree over its questions."""
     return digest_of([*(run[name] for name in RUN), root])
-
-
-class Guesses:
-    """How much may still be computed to find out what rows held that aren't as they were recorded."""
-
-    def __init__(self) -> None:
-        self._left = PATIENCE
-
-    def may(self, row: Row) -> bool:
-        """Whether a digest of this row may be computed once more."""
-        self._left -= GUESS + sum(len(value) for value in row.values() if value is not None)
-        return self._left > 0
-
-
-def changed_column(
-    row: Row, recorded: str, digest: Digest, values: Mapping[str, Iterable[str | None]], guesses: Guesses
-) -> tuple[str, str | None] | None:
-    """The column, and the value that it had, with which a row has the digest that was recorded; None: none of these.
-
-    values: what each column may have held, going by other rows.
-    """
-    for name, candidates in values.items():
-        for value in candidates:
-            if value == row[name]:
-                continue
-            if not guesses.may(row):
-                return None
-            if digest({**row, name: value}) == recorded:
-                return name, value
-    return None

@@ -1,4 +1,4 @@
-"""Whether a run's own row, and its experiment's, are as they were recorded."""
+"""Check of a run's own row, and of its experiment's."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -6,24 +6,25 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.audit.changed_columns import GuessBudget, changed_column
 from cotrail.audit.findings import Finding
-from cotrail.audit.question_check import RunOf
+from cotrail.audit.question_check import RunContext
 from cotrail.audit.records import Row, number, text
 from cotrail.audit.referenced_contents import UNREADABLE
-from cotrail.audit.row_digests import Guesses, changed_column, run_digest, run_opened
+from cotrail.audit.row_digests import run_digest, run_opened
 from cotrail.core.binding import Binding
 
 STATES = ("active", "paused", "cancelled")
-"""The states that a run may be closed in."""
+"""The states in which a run may be closed."""
 
 PRUNED = "pruned"
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """A run's questions as they were found.
+class QuestionTotals(Struct, frozen=True, kw_only=True):
+    """Totals over a run's questions.
 
-    count: how many there are; root: that of the tree over their digests.
-    ended, sound: whether all of them have ended, and whether nothing is wrong with any of them.
+    count: their number; root: the root of the Merkle tree over their digests.
+    ended: whether all of them have ended; sound: whether there is no finding about any of them.
     """
 
     count: int
@@ -32,12 +33,12 @@ class Asked(Struct, frozen=True, kw_only=True):
     sound: bool
 
 
-def run_of(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunOf:
-    """A run as its questions are checked against it."""
+def run_context(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunContext:
+    """The run's data that its questions are checked against."""
     if run is None:
-        return RunOf(id="", opened=(), binding=None, shared_in=None, bundled=bundled)
+        return RunContext(id="", opened=(), binding=None, shared_in=None, bundled=bundled)
     recorded, computed = text(run, "opened"), run_opened(run, experiment)
-    return RunOf(
+    return RunContext(
         id=text(run, "id"),
         opened=tuple(dict.fromkeys((recorded, computed))),
         binding=_binding(run) if recorded == computed else None,
@@ -46,28 +47,28 @@ def run_of(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunOf:
     )
 
 
-def check_run(run: Row | None, experiment: Row | None, asked: Asked) -> list[Finding]:
-    """What is wrong with a run's row, or with its experiment's."""
+def check_run(run: Row | None, experiment: Row | None, asked: QuestionTotals) -> list[Finding]:
+    """Check a run's row, and its experiment's."""
     if run is None:
         return [Finding(table="runs", what="removed", detail="there is none")]
     return list(_RunCheck(run, experiment, asked).findings())
 
 
-def digest_of_run(run: Row, asked: Asked) -> str | None:
+def digest_of_run(run: Row, asked: QuestionTotals) -> str | None:
     """A run's digest; None while questions are open."""
     return run_digest(run, asked.root) if asked.ended else None
 
 
 class _RunCheck:
-    """A run that is being checked."""
+    """The checks of one run."""
 
-    def __init__(self, run: Row, experiment: Row | None, asked: Asked) -> None:
+    def __init__(self, run: Row, experiment: Row | None, asked: QuestionTotals) -> None:
         self.run, self.experiment, self.asked = run, experiment, asked
-        self.guesses = Guesses()
+        self.guesses = GuessBudget()
         self.sealed = run["digest"] is not None and run_digest(run, asked.root) == run["digest"]
 
     def findings(self) -> Iterator[Finding]:
-        """The row as it was submitted, then as the run ended."""
+        """Check the row as it was submitted, then as the run ended; only the first failure is reported."""
         if self.run["experiment_id"] is not None and self.experiment is None:
             yield self._of_experiment("removed", "its run refers to it")
         elif run_opened(self.run, self.experiment) != self.run["opened"]:

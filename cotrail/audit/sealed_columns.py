@@ -1,4 +1,4 @@
-"""What the digests of the record cover, so that anybody can compute them again.
+"""Columns that the digests of the record cover, so that anyone can recompute them.
 
 A digest is the SHA-256 of a JSON array of texts, as Python's `json.dumps(texts, ensure_ascii=False)` writes it: each
 column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, NULL as null.
@@ -12,7 +12,8 @@ column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, N
 
 The head of a question is the SHA-256 of `question.opened` and its ended steps' digests in sequence, written one behind
 the other.
-The columns stand here and not only in the tables: one that a later version adds is in no digest of an earlier one.
+The columns are listed here, apart from the tables' definitions: a column that a later version adds must not enter the
+digests of rows that an earlier one wrote.
 """
 
 from collections.abc import Iterable
@@ -48,7 +49,7 @@ RUN_OPENED = (
     "demonstrations",
     "provenance",
 )
-"""A run's configuration: all that never changes."""
+"""A run's configuration: the columns that never change."""
 
 RUN = (*RUN_OPENED, "opened", "state", "priority")
 
@@ -102,16 +103,16 @@ TIMES = frozenset({"created_at", "sent_at", "not_before", "lease_until", "starte
 """The columns that are times."""
 
 TIME = 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
-"""How PostgreSQL's `to_char` is to write them."""
+"""Their format for PostgreSQL's `to_char`."""
 
 
 def head_of(opened: str, digests: Iterable[str]) -> str:
-    """A question's head: what was recorded of it so far."""
+    """A question's head: the digest over all that was recorded of it so far."""
     return sha256("".join((opened, *digests)).encode()).hexdigest()
 
 
 def heads_of(opened: str, digests: Iterable[str]) -> list[str]:
-    """Every head that a question has had, from before its first step on."""
+    """All heads that a question has had, the first one before its first step."""
     hashed = sha256(opened.encode())
     heads = [hashed.hexdigest()]
     for digest in digests:

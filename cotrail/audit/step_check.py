@@ -1,4 +1,4 @@
-"""Whether a step, and the rows that belong to it, are as they were recorded."""
+"""Check of a step and of the rows that belong to it."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,10 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.audit.attempt_check import AttemptCheck
+from cotrail.audit.changed_columns import GuessBudget, changed_column
 from cotrail.audit.findings import Finding
+from cotrail.audit.question_rows import StepRows
 from cotrail.audit.records import Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, References, references_of_request
-from cotrail.audit.row_digests import Guesses, changed_column, earlier_attempts, step_digest
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, References, references_of_request
+from cotrail.audit.row_digests import earlier_attempts, step_digest
+from cotrail.audit.sealed_columns import STEP
 from cotrail.core.actions.reason import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint, has_prompt
 from cotrail.core.binding import Binding
@@ -19,50 +23,30 @@ from cotrail.core.digests import digest_of_found
 from cotrail.core.history import GIVEN
 
 ENDED = ("finished", "failed", "cancelled")
-"""The states that steps end in."""
+"""Final states of steps."""
 
 UNENDED = ("waiting", "ready", "running", "blocked")
 """The other states."""
 
-_OF_THE_END = (
-    "digest",
-    "finished_at",
-    "result",
-    "failure",
-    "prompt_tokens",
-    "cached_prompt_tokens",
-    "generated_tokens",
-    "milliseconds",
-    "adopted_from",
-)
-"""What only a step that has ended has."""
+_OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous")], "adopted_from")
+"""Columns that only a step that has ended fills."""
 
 _OF_A_CLAIM = ("worker", "started_at", "lease_until")
-"""What only a step that was claimed has."""
+"""Columns that only a claimed step fills."""
 
 NAMED = 100
-"""How many missing ranks of a search are named."""
+"""Maximum number of missing ranks of a search that are named."""
 
 
-class StepRows(Struct, frozen=True):
-    """A step's row and those that belong to it, in the order of the records."""
+class StepContext(Struct, frozen=True, kw_only=True):
+    """The question's and the run's data that a step is checked against.
 
-    step: Row
-    prompts: list[Row] = []
-    attempts: list[Row] = []
-    paragraph_sets: list[Row] = []
-    sentences: list[Row] = []
-
-
-class Surroundings(Struct, frozen=True, kw_only=True):
-    """What the steps of a question are checked against.
-
-    question, key: the question's id and key; run: its run's id, empty where that isn't known.
-    binding: what fingerprints depend on, None where that isn't to be relied on.
-    shared_in: the experiment that steps are shared in.
-    heads: every head that the question has had, from before its first step on.
-    contents: what steps refer to; bundled: whether prompts are records too.
-    guesses: how much may be computed to explain what is wrong.
+    question, key: the question's id and key; run: its run's id, empty where that is unknown.
+    binding: the input of fingerprints, None where the run's row can't be relied on.
+    shared_in: the experiment in which steps are shared.
+    heads: all heads that the question has had, the first one before its first step.
+    contents: the contents that steps refer to; bundled: whether prompts are records too.
+    guesses: the budget for explaining findings.
     """
 
     question: str
@@ -71,26 +55,27 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     binding: Binding | None
     shared_in: str | None
     heads: Sequence[str]
-    contents: Contents
+    contents: ReferencedContents
     bundled: bool
-    guesses: Guesses
+    guesses: GuessBudget
 
 
-def check_step(rows: StepRows, around: Surroundings) -> list[Finding]:
-    """What is wrong with a step; what can't be told while its own row isn't sound is left out."""
+def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
+    """Check a step; the rows that belong to it are checked only if its own row is sound, as they are judged by it."""
     found = list(_StepCheck(rows, around).own())
     return found or list(_StepCheck(rows, around).belongings())
 
 
 class _StepCheck:
-    """A step that is being checked."""
+    """The checks of one step."""
 
-    def __init__(self, rows: StepRows, around: Surroundings) -> None:
+    def __init__(self, rows: StepRows, around: StepContext) -> None:
         self.rows, self.step, self.around = rows, rows.step, around
         self.sequence = number(rows.step, "sequence")
+        self.attempts = AttemptCheck(rows, around.key)
 
     def own(self) -> Iterator[Finding]:
-        """The row itself, its attempts among it, which its digest covers."""
+        """Check the row itself and the attempts that its digest covers."""
         if self.step["state"] not in ENDED:
             yield from self._open()
         elif self.step["digest"] is None:
@@ -98,12 +83,12 @@ class _StepCheck:
         elif self._digest(self.step) != self.step["digest"]:
             yield self._unsealed()
         else:
-            yield from self._attempts()
+            yield from self.attempts.of_ended_step()
         if self.around.run and self.step["run_id"] != self.around.run:
             yield self._found("steps", "changed", f"its run is {self.step['run_id']}", column="run_id")
 
     def belongings(self) -> Iterator[Finding]:
-        """What its request and its result refer to, and the rows that the result left."""
+        """Check the contents that its request and result refer to, and the rows that were written with its result."""
         try:
             request = msgspec.json.decode(text(self.step, "request"))
             result = msgspec.json.decode(self.step["result"] or "null")
@@ -120,7 +105,7 @@ class _StepCheck:
         return step_digest(step, earlier_attempts(step, self.rows.attempts))
 
     def _open(self) -> Iterator[Finding]:
-        """A step that hasn't ended has nothing of an end, and one that wasn't claimed nothing of a claim."""
+        """Check that a step that hasn't ended has no columns of an end, and an unclaimed one none of a claim."""
         state, epoch = self.step["state"], number(self.step, "epoch")
         if state not in UNENDED:
             yield self._found("steps", "changed", f"no step is {state}", column="state")
@@ -131,34 +116,21 @@ class _StepCheck:
             column = "state" if self.step["digest"] is not None else held
             yield self._found("steps", "changed", f"it is {state} and has {held.replace('_', ' ')}", column=column)
             return
-        yield from self._epochs()
-        yield from self._unended_attempts()
-
-    def _unended_attempts(self) -> Iterator[Finding]:
-        """No attempt has ended a step that hasn't ended; only the last of a running one is under way."""
-        running = self.step["state"] == "running"
-        for attempt in self.rows.attempts:
-            under_way = running and attempt["epoch"] == self.step["epoch"]
-            if attempt["outcome"] in ("finished", "cancelled") or under_way != (attempt["outcome"] is None):
-                detail = f"its step is {self.step['state']}"
-                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="outcome")
-            elif (attempt["ended_at"] is None) != (attempt["outcome"] is None):
-                detail = f"its outcome is {attempt['outcome']}"
-                yield self._found("attempts", "changed", detail, epoch=number(attempt, "epoch"), column="ended_at")
+        yield from self.attempts.of_open_step()
 
     def _unsealed(self) -> Finding:
-        """Which row its digest doesn't agree with."""
+        """The finding for a digest that doesn't match: the changed row, as far as it can be told."""
         recorded = text(self.step, "digest")
         changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.guesses)
         if changed is not None and changed[0] == "sequence":
             return self._found("steps", "reordered", f"it was step {changed[1]}", column="sequence")
         if changed is not None:
             return self._found("steps", "changed", f"it held {changed[1]!r}", column=changed[0])
-        ending, last = self._ending(), number(self.step, "epoch")
+        ending, last = self.attempts.ending, number(self.step, "epoch")
         before = [each for each in self.rows.attempts if number(each, "epoch") < last]
         if ending is not None and step_digest(self.step, before) == recorded:
-            return self._attempt(ending, "outcome", self.step["state"])
-        added = next((finding for finding in self._epochs() if finding.what == "added"), None)
+            return self.attempts.contradicted(ending, "outcome", self.step["state"])
+        added = next((finding for finding in self.attempts.epochs() if finding.what == "added"), None)
         if added is not None:
             return added
         # Of a step that was cancelled the last attempt may have ended before, and is covered then.
@@ -168,7 +140,7 @@ class _StepCheck:
         return self._found("steps", "changed", detail, perhaps=perhaps)
 
     def _values(self) -> dict[str, Iterable[str | None]]:
-        """What the columns may have held, going by other rows."""
+        """Candidate values that the columns may have had, from other rows."""
         ending = self.rows.attempts[-1] if self.rows.attempts else {}
         result = _object(self.step["result"])
         tokens = {name: (None, _number(result.get(name))) for name in _TOKENS}
@@ -195,7 +167,10 @@ class _StepCheck:
             yield from rows
 
     def _fingerprint(self) -> tuple[str, ...]:
-        """That of its request under the run's configuration; a step that a fork took over as given has its origin's."""
+        """The fingerprint of its request under the run's configuration; none where it can't be computed.
+
+        A step that a fork took over as given keeps the fingerprint of its origin, under another configuration.
+        """
         if self.around.binding is None or self.step["worker"] == GIVEN:
             return ()
         try:
@@ -203,53 +178,8 @@ class _StepCheck:
         except UNREADABLE:
             return ()
 
-    def _attempts(self) -> Iterator[Finding]:
-        """Whether the latest attempt is there, and one that ended the step repeats its columns."""
-        numbered = list(self._epochs())
-        yield from numbered
-        ending = self._ending()
-        if numbered or ending is None or (self.step["state"] == "cancelled" and ending["outcome"] != "cancelled"):
-            return
-        repeated = {
-            "worker": self.step["worker"],
-            "started_at": self.step["started_at"],
-            "ended_at": self.step["finished_at"],
-            "outcome": self.step["state"],
-            "error": None,
-        }
-        for name, value in repeated.items():
-            if ending[name] != value:
-                yield self._attempt(ending, name, value)
-
-    def _ending(self) -> Row | None:
-        """The attempt of the last claim."""
-        return next((each for each in self.rows.attempts if each["epoch"] == self.step["epoch"]), None)
-
-    def _epochs(self) -> Iterator[Finding]:
-        """No epoch was used twice or is still to come, and the attempt that the step itself tells of is there."""
-        last = 0
-        for attempt in self.rows.attempts:
-            epoch = number(attempt, "epoch")
-            if not last < epoch <= number(self.step, "epoch"):
-                yield self._found("attempts", "added", f"the step was claimed {self.step['epoch']} times", epoch=epoch)
-            last = epoch
-        if self._ending() is None and not self._given_back():
-            detail = f"the step was claimed at {self.step['started_at']}"
-            yield self._found("attempts", "removed", detail, epoch=number(self.step, "epoch"))
-
-    def _given_back(self) -> bool:
-        """Whether nothing was done for the last claim: the step then is as the attempt before it, or none, left it."""
-        if self.step["state"] in ("finished", "failed"):
-            return False
-        latest = self.rows.attempts[-1] if self.rows.attempts else {}
-        return all(latest.get(name) == self.step[name] for name in ("worker", "started_at"))
-
-    def _attempt(self, attempt: Row, name: str, value: str | None) -> Finding:
-        epoch = number(attempt, "epoch")
-        return self._found("attempts", "changed", f"its step says {value!r}", epoch=epoch, column=name)
-
     def _sets(self, request: Any, result: Any) -> Iterator[Finding]:
-        """The rows of what a search found: by rank, for its query, with the digest that its result holds."""
+        """Check a search's hits: every rank once, the step's query, the digest that the result holds."""
         table, rows = "paragraph_sets", self.rows.paragraph_sets
         hits = result["hits"] if finds_paragraphs(self.step["kind"]) and result is not None else 0
         ranks, there = [number(row, "rank") for row in rows], set[int]()
@@ -272,7 +202,7 @@ class _StepCheck:
             yield from self.around.contents.missing(References(tuple(text(row, "digest") for row in rows)))
 
     def _sentences(self, request: Any, result: Any) -> Iterator[Finding]:
-        """The row of a sentence of a chain of thought."""
+        """Check the row of the sentence that a reason step wrote."""
         table, rows = "sentences", self.rows.sentences
         wrote = self.step["kind"] == REASON.name and result is not None and request["until"] == "sentence"
         due = int(wrote and result["text"] != "")
@@ -286,7 +216,7 @@ class _StepCheck:
             yield from self._repeats(table, rows[0], written)
 
     def _request(self, result: Any) -> Iterator[Finding]:
-        """The fingerprint of what was asked for, and the prompt that the model saw."""
+        """Check the fingerprint of the request, and the prompt that the model saw."""
         if self._fingerprint() not in ((), (self.step["fingerprint"],)):
             detail = "it isn't that of its request under the run's configuration"
             yield self._found("steps", "changed", detail, column="fingerprint")
@@ -300,7 +230,7 @@ class _StepCheck:
         yield from self._bundled(prompt.digest)
 
     def _bundled(self, digest: str | None) -> Iterator[Finding]:
-        """The prompt as a bundle has it."""
+        """Check the prompt's text in a bundle."""
         rows = self.rows.prompts
         due = int(self.around.bundled and digest is not None)
         if len(rows) < due:
@@ -323,12 +253,12 @@ _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
 
 
 def prompted(step: Row) -> bool:
-    """Whether a step of this kind has a prompt."""
+    """Return whether a step of this kind has a prompt."""
     return has_prompt(step["kind"])
 
 
 def _digest_of_sets(rows: Iterable[Row]) -> str:
-    """As `Retrieved.digest`, of the rows that the hits were stored as."""
+    """The digest of stored hits, as `Retrieved.digest` computes it when they are found."""
     ranked = sorted(rows, key=lambda row: number(row, "rank"))
     return digest_of_found(
         (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))

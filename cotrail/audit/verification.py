@@ -1,6 +1,7 @@
-"""Verification: whether a run's records are as they were recorded, by their digests and by one another.
+"""Verification of a run's records against their digests and against each other.
 
-Every digest is computed here from the columns. What a digest covers is told apart by what other rows say of it.
+Every digest is recomputed from the columns. Where one digest covers several rows, other rows that repeat their values
+tell which of them was changed.
 """
 
 import hashlib
@@ -9,25 +10,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cotrail.audit.findings import MOST, Finding, Verification
-from cotrail.audit.question_check import RunOf, check_question
-from cotrail.audit.question_rows import gather
-from cotrail.audit.question_sequence import Questions
+from cotrail.audit.question_check import RunContext, check_question
+from cotrail.audit.question_rows import StepRows, gather
+from cotrail.audit.question_sequence import QuestionSequence
 from cotrail.audit.records import Record, Row, check_record, number, size_of, write_record
-from cotrail.audit.referenced_contents import UNREADABLE, Contents, references_of_run
-from cotrail.audit.run_check import Asked, check_run, digest_of_run, run_of
-from cotrail.audit.step_check import StepRows
+from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_run
+from cotrail.audit.run_check import QuestionTotals, check_run, digest_of_run, run_context
 
 _ABOVE = ("bundle", "experiments", "runs")
 _CONTENTS = ("demonstrations", "paragraphs")
 
 HELD = 2**29
-"""How many bytes the rows of a question may take in memory, all demonstrations, and all steps of no question."""
+"""Maximum bytes of memory for each of: the rows of one question, all demonstrations, all steps of no question."""
 
 
 def verify(records: Iterable[Record], *, bundled: bool = False) -> Verification:
-    """What is wrong with the records of one run, whose order is that of `cotrail.audit.records`.
+    """Verify the records of one run, in the order that `cotrail.audit.records` describes.
 
-    bundled: whether they are those of a bundle, which has more of them.
+    bundled: whether they are a bundle's, which has additional records.
     """
     trail = _Trail(bundled=bundled)
     for record in records:
@@ -38,16 +38,16 @@ def verify(records: Iterable[Record], *, bundled: bool = False) -> Verification:
 
 
 class _Trail:
-    """The records so far, of which a question's are kept until the next one's begin."""
+    """State of a verification: the findings so far, and the records of the current question."""
 
     def __init__(self, *, bundled: bool) -> None:
         self.bundled = bundled
         self.counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
-        self.contents = Contents()
-        self.questions = Questions()
+        self.contents = ReferencedContents()
+        self.questions = QuestionSequence()
         self._above: dict[str, Row] = {}
-        self._run: RunOf | None = None
+        self._run: RunContext | None = None
         self._question: Row | None = None
         self._within: list[Record] = []
         self._end: Row | None = None
@@ -56,9 +56,9 @@ class _Trail:
         self.stopped: Finding | None = None
 
     def take(self, record: Record) -> None:
-        """Takes in the next record, unless there is so much wrong that no more is looked at."""
+        """Process the next record; `stopped` is set once the verification gives up."""
         if self._end is not None:
-            self.findings.append(Finding(table=record.table, what="added", detail="it stands behind the end"))
+            self.findings.append(Finding(table=record.table, what="added", detail="it comes after the end"))
         if record.table == "end":
             self._end = record.row
             return
@@ -71,7 +71,7 @@ class _Trail:
         self._stop(record)
 
     def _is_whole(self, record: Record) -> bool:
-        """Whether a row of a store holds what its columns may hold; a bundle's have been checked as it was read."""
+        """Return whether a store's row holds possible values; a bundle's rows were checked when they were read."""
         try:
             check_record(record)
         except (KeyError, ValueError) as error:
@@ -91,7 +91,7 @@ class _Trail:
             self._within.append(record)
 
     def _stop(self, record: Record) -> None:
-        """Looks at nothing more once that is too much: of findings, or to be kept in memory."""
+        """Stop once there are too many findings or too much is held in memory: forged records must not exhaust it."""
         if record.table == "questions":
             self._held["questions"] = 0
         if record.table != "paragraphs":
@@ -108,7 +108,7 @@ class _Trail:
         self._held[what] += sum(map(size_of, rows))
 
     def end(self) -> Verification:
-        """What is wrong with all of them."""
+        """Finish the verification: check what needs all records."""
         if self.stopped is not None:
             return self._broken_off(self.stopped)
         self._close_question()
@@ -127,9 +127,9 @@ class _Trail:
         )
 
     def _broken_off(self, last: Finding) -> Verification:
-        """What is known of records that weren't read to their end."""
+        """The result of a verification that stopped early."""
         run, experiment = self._above.get("runs"), self._above.get("experiments")
-        of_run = check_run(run, experiment, Asked(count=0, root="", ended=False, sound=False))
+        of_run = check_run(run, experiment, QuestionTotals(count=0, root="", ended=False, sound=False))
         found = [*of_run, *self.findings, *self.questions.findings]
         return Verification(
             run=self._run_of().id,
@@ -150,13 +150,13 @@ class _Trail:
             self.findings.append(Finding(table=record.table, what="reordered", detail="others stand before it"))
         self._above[record.table] = record.row
 
-    def _run_of(self) -> RunOf:
+    def _run_of(self) -> RunContext:
         if self._run is None:
-            self._run = run_of(self._above.get("runs"), self._above.get("experiments"), bundled=self.bundled)
+            self._run = run_context(self._above.get("runs"), self._above.get("experiments"), bundled=self.bundled)
         return self._run
 
     def _close_question(self) -> None:
-        """Checks the question whose records are there."""
+        """Check the current question, whose records are complete."""
         question, within = self._question, self._within
         self._question, self._within = None, []
         if question is None:
@@ -171,12 +171,12 @@ class _Trail:
         self.questions.take(gathered.rows, check_question(gathered.rows, self._run_of(), self.contents))
 
     def _of_questions(self, of_run: list[Finding]) -> list[Finding]:
-        """What is wrong with questions, but for how many there are where the run's row is what is wrong."""
+        """Findings about questions; without those about their number if the run's `size` is what was changed."""
         resized = any(finding.column == "size" for finding in of_run)
         return [finding for finding in self.questions.findings if not resized or finding.question is not None]
 
     def _of_contents(self, run: Row | None) -> Iterator[Finding]:
-        """What the run refers to, and what nothing refers to."""
+        """Find missing contents that the run refers to, and contents that nothing refers to."""
         if run is not None and self._run_of().binding is not None:
             try:
                 yield from self.contents.missing(references_of_run(run))
@@ -187,7 +187,7 @@ class _Trail:
             yield from islice(self.contents.unused(), MOST + 1)
 
     def _of_bundle(self, *, sound: bool) -> Iterator[Finding]:
-        """The lines that only a bundle has; where no record is wrong, they are those that were written."""
+        """Check the lines that only a bundle has; the SHA-256 of all lines matters only if no record is wrong."""
         if not self.bundled:
             return
         header = self._above.get("bundle")
@@ -205,12 +205,12 @@ class _Trail:
 
 
 def end_of(records: int, sha256: str) -> Record:
-    """The last line of a bundle with so many lines before it, whose bytes have this SHA-256."""
+    """The last line of a bundle: the number of lines before it, and the SHA-256 of their bytes."""
     return Record("end", {"records": str(records), "sha256": sha256})
 
 
 def _bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The first of these, and one that says where there are more."""
+    """The first `MOST` findings, and one that says that there are more where that is so."""
     if len(found) <= MOST:
         return tuple(found)
     detail = f"there are more than {MOST:,} findings"

@@ -1,1 +1,1 @@
-"""What every room of the domain may use: files, text, addresses. It knows nothing of questions and systems."""
+"""Helpers without domain knowledge: bounded reading of files, text for terminals and logs, addresses, secrets."""

@@ -8,5 +8,8 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalized(answer: str) -> str:
-    """Lower-cased, without ASCII punctuation and articles, single spaces between the words."""
+    """Lower-case the answer, remove ASCII punctuation, then articles, and collapse white space.
+
+    The order is that of the scripts and matters: punctuation goes first, so that "the-end" becomes "theend".
+    """
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())

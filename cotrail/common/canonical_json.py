@@ -4,5 +4,5 @@ import msgspec
 
 
 def canonical(value: object) -> bytes:
-    """One sequence of bytes for equal values: JSON with sorted keys, no spaces, UTF-8."""
+    """Encode a value as JSON with sorted keys, no spaces, UTF-8."""
     return msgspec.json.encode(value, order="sorted")

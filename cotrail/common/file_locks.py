@@ -1,4 +1,4 @@
-"""Folders that one process at a time may build in."""
+"""Exclusive locks on files and folders, for builds that one process at a time may do."""
 
 import fcntl
 import os
@@ -9,14 +9,24 @@ from pathlib import Path
 from cotrail.errors import InputError
 
 
-@contextmanager
-def only_builder(folder: Path, busy: InputError) -> Iterator[None]:
-    """Holds the folder's lock, which the kernel gives back when the process dies; raises `busy` if another has it."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def lock_exclusively(descriptor: int, busy: InputError) -> None:
+    """Lock an open file or folder; raises `busy` if another process holds the lock.
+
+    The kernel releases the lock when the descriptor is closed, also where the process was killed; so no stale lock file
+    can be left behind.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
     except BlockingIOError as error:
         raise busy from error
+
+
+@contextmanager
+def exclusive_folder(folder: Path, busy: InputError) -> Iterator[None]:
+    """Hold the folder's lock; raises `busy` if another process holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        lock_exclusively(descriptor, busy)
+        yield
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Reading files of JSON records so that every error says where it is."""
+"""Readers of JSON Lines files and JSON lists whose errors name the place of the record."""
 
 import io
 import re
@@ -16,9 +16,9 @@ from cotrail.common.input_limits import (
     MAX_FILE_BYTES,
     MAX_RECORD_BYTES,
     numbered_lines,
-    shown,
+    read_whole,
+    shown_size,
     too_deep,
-    whole,
 )
 from cotrail.common.json_streaming import OversizeError, elements
 from cotrail.errors import InputError
@@ -29,9 +29,9 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
-    """The lines of a JSON Lines file that aren't blank, each with its place, e.g. `dev.jsonl, line 3`.
+    """Yield the non-blank lines of a JSON Lines file with their places, e.g. `dev.jsonl, line 3`.
 
-    total: how many bytes they may have together; None for those that aren't kept.
+    total: maximum bytes of all lines together; None where the caller doesn't keep them.
     """
     with opened(path, error) as file:
         for number, line in numbered_lines(file, str(path), error, total):
@@ -40,9 +40,9 @@ def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTE
 
 
 def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
-    """The elements of a JSON list, each with its place, e.g. `dev.json, entry 3`. The file is held in memory."""
+    """Yield the elements of a JSON list with their places, e.g. `dev.json, entry 3`; the file is held in memory."""
     with opened(path, error) as file:
-        raw = whole(file, str(path), error)
+        raw = read_whole(file, str(path), error)
     if not raw.strip():
         return
     try:
@@ -57,12 +57,12 @@ def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.
     for number, entry in enumerate(found, start=1):
         place = f"{path}, entry {number}"
         if len(bytes(entry)) > MAX_RECORD_BYTES:
-            raise error(f"{place}: it is larger than {shown(MAX_RECORD_BYTES)}; {CORRECT}")
+            raise error(f"{place}: it is larger than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")
         yield place, entry
 
 
 def _whole_entries(raw: bytes) -> int:
-    """How many entries of a list come before the place where it is broken."""
+    """Count the valid entries before the place where a list is broken, so that the error can name the next one."""
     count = 0
     try:
         for _ in elements(io.BytesIO(raw)):
@@ -73,7 +73,7 @@ def _whole_entries(raw: bytes) -> int:
 
 
 def is_list(path: Path, error: type[InputError]) -> bool:
-    """Whether the file is one JSON list, going by how it begins."""
+    """Return whether the file is one JSON list, going by its first character."""
     with opened(path, error) as file:
         pieces = iter(partial(file.read, 65_536), b"")
         return next((piece for piece in pieces if piece.strip()), b"").lstrip().startswith(b"[")
@@ -81,7 +81,7 @@ def is_list(path: Path, error: type[InputError]) -> bool:
 
 @contextmanager
 def opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
-    """The file, open for reading; an error says why it can't be."""
+    """Open the file for reading; an error says why that failed."""
     try:
         with path.open("rb") as file:
             yield file
@@ -90,7 +90,7 @@ def opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
 
 
 def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[InputError]) -> T:
-    """The record as its type; the error names the place.
+    """Decode a record as its type; the error names the place.
 
     NUL characters and lone surrogates are refused: PostgreSQL can't store them.
     """
@@ -103,6 +103,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     except (msgspec.DecodeError, UnicodeDecodeError) as cause:
         raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
     content = bytes(raw)
+    # The substring test comes first because it is much faster than the regular expression, and nearly always false.
     if b"\\u0000" in content and _NUL.search(content):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record

@@ -1,7 +1,7 @@
-"""The parts of large JSON files, a part at a time, none of them larger or deeper than `cotrail.common.input_limits` allows.
+"""Streaming of large JSON files: a part at a time, none larger or deeper than `input_limits` allows.
 
-ijson's own `items` and `parse` keep the path to where they are as a text, which for nested brackets takes memory by the
-square of their depth; this needs only its events.
+ijson's own `items` and `parse` keep the path of the current position as a text, whose length grows with the nesting:
+crafted brackets then take memory quadratic in their depth. This module uses ijson's low-level events only.
 """
 
 from collections.abc import Iterator
@@ -10,56 +10,56 @@ from typing import Any, BinaryIO, Literal
 import ijson
 from ijson.common import ObjectBuilder
 
-from cotrail.common.input_limits import MAX_DEPTH, MAX_RECORD_BYTES, MIB, shown
+from cotrail.common.input_limits import MAX_DEPTH, MAX_RECORD_BYTES, MIB, shown_size
 
 Event = tuple[str, Any]
 
 READ_BYTES = MIB
-"""What is read at once: a text that goes on over several reads takes time by the square of their number."""
+"""Bytes per read; ijson takes time quadratic in the number of reads that one text spans."""
 
 OPENING = frozenset({"start_map", "start_array"})
 CLOSING = frozenset({"end_map", "end_array"})
 
 
 class OversizeError(Exception):
-    """A part is too large or too deep; the message says which."""
+    """A part is too large or too deeply nested; the message says which."""
 
 
 class _Metered:
-    """A file that is read until `MAX_RECORD_BYTES`, or a read more, are handed out since `begin` was called."""
+    """File that refuses to read on after `MAX_RECORD_BYTES` (plus at most one read) since the last `begin`."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._handed_out = 0
 
     def begin(self) -> None:
-        """A part is done; what follows is another one's."""
+        """Start the next part."""
         self._handed_out = 0
 
     def read(self, size: int = -1) -> bytes:
-        """As a file's."""
+        """Read as from a file; OversizeError once the part is too large."""
         if self._handed_out > MAX_RECORD_BYTES:
-            raise OversizeError(f"it is larger than {shown(MAX_RECORD_BYTES)}")
+            raise OversizeError(f"it is larger than {shown_size(MAX_RECORD_BYTES)}")
         content = self._file.read(size)
         self._handed_out += len(content)
         return content
 
 
 def events(file: BinaryIO, *, multiple_values: bool = False) -> Iterator[tuple[int, Event]]:
-    """What stands in the first part of a file, each with the depth that it stands at; of the rest as much as was read.
+    """Yield ijson's events with their depths, up to the limits of one part; whatever follows is read no further.
 
-    OversizeError, ijson.JSONError and UnicodeDecodeError end it.
+    Raises OversizeError, ijson.JSONError or UnicodeDecodeError.
     """
     return _levelled(_parsed(_Metered(file), multiple_values=multiple_values))
 
 
 def elements(file: BinaryIO) -> Iterator[Any]:
-    """The elements of a JSON list; none where the file isn't one. Errors as in `events`."""
+    """Yield the elements of a JSON list; nothing where the file isn't one. Errors as in `events`."""
     return (value for _, value in _parts(file, "start_array"))
 
 
 def members(file: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """The keys and values of a JSON object; none where the file isn't one. Errors as in `events`."""
+    """Yield the keys and values of a JSON object; nothing where the file isn't one. Errors as in `events`."""
     return _parts(file, "start_map")
 
 
@@ -68,7 +68,7 @@ def _parts(file: BinaryIO, kind: Literal["start_array", "start_map"]) -> Iterato
     key, builder = "", ObjectBuilder()
     fits = is_whole = False
     for depth, (event, value) in _levelled(_parsed(metered)):
-        if is_whole:  # and something that may follow it does
+        if is_whole:  # Yielded only now that an event followed: a file cut off behind the part raises first.
             yield key, builder.value
             builder, is_whole = ObjectBuilder(), False
             metered.begin()
@@ -89,7 +89,7 @@ def _parsed(metered: _Metered, *, multiple_values: bool = False) -> Iterator[Eve
 
 
 def _levelled(found: Iterator[Event]) -> Iterator[tuple[int, Event]]:
-    """The events, each with how many lists and objects it stands in."""
+    """Add to each event how many lists and objects enclose it."""
     depth = 0
     for event in found:
         if event[0] in CLOSING:

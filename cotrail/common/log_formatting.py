@@ -1,4 +1,4 @@
-"""Log records that quote text from elsewhere: each stays one record, and is read, not obeyed."""
+"""Log formatting that prevents log injection: quoted text can neither fake a record nor control the terminal."""
 
 import logging
 from copy import copy
@@ -6,15 +6,15 @@ from copy import copy
 from cotrail.common.printable_text import indented
 
 
-class Printable(logging.Formatter):
-    """Formats as another formatter does, the message and its traceback made printable and indented from line two."""
+class PrintableFormatter(logging.Formatter):
+    """Wraps another formatter: message and traceback are made printable and indented from their second line on."""
 
     def __init__(self, inner: logging.Formatter | None) -> None:
         super().__init__()
         self._inner = inner or logging.Formatter()
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as text."""
+        """Format the record; the record itself stays as it is for other handlers."""
         shown = copy(record)
         shown.msg, shown.args = indented(record.getMessage()), ()
         if record.exc_info and isinstance(record.exc_info, tuple):
@@ -23,7 +23,7 @@ class Printable(logging.Formatter):
 
 
 def print_safely(*handlers: logging.Handler) -> None:
-    """Has the handlers print nothing that a terminal would obey, or that poses as another record."""
+    """Wrap the formatters of these handlers in `PrintableFormatter`, each once."""
     for handler in handlers:
-        if not isinstance(handler.formatter, Printable):
-            handler.setFormatter(Printable(handler.formatter))
+        if not isinstance(handler.formatter, PrintableFormatter):
+            handler.setFormatter(PrintableFormatter(handler.formatter))

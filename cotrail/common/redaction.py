@@ -1,6 +1,6 @@
-"""Passwords and keys, kept out of whatever is written or printed.
+"""Redaction of passwords and keys in everything that is written or printed.
 
-Servers and proxies say in their errors what they were sent, as it was or in one of the forms that it has on the way.
+Servers and proxies quote in their errors what they were sent, literally or in the encoding of some layer in between.
 """
 
 import html
@@ -14,16 +14,16 @@ INSTEAD = "[secret]"
 
 
 class Secrets:
-    """Some secrets; empty ones are none."""
+    """Secrets to redact, in every encoding in which an error may quote them; empty ones are ignored."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets if secret for form in _forms(secret)}
-        # The longest first: one may be a part of another.
+        # Longest first: one secret may be a part of another, and the rest of the longer one would stay visible.
         longest = sorted(forms, key=lambda form: (-len(form), form))
         self._forms = re.compile("|".join(map(re.escape, longest))) if longest else None
 
     def hidden(self, text: str) -> str:
-        """The text with something else in the place of each."""
+        """Replace each secret by `[secret]`."""
         return self._forms.sub(INSTEAD, text) if self._forms else text
 
     def __bool__(self) -> bool:

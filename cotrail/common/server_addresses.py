@@ -1,8 +1,8 @@
-"""Addresses of servers: read once, strictly, and shown without what is secret in them.
+"""Addresses of servers: parsed once and strictly, shown without the secrets in them.
 
-Libraries disagree about what a password may hold that isn't percent-encoded, and take its rest for a host, a port or a
-path, which then stands in their errors. So an address is read here first, by RFC 3986, and one that can be read in two
-ways is refused.
+Libraries disagree about which characters of a password must be percent-encoded. One that splits the password in the
+wrong place takes the rest for a host, a port or a path and quotes it in its errors. So every address is parsed here
+first, by RFC 3986, and an ambiguous one is refused.
 """
 
 import re
@@ -23,11 +23,11 @@ _ADDRESS = re.compile(
 )
 _MAX_PORT = 65_535
 _SECRET = re.compile("pass|secret|token|key", re.IGNORECASE)
-"""What the names of parameters have in them whose values are secret."""
+"""Query parameters with such names hold secrets."""
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where a server is, and how it is entered; user and password are decoded.
+    """Location of a server and the credentials for it; user and password are decoded.
 
     host: empty for a server behind a Unix socket.
     """
@@ -41,7 +41,7 @@ class Address(Struct, frozen=True, kw_only=True):
     query: str
 
     def __str__(self) -> str:
-        """Without user, password and parameters."""
+        """The address without user, password and query."""
         port = "" if self.port is None else f":{self.port}"
         return f"{self.scheme}://{self.host}{port}{self.path}"
 
@@ -49,16 +49,16 @@ class Address(Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must be shown nowhere."""
+        """Everything in the address that must never be shown."""
         entry = (self.password, f"{self.user or ''}:{self.password}") if self.password else ()
         given = parse_qsl(self.query, keep_blank_values=True)
         return (*entry, *(value for name, value in given if _SECRET.search(name)))
 
 
 def read_address(text: str, schemes: Collection[str] = ()) -> Address:
-    """The address that a URL says, of one of these schemes where they are given.
+    """Parse a URL, which must have one of the schemes where they are given.
 
-    Raises ValueError, which says what is wrong and quotes nothing.
+    Raises ValueError, whose message quotes nothing of the URL.
     """
     found = _ADDRESS.fullmatch(text)
     if found is None:
@@ -70,7 +70,7 @@ def read_address(text: str, schemes: Collection[str] = ()) -> Address:
         raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
     port = None if found["port"] is None else int(found["port"])
     if port is not None and not 0 < port <= _MAX_PORT:
-        raise ValueError("its port is none")
+        raise ValueError("its port is out of range")
     if not found["host"] and port is not None:
         raise ValueError("it names no host")
     return Address(

@@ -1,4 +1,4 @@
-"""Digests as people read them. What is recorded or compared is always whole."""
+"""Digests shortened for people. Recorded and compared digests are always complete."""
 
 import re
 
@@ -7,5 +7,5 @@ _DIGEST = re.compile(r"\b([0-9a-f]{12})(?:[0-9a-f]{52}|[0-9a-f]{28})\b")
 
 
 def shortened(text: str) -> str:
-    """The text with twelve digits in the place of each digest: enough to know it again, too few to tell it from all."""
+    """Shorten each digest in the text to twelve digits: enough for people to recognise it."""
     return _DIGEST.sub(r"\1", text)

@@ -1,4 +1,4 @@
-"""Text that every part of the system can hold."""
+"""Text that PostgreSQL can store."""
 
 import re
 
@@ -6,5 +6,5 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def storable(value: str) -> str:
-    """The same text without what PostgreSQL can't hold: NUL and lone surrogates become U+FFFD."""
+    """Replace the characters that PostgreSQL can't store, NUL and lone surrogates, by U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", value)

@@ -1,28 +1,28 @@
-"""TOML files that people write: settings, lists of models, experiments."""
+"""Bounded reading of TOML files: settings, lists of models, experiments."""
 
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cotrail.common.input_limits import MAX_DEPTH, whole
+from cotrail.common.input_limits import MAX_DEPTH, read_whole
 from cotrail.errors import InputError
 
 MAX_TOML_BYTES = 256 * 1024
-"""Hundreds of models fill a tenth of it."""
+"""Maximum size of a file; hundreds of models fill a tenth of it."""
 
 MAX_TOML_LINE = 10_000
-"""Bytes; tomllib takes time by the square of how many parts a dotted key has."""
+"""Maximum bytes of a line; tomllib takes time quadratic in the number of parts of a dotted key."""
 
 
 def read_toml(path: Path, what: str = "") -> dict[str, Any]:
-    """What a TOML file holds; InputError says where it isn't TOML or what in it can't be used.
+    """Read a TOML file; InputError names the place that isn't TOML or can't be used.
 
-    what: what the file is called in errors, e.g. `the list of models`. OSError where it can't be read.
+    what: the name of the file in errors, e.g. `the list of models`. OSError where it can't be read.
     """
     name = f"{what} {path}".strip()
     with path.open("rb") as file:
-        raw = whole(file, name, InputError, MAX_TOML_BYTES)
+        raw = read_whole(file, name, InputError, MAX_TOML_BYTES)
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if len(line) > MAX_TOML_LINE:
             raise InputError(f"{name}, line {number}: the line is longer than {MAX_TOML_LINE:,} bytes; divide it")
@@ -30,7 +30,7 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
         found = tomllib.loads(raw.decode())
     except RecursionError as error:
         raise InputError(_nested(name)) from error
-    except ValueError as error:  # which numbers of too many digits raise too
+    except ValueError as error:  # TOMLDecodeError is one; so is what numbers with too many digits raise.
         raise InputError(f"{name} isn't TOML in UTF-8: {error}") from error
     for depth, value in _values(found):
         if depth > MAX_DEPTH:
@@ -45,7 +45,7 @@ def _nested(name: str) -> str:
 
 
 def _values(tree: Any) -> Iterator[tuple[int, Any]]:
-    """Everything in the tree, keys too, with its depth; without recursion."""
+    """Yield every key and value of the tree with its depth; without recursion, as the tree may be deep."""
     waiting = [(0, tree)]
     while waiting:
         depth, value = waiting.pop()

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, too_deep, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole, too_deep
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import InputError
 
@@ -42,7 +42,9 @@ def script_identity(script: Struct, name: str) -> str:
 def _read(path: Path, form: type[Form]) -> Form:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(whole(file, f"the script {path}", InputError, MAX_SMALL_FILE_BYTES), type=form)
+            return msgspec.json.decode(
+                read_whole(file, f"the script {path}", InputError, MAX_SMALL_FILE_BYTES), type=form
+            )
     except OSError as error:
         raise InputError(f"the script {path} can't be read: {error.strerror}") from error
     except RecursionError as error:

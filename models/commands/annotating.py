@@ -6,11 +6,11 @@ from sqlalchemy import Connection, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.factual_errors import Mark
+from cotrail.evaluation.metrics.factual_errors import SentenceMark
 from models.schema.tables import annotations, questions
 
 
-def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark]) -> None:
+def record_annotations(connection: Connection, run_id: str, marks: Sequence[SentenceMark]) -> None:
     """Store marks, each in place of its annotator's former one; an equal one keeps its time.
 
     Raises UnknownNameError where a question isn't the run's.
@@ -35,7 +35,7 @@ def record_annotations(connection: Connection, run_id: str, marks: Sequence[Mark
         )
 
 
-def forget_annotation(connection: Connection, run_id: str, mark: Mark) -> None:
+def forget_annotation(connection: Connection, run_id: str, mark: SentenceMark) -> None:
     """Remove an annotator's mark of a sentence."""
     [question_id] = _ids(connection, run_id, {mark.question_id}).values()
     connection.execute(

@@ -6,7 +6,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, sentences_of
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, sentences_of
 from models.queries.runs import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_question
 from models.schema.states import QuestionStatus
@@ -69,7 +69,7 @@ def read_annotations(connection: Connection, run_id: str) -> tuple[AnnotatedChai
     )
 
 
-def read_marks(connection: Connection, run_id: str, annotator: str | None = None) -> tuple[Mark, ...]:
+def read_marks(connection: Connection, run_id: str, annotator: str | None = None) -> tuple[SentenceMark, ...]:
     """Return the marks of one annotator or of all, by question and sentence."""
     columns = (annotations.c[name] for name in ("position", "annotator", "is_true", "note"))
     query = (
@@ -80,7 +80,7 @@ def read_marks(connection: Connection, run_id: str, annotator: str | None = None
     )
     if annotator is not None:
         query = query.where(annotations.c.annotator == annotator)
-    return tuple(Mark(**row) for row in connection.execute(query).mappings())
+    return tuple(SentenceMark(**row) for row in connection.execute(query).mappings())
 
 
 def _paragraphs_before(question: TracedQuestion, position: int) -> tuple[Paragraph, ...]:

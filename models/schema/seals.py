@@ -1,7 +1,7 @@
 """Digests that make the record tamper-evident, as SQL expressions.
 
-The database computes each in the statement that writes the columns that it covers (`cotrail.audit.sealed_columns`). So it
-covers them as PostgreSQL stores and prints them, which an auditor can read again, and not as a worker sent them.
+The database computes each in the statement that writes the columns that it covers (`cotrail.audit.sealed_columns`).
+So it covers them as PostgreSQL stores and prints them, which an auditor can read again, and not as a worker sent them.
 """
 
 from collections.abc import Iterable, Mapping

@@ -14,7 +14,7 @@ from cotrail.common.humanize import count
 from cotrail.core.prompts import AnswerForm
 from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose
 from cotrail.systems.registry import SYSTEMS, find_system
 from services.composing import PreparedRun, compose
@@ -30,7 +30,7 @@ from services.system_settings import configure
 class IRCoTSchedule:
     """See `Schedule`; paths are relative to `folder`."""
 
-    def __init__(self, experiment: Experiment, folder: Path) -> None:
+    def __init__(self, experiment: IRCoTExperiment, folder: Path) -> None:
         self.experiment = experiment
         self.inputs = Inputs(experiment, folder)
         self._protocol = IRCoTProtocol(experiment, SYSTEMS)

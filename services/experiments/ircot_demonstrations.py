@@ -13,13 +13,13 @@ from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, listed_set
 from cotrail.errors import DemonstrationError
 from cotrail.evaluation.experiments.ircot.cells import Cell
-from cotrail.evaluation.experiments.ircot.experiment import DemonstrationFiles, Experiment
+from cotrail.evaluation.experiments.ircot.experiment import DemonstrationFiles, IRCoTExperiment
 
 
 class DemonstrationSets:
     """The demonstrations of an experiment, each file read once; paths are relative to `folder`."""
 
-    def __init__(self, experiment: Experiment, folder: Path) -> None:
+    def __init__(self, experiment: IRCoTExperiment, folder: Path) -> None:
         self._experiment = experiment
         self._folder = folder
         self._read = cache(read_demonstrations)

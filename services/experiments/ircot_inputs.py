@@ -7,11 +7,11 @@ from pathlib import Path
 from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
-from cotrail.data.datasets import has_snippets, load_questions
+from cotrail.data.datasets.loading import has_snippets, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import Stage
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 
 
@@ -21,7 +21,7 @@ class Inputs:
     Raises InputError and its kinds for whatever can't be used.
     """
 
-    def __init__(self, experiment: Experiment, folder: Path) -> None:
+    def __init__(self, experiment: IRCoTExperiment, folder: Path) -> None:
         self._experiment = experiment
         self._folder = folder
         self._drawn = cache(self._draw)

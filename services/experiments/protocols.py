@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from configuration.settings import settings
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from services.experiments.ircot import IRCoTSchedule
 from services.experiments.rethinking import RethinkingSchedule
@@ -32,7 +32,7 @@ def read_experiment_file(path: Path) -> AnyExperiment:
 
 def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
     """The schedule of the experiment's protocol; the paths that it names are relative to `folder`."""
-    if isinstance(experiment, Experiment):
+    if isinstance(experiment, IRCoTExperiment):
         return IRCoTSchedule(experiment, folder)
     return RethinkingSchedule(experiment, folder)
 

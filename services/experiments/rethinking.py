@@ -11,7 +11,7 @@ from configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompts import Demonstrations
 from cotrail.core.questions import Question
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError

@@ -1,6 +1,6 @@
 """Cost of a run: the work of its steps when they were computed."""
 
-from cotrail.evaluation.experiments.ircot.cells import Cost
+from cotrail.evaluation.experiments.costs import Cost
 from models.queries.progress import Progress
 
 MODEL_KINDS = ("reason", "read")

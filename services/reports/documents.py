@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.ircot.figures import Plot
+from cotrail.evaluation.experiments.charts import Chart
 from services.reports.experiment_report import ExperimentReport
 from services.reports.figures import svg_of, write_figure
 from services.reports.pages import page
@@ -37,12 +37,12 @@ def write_report(name: str, report: ExperimentReport, directory: Path) -> tuple[
     return (html, text, *(path for _, paths in drawn for path in paths))
 
 
-def _markdown(name: str, summary: str, sheets: Sequence[Sheet], figures: Sequence[tuple[Plot, Path]]) -> str:
+def _markdown(name: str, summary: str, sheets: Sequence[Sheet], figures: Sequence[tuple[Chart, Path]]) -> str:
     images = [f"## {plot.title}\n\n![{plot.title}]({svg.name})\n" for plot, svg in figures]
     return "\n".join([f"# {name}\n\n{summary}\n", *map(as_markdown, sheets), *images])
 
 
-def _page(name: str, report: ExperimentReport, drawings: Sequence[tuple[Plot, str]]) -> str:
+def _page(name: str, report: ExperimentReport, drawings: Sequence[tuple[Chart, str]]) -> str:
     """The page of the tables and of figures, which are given as SVG."""
     figures = [(plot, _inlined(svg, plot.name)) for plot, svg in drawings]
     sheets = [sheet(table) for table in report.tables]

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.ircot.figures import Plot
-from cotrail.evaluation.experiments.report_tables import Table
+from cotrail.evaluation.experiments.charts import Chart
+from cotrail.evaluation.experiments.report_tables import ReportTable
 
 NO_RESULTS = "No run of the experiment has results yet."
 
@@ -16,5 +16,5 @@ class ExperimentReport(Struct, frozen=True, kw_only=True):
     """
 
     summary: str
-    tables: tuple[Table, ...]
-    plots: tuple[Plot, ...]
+    tables: tuple[ReportTable, ...]
+    plots: tuple[Chart, ...]

@@ -8,8 +8,8 @@ from cotrail.common.humanize import count
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.experiments.ircot import tables
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
-from cotrail.evaluation.experiments.ircot.figures import build_plots
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
+from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
 from cotrail.evaluation.experiments.protocols import experiment_of
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
@@ -24,7 +24,7 @@ from services.reports.rethinking_results import read_trials
 def read_report(connection: Connection, name: str) -> ExperimentReport:
     """The results of an experiment so far."""
     experiment = experiment_of(read_experiment(connection, name).plan["experiment"])
-    if isinstance(experiment, Experiment):
+    if isinstance(experiment, IRCoTExperiment):
         return ircot_report(read_results(connection, name))
     return rethinking_report(read_trials(connection, experiment))
 
@@ -32,7 +32,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
 def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
     """IRCoT's tables and figures; UnavailableError where numpy isn't installed."""
     try:
-        built, plots = tables.build_tables(results), build_plots(results)
+        built, plots = tables.build_tables(results), build_charts(results)
     except ModuleNotFoundError as error:
         raise UnavailableError(
             f"the tables need {error.name}; install it with: pip install 'cotrail[reports]'"
@@ -42,7 +42,7 @@ def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
 
 def rethinking_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
     """The tables of Rethinking with Retrieval; its figure has a panel for each run of the basic approach."""
-    plot = rethinking_tables.chains_plot([run for run in runs if run.method.is_basic])
+    plot = rethinking_tables.chains_chart([run for run in runs if run.method.is_basic])
     summary = f"{count(len(runs), 'run')}; {_answered([run.is_answered for run in runs])}. {SOURCE}"
     return ExperimentReport(
         summary=summary if runs else NO_RESULTS,
@@ -53,7 +53,7 @@ def rethinking_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
 
 def comparison_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
     """Any runs of Rethinking with Retrieval and its baselines; the figure has a panel for each with several chains."""
-    plot = rethinking_tables.chains_plot(runs)
+    plot = rethinking_tables.chains_chart(runs)
     return ExperimentReport(
         summary=f"{count(len(runs), 'run')}. {SOURCE}",
         tables=rethinking_tables.build_tables(runs),

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotrail.errors import InputError, UnavailableError
+from cotrail.evaluation.experiments.charts import Chart, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import Panel, Plot, Series, build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.naming import system_title
 
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ def write_figures(results: Sequence[CellResult], directory: Path) -> tuple[Path,
 
     Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
     """
-    return tuple(path for plot in build_plots(results) for path in write_figure(plot, directory))
+    return tuple(path for plot in build_charts(results) for path in write_figure(plot, directory))
 
 
-def write_figure(plot: Plot, directory: Path) -> tuple[Path, Path]:
+def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
     """Writes one figure as SVG and PNG; raises as `write_figures` does."""
     svg, png = directory / f"{plot.name}.svg", directory / f"{plot.name}.png"
     figure = draw(plot)
@@ -107,7 +108,7 @@ def write_figure(plot: Plot, directory: Path) -> tuple[Path, Path]:
     return svg, png
 
 
-def svg_of(plot: Plot) -> str:
+def svg_of(plot: Chart) -> str:
     """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
     figure, drawn = draw(plot), io.StringIO()
     with _style():
@@ -115,12 +116,12 @@ def svg_of(plot: Plot) -> str:
     return drawn.getvalue()
 
 
-def _metadata(plot: Plot) -> dict[str, str | None]:
+def _metadata(plot: Chart) -> dict[str, str | None]:
     """Metadata of an SVG, without a date, so that the same results give the same bytes."""
     return {"Date": None, "Creator": "cotrail", "Title": plot.title}
 
 
-def draw(plot: Plot) -> "Figure":
+def draw(plot: Chart) -> "Figure":
     """The figure, not yet written."""
     with _style():
         from matplotlib.figure import Figure
@@ -154,7 +155,7 @@ def _style() -> Iterator[None]:
         yield
 
 
-def _layout(plot: Plot) -> tuple[float, int]:
+def _layout(plot: Chart) -> tuple[float, int]:
     """The width of a panel in inches, and how many stand side by side."""
     if plot.kind == "lines":
         return 2.9, min(3, len(plot.panels))
@@ -168,13 +169,13 @@ def _own(panel: Panel) -> list[Series]:
     return [series for series in panel.series if not series.published]
 
 
-def _top(plot: Plot) -> float:
+def _top(plot: Chart) -> float:
     """The upper end of the value axis, a little above all points."""
     points = [point for panel in plot.panels for series in panel.series for point in series.points if point]
     return 1.08 * max(point.value + (point.deviation or 0) for point in points) or 1
 
 
-def _marks(plot: Plot) -> dict[str, str]:
+def _marks(plot: Chart) -> dict[str, str]:
     """The marker of each model with published values."""
     models = dict.fromkeys(series.published for panel in plot.panels for series in panel.series if series.published)
     return dict(zip(models, cycle(MARKERS)))
@@ -229,7 +230,7 @@ def _marker(shape: str, colour: str) -> dict[str, Any]:
     }
 
 
-def _explain(figure: "Figure", plot: Plot) -> None:
+def _explain(figure: "Figure", plot: Chart) -> None:
     """The legend above the panels, and the meaning of a star below them."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

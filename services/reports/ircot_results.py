@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, Contrast, contrasts
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, ContrastingRuns, contrasts
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, factual_errors, untrue
 from cotrail.systems.registry import SYSTEMS
@@ -26,7 +26,7 @@ from services.reports.costs import run_cost
 def read_results(connection: Connection, experiment: str) -> list[CellResult]:
     """Every run of the experiment as it stands, in the order of its plan, whichever was submitted first."""
     record = read_experiment(connection, experiment)
-    protocol = IRCoTProtocol(msgspec.convert(record.plan["experiment"], Experiment), SYSTEMS)
+    protocol = IRCoTProtocol(msgspec.convert(record.plan["experiment"], IRCoTExperiment), SYSTEMS)
     results = [read_result(connection, run, _cell(connection, run)) for run in record.runs.values()]
     return with_examples(connection, sorted(results, key=lambda result: protocol.position(result.cell)))
 
@@ -56,7 +56,7 @@ def with_examples(connection: Connection, results: Sequence[CellResult]) -> list
     return [replace(result, chains=chains[result.run]) for result in results]
 
 
-def _with_chains(connection: Connection, contrast: Contrast) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
+def _with_chains(connection: Connection, contrast: ContrastingRuns) -> Iterator[tuple[str, dict[str, ExampleChain]]]:
     """The questions for which every run has a chain, with these chains by run."""
     runs = [result.run for result in contrast.runs]
     for question in contrast.questions:

@@ -6,9 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.common.humanize import duration
-from cotrail.evaluation.experiments.ircot.measures import Mean, Share
 from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
-from cotrail.evaluation.experiments.report_tables import Column, Interval, Pair, Row, Table, Unit, Value
+from cotrail.evaluation.experiments.report_tables import (
+    Column,
+    EMAndF1,
+    Interval,
+    Mean,
+    ReportTable,
+    Share,
+    TableRow,
+    Unit,
+    Value,
+)
 
 NOTHING = "-"
 """Shown where there is no value."""
@@ -55,7 +64,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return any(row.remark for row in self.rows)
 
 
-def sheet(table: Table) -> Sheet:
+def sheet(table: ReportTable) -> Sheet:
     """The table as text."""
     return Sheet(
         title=table.title,
@@ -86,7 +95,7 @@ def shown(value: Value, unit: Unit) -> str:
             return NOTHING
         case str():
             return place_title(value) if unit == "place" else NAMES.get(unit, {}).get(value, value) or NOTHING
-        case Pair():
+        case EMAndF1():
             return f"{shown(value.em, 'mean')} | {shown(value.f1, 'mean')}"
         case Share():
             return f"{value.count} of {value.of}"
@@ -99,7 +108,7 @@ def shown(value: Value, unit: Unit) -> str:
     return NUMBERS[unit](value)
 
 
-def _row(row: Row, columns: Sequence[Column]) -> SheetRow:
+def _row(row: TableRow, columns: Sequence[Column]) -> SheetRow:
     return SheetRow(
         cells=tuple(shown(row.values.get(column.name), column.unit) for column in columns),
         remark="chosen" if row.chosen else f"published, {row.published}" if row.published else "",

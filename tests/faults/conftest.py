@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from configuration.settings import Settings
 from models.schema.database import connect
 from tests.faults.stacked import SAMPLE, Cotrail, stacked
+from tests.faults.working import Workplace, workplace
 
 
 @pytest.fixture(scope="module")
@@ -25,3 +26,19 @@ def engine(home: Path, cotrail: Cotrail) -> Iterator[Engine]:
     engine = connect(Settings(home=home, database_url=None).database)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Workplace]:
+    """A stack that costs nothing but orchestration, for all tests of a module."""
+    with workplace() as own:
+        yield own
+
+
+@pytest.fixture
+def the_same_processes(place: Workplace, request: pytest.FixtureRequest) -> Iterator[None]:
+    """No process ends during the test, except where the test is about that."""
+    before = dict(place.starts)
+    yield
+    if "deadly" not in request.node.name:
+        assert place.starts == before

@@ -12,18 +12,13 @@ from models.commands.control import cancel
 from models.schema.database import connect
 from tests.conftest import Eventually
 from tests.faults.stacked import finished_steps, open_questions
-from tests.faults.test_outages import ask, outcomes, statuses
-from tests.faults.working import Workplace, workplace
+from tests.faults.working import Workplace, ask, outcomes, statuses
 from tests.garbage import BROADCASTS, GARBAGE, QUEUES
 from workers.transport import ASIDE
 
+pytestmark = pytest.mark.usefixtures("the_same_processes")
+
 SERVED = [key for key in QUEUES if key.split(":")[1].startswith(("reason", "read", "retrieve"))]
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Workplace]:
-    with workplace() as own:
-        yield own
 
 
 @pytest.fixture
@@ -37,13 +32,6 @@ def engine(place: Workplace) -> Iterator[Engine]:
 def redis(place: Workplace) -> Iterator[Redis]:
     with Redis(unix_socket_path=str(place.settings.socket_path / "redis.sock")) as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def the_same_processes(place: Workplace) -> Iterator[None]:
-    before = dict(place.starts)
-    yield
-    assert place.starts == before
 
 
 def test_garbage_in_every_queue_is_skipped(

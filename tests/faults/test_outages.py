@@ -6,7 +6,6 @@ And a question that kills whatever executes it: it alone is set aside.
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -24,19 +23,15 @@ from tasks.routing import broker_problem
 from tests.conftest import Eventually
 from tests.faults.deadly import DEADLY
 from tests.faults.stacked import ROOT, count, finished_steps, open_questions
-from tests.faults.working import SLOTS, Workplace, workplace
+from tests.faults.working import SLOTS, Workplace, ask, outcomes, statuses
 from tests.integration.served import Served, piece, streamed
 from tests.integration.test_outages import MODELS
+
+pytestmark = pytest.mark.usefixtures("the_same_processes")
 
 ANSWER = streamed([piece("So the answer is: Brenn."), "[DONE]"])
 RUNNING = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'running'"
 UNAVAILABLE = "SELECT count(*) FROM attempts JOIN steps ON id = step_id WHERE run_id = :run AND outcome = 'unavailable'"
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Workplace]:
-    with workplace() as own:
-        yield own
 
 
 @pytest.fixture
@@ -44,32 +39,6 @@ def engine(place: Workplace) -> Iterator[Engine]:
     engine = connect(place.settings.database)
     yield engine
     engine.dispose()
-
-
-@pytest.fixture(autouse=True)
-def the_same_processes(place: Workplace, request: pytest.FixtureRequest) -> Iterator[None]:
-    """No process ended meanwhile, but where a test is about that."""
-    before = dict(place.starts)
-    yield
-    if "deadly" not in request.node.name:
-        assert place.starts == before
-
-
-def ask(engine: Engine, run: str, asked: int, **changes: Any) -> None:
-    questions = [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)]
-    submit(engine, replace(submission(), id=run, **changes), questions, find_system)
-
-
-def outcomes(engine: Engine, run: str) -> dict[str, int]:
-    query = "SELECT outcome, count(*) FROM attempts JOIN steps ON id = step_id WHERE run_id = :run GROUP BY outcome"
-    with engine.begin() as connection:
-        return {row[0]: row[1] for row in connection.execute(text(query), {"run": run})}
-
-
-def statuses(engine: Engine, run: str) -> set[str]:
-    query = "SELECT DISTINCT status FROM questions WHERE run_id = :run"
-    with engine.begin() as connection:
-        return set(connection.execute(text(query), {"run": run}).scalars())
 
 
 def test_a_run_waits_for_its_model_server_and_others_go_on(

@@ -9,10 +9,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
+from msgspec.structs import replace
+from sqlalchemy import Engine, text
 
+from benchmarks.contenders.cotrail import submission
 from configuration.settings import Settings
+from cotrail.core.questions import Question
+from cotrail.systems.registry import find_system
+from models.commands.submission import submit
 from models.schema.database import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
@@ -97,3 +104,20 @@ def workplace() -> Iterator[Workplace]:
     finally:
         place.stop()
         shutil.rmtree(place.home)
+
+
+def ask(engine: Engine, run: str, asked: int, **changes: Any) -> None:
+    questions = [Question(id=f"q{n}", text=f"Where was builder {n} born?") for n in range(asked)]
+    submit(engine, replace(submission(), id=run, **changes), questions, find_system)
+
+
+def outcomes(engine: Engine, run: str) -> dict[str, int]:
+    query = "SELECT outcome, count(*) FROM attempts JOIN steps ON id = step_id WHERE run_id = :run GROUP BY outcome"
+    with engine.begin() as connection:
+        return {row[0]: row[1] for row in connection.execute(text(query), {"run": run})}
+
+
+def statuses(engine: Engine, run: str) -> set[str]:
+    query = "SELECT DISTINCT status FROM questions WHERE run_id = :run"
+    with engine.begin() as connection:
+        return set(connection.execute(text(query), {"run": run}).scalars())

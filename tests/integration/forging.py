@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
-from cotrail.audit.merkle_tree import Tree
+from cotrail.audit.merkle_tree import MerkleTree
 from cotrail.audit.records import Row, read_record, text, write_record
 from cotrail.audit.row_digests import (
     earlier_attempts,
@@ -25,7 +25,7 @@ def resealed(lines: Sequence[bytes]) -> list[bytes]:
         tables[record.table].append(record.row)
     [run], experiment = tables["runs"], next(iter(tables["experiments"]), None)
     run["opened"] = run_opened(run, experiment)
-    tree = Tree()
+    tree = MerkleTree()
     for question in tables["questions"]:
         _seal_question(question, text(run, "opened"), tables)
         tree.add(question["digest"] or "")

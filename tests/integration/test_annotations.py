@@ -25,7 +25,7 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import ExampleChain
-from cotrail.evaluation.metrics.factual_errors import Mark, factual_errors
+from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
 from cotrail.systems.registry import find_system
 from models.commands.annotating import forget_annotation, record_annotations
 from models.commands.submission import submit
@@ -116,8 +116,10 @@ def cotrail(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Annotat
     settings.cache_clear()
 
 
-def mark(question: str, position: int, verdict: str, annotator: str = "ann", note: str = "") -> Mark:
-    return Mark(question_id=question, position=position, annotator=annotator, is_true=verdict == "true", note=note)
+def mark(question: str, position: int, verdict: str, annotator: str = "ann", note: str = "") -> SentenceMark:
+    return SentenceMark(
+        question_id=question, position=position, annotator=annotator, is_true=verdict == "true", note=note
+    )
 
 
 def stored(engine: Engine, run: str = "run") -> list[tuple[str, int, str, bool, str]]:

@@ -11,7 +11,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
 from cotrail.systems.registry import find_system
 from models.commands.control import being_cancelled, pause, resume
 from models.commands.experiment_plans import open_experiment
@@ -147,7 +147,7 @@ def test_a_run_is_running_as_long_as_anything_of_it_is_under_way(engine: Engine,
 
 def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engine, tmp_path: Path) -> None:
     files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
-    experiment = Experiment(name="e", datasets={"hotpotqa": files}, models=("m",))
+    experiment = IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",))
     open_experiment(engine, "e", {})
     submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100), find_system)
     conductor = Conductor(engine, schedule_of(experiment, tmp_path), {}, reuse=False)

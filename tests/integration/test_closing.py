@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, event, text
 
-from cotrail.audit.merkle_tree import Tree
+from cotrail.audit.merkle_tree import MerkleTree
 from cotrail.audit.row_digests import run_digest
 from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
@@ -59,7 +59,7 @@ def test_questions_are_leaves_by_position_whatever_their_ids(engine: Engine) -> 
         connection.execute(text("UPDATE questions SET position = 5 - position"))
         digests = connection.execute(text("SELECT digest FROM questions ORDER BY id DESC")).scalars().all()
     assert close_run(engine, "turned")
-    tree = Tree()
+    tree = MerkleTree()
     for digest in digests:
         tree.add(digest)
     with engine.connect() as connection:

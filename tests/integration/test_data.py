@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.data.corpora.checkpoints import draft_path, read_state
-from cotrail.data.datasets import load_questions
+from cotrail.data.corpora.checkpoints import draft_path, read_checkpoint
+from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.retrieval.tantivy import TantivyRetriever
 from tests.conftest import wait_until
 
@@ -57,7 +57,7 @@ def kill_when_written(dump: Path, output: Path, paragraphs: int) -> None:
     """Begins or goes on with the build, and kills it once so many paragraphs are safe."""
 
     def far_enough() -> bool:
-        state = read_state(output)
+        state = read_checkpoint(output)
         return state is not None and state.paragraphs >= paragraphs
 
     with subprocess.Popen(cotrail("data", "build", "hotpotqa", dump, "--output", output)) as process:

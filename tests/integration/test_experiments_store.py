@@ -15,7 +15,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.common.short_digests import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, Experiment
+from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.systems.registry import find_system
 from models.commands.experiment_plans import open_experiment
@@ -88,7 +88,7 @@ def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_s
     engine: Engine,
 ) -> None:
     files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
-    described = msgspec.to_builtins(Experiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
+    described = msgspec.to_builtins(IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
     former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
     open_experiment(engine, "e", {"experiment": former})
     open_experiment(engine, "e", {"experiment": described}, complete_plan)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Cost, Goal, Line, Stage
+from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Goal, Line, Stage
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from cli.annotate import annotator_name
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, facts, factual_errors, sample, sentences_of
+from cotrail.evaluation.metrics.factual_errors import (
+    AnnotatedChain,
+    SentenceMark,
+    facts,
+    factual_errors,
+    sample,
+    sentences_of,
+)
 from models.queries.annotations import Chain
 from services.annotations import checked_marks, read_rows, rows_of, write_rows
 
@@ -29,11 +36,11 @@ CHAIN = Chain(
 )
 
 
-def mark(position: int, verdict: str, annotator: str = "ann", question: str = "q") -> Mark:
-    return Mark(question_id=question, position=position, annotator=annotator, is_true=verdict == "true")
+def mark(position: int, verdict: str, annotator: str = "ann", question: str = "q") -> SentenceMark:
+    return SentenceMark(question_id=question, position=position, annotator=annotator, is_true=verdict == "true")
 
 
-def annotated(*marks: Mark, sentences: int = 2) -> AnnotatedChain:
+def annotated(*marks: SentenceMark, sentences: int = 2) -> AnnotatedChain:
     chain = (*(f"Fact {number}." for number in range(sentences)), STATES)
     return AnnotatedChain(question_id="q", sentences=chain, marks=marks)
 
@@ -85,7 +92,9 @@ def test_no_word_is_lost_between_sentences(chain: str) -> None:
         ((), {}),
     ],
 )
-def test_a_chain_has_a_factual_error_if_one_fact_is_untrue(marks: tuple[Mark, ...], errors: dict[str, bool]) -> None:
+def test_a_chain_has_a_factual_error_if_one_fact_is_untrue(
+    marks: tuple[SentenceMark, ...], errors: dict[str, bool]
+) -> None:
     assert factual_errors([annotated(*marks)]) == errors
 
 
@@ -150,12 +159,12 @@ def filled(tmp_path: Path) -> Filled:
     return filled
 
 
-def marks_of(path: Path, known: set[str] = {"q1", "q2"}) -> list[Mark]:  # noqa: B006 - never changed
+def marks_of(path: Path, known: set[str] = {"q1", "q2"}) -> list[SentenceMark]:  # noqa: B006 - never changed
     return checked_marks("run", "ann", read_rows(path), known, {"q1": CHAIN})
 
 
 def test_a_file_has_a_line_a_fact_with_the_paragraphs_that_were_there() -> None:
-    known = {("q1", 1): Mark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")}
+    known = {("q1", 1): SentenceMark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")}
     first, second = rows_of("run", [CHAIN], known)
     assert (first.position, first.sentence, first.is_true, first.note, first.paragraphs) == (
         0,
@@ -174,7 +183,9 @@ def test_a_file_has_a_line_a_fact_with_the_paragraphs_that_were_there() -> None:
 def test_what_is_filled_in_is_read_and_what_is_not_is_left_for_later(filled: Filled) -> None:
     assert marks_of(filled()) == []
     path = filled((1, {"is_true": False, "note": "Three did."}))
-    assert marks_of(path) == [Mark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")]
+    assert marks_of(path) == [
+        SentenceMark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")
+    ]
 
 
 @pytest.mark.parametrize(

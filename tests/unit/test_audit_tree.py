@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.audit.merkle_tree import Tree
+from cotrail.audit.merkle_tree import MerkleTree
 
 LEAVES = ["", "\0", "\x10", " !", "01", "@ABC", "PQRSTUVW", "`abcdefghijklmno"]
 ROOTS = [
@@ -34,7 +34,7 @@ def test_the_root_is_as_the_rfc_defines_it(leaves: list[str]) -> None:
 
 
 def root(leaves: list[str]) -> str:
-    tree = Tree()
+    tree = MerkleTree()
     for leaf in leaves:
         tree.add(leaf)
     return tree.root()

@@ -24,13 +24,14 @@ from cotrail.common.input_limits import (
     MAX_RECORD_BYTES,
     MIB,
     numbered_lines,
-    whole,
+    read_whole,
 )
 from cotrail.common.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.corpora.recipes import RECIPES
-from cotrail.data.datasets import DATASETS, infotabs, load_questions
+from cotrail.data.datasets import infotabs
+from cotrail.data.datasets.loading import DATASETS, load_questions
 from cotrail.data.demonstrations.chains import read_chains
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
@@ -103,8 +104,8 @@ HOSTILE = {
     "lists in TOML": b"a = " + b"[" * 5_000,
     "tables in TOML": b"a." * 2_000 + b"a = 1",
     "many keys": b"{" + b",".join(b'"k%d": 1' % number for number in range(20_000)) + b"}",
-    "a whole number of many digits": b'{"id": ' + b"9" * 100_000 + b"}",
-    "a whole number of many digits in TOML": b"limit = " + b"9" * 5_000,
+    "a read_whole number of many digits": b'{"id": ' + b"9" * 100_000 + b"}",
+    "a read_whole number of many digits in TOML": b"limit = " + b"9" * 5_000,
     "a large exponent": b'[{"id": 1e999999, "x": -1e99999999999999999999}]',
     "a NUL byte": b'{"id": "\x00"}',
     "a NUL escape": b'{"id": "\\u0000"}',
@@ -197,9 +198,9 @@ def test_what_is_held_in_memory_has_a_bound_in_all() -> None:
     file = io.BytesIO(b"12345\n" * 10)
     with pytest.raises(InputError, match=r"f, line 5: the file is larger than 0 KiB"):
         list(numbered_lines(file, "f", InputError, total=24))
-    assert whole(io.BytesIO(b"1234"), "f", InputError, 4) == b"1234"
+    assert read_whole(io.BytesIO(b"1234"), "f", InputError, 4) == b"1234"
     with pytest.raises(InputError, match="f is larger than"):
-        whole(io.BytesIO(b"12345"), "f", InputError, 4)
+        read_whole(io.BytesIO(b"12345"), "f", InputError, 4)
 
 
 def test_a_line_may_be_as_long_as_is_said_and_no_byte_longer() -> None:
@@ -253,7 +254,7 @@ def test_a_small_file_of_nested_brackets_takes_little_memory(tmp_path: Path) -> 
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 from pathlib import Path
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.errors import DatasetError
 try:
     load_questions("jsonl", Path({str(path)!r}))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora.building import Progress, build_corpus
-from cotrail.data.corpora.checkpoints import draft_path, read_state, state_path
+from cotrail.data.corpora.building import BuildProgress, build_corpus
+from cotrail.data.corpora.checkpoints import checkpoint_path, draft_path, read_checkpoint
 from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.corpora.iirc_articles import text_of
@@ -166,10 +166,10 @@ class StopError(Exception):
     """Stands for whatever ends a process."""
 
 
-def stop_after(reports: int, before: Callable[[], None] = lambda: None) -> Callable[[Progress], None]:
+def stop_after(reports: int, before: Callable[[], None] = lambda: None) -> Callable[[BuildProgress], None]:
     left = iter(range(reports))
 
-    def stopping(_: Progress) -> None:
+    def stopping(_: BuildProgress) -> None:
         if next(left, None) is None:
             before()
             raise StopError
@@ -216,7 +216,7 @@ def test_a_killed_build_gives_the_same_bytes(
     left.parent.mkdir()
 
     def killed() -> None:
-        for path in (draft_path(output), state_path(output)):
+        for path in (draft_path(output), checkpoint_path(output)):
             if path.exists():
                 shutil.copy(path, left.parent)
 
@@ -243,7 +243,7 @@ def test_a_finished_build_is_left_alone(dataset: str, tmp_path: Path) -> None:
     stamp = output.stat()
     again = build_corpus(dataset, files, output)
     assert output.stat() == stamp
-    assert (first.anew, again.anew) == (True, False)
+    assert (first.is_new, again.is_new) == (True, False)
     assert (first.paragraphs, first.duplicates) == (again.paragraphs, again.duplicates)
 
 
@@ -251,14 +251,14 @@ def test_a_corpus_that_was_removed_is_built_again(undisturbed: dict[str, bytes],
     files, output = questions(tmp_path), tmp_path / "corpus.jsonl"
     build_corpus("musique", files, output)
     output.unlink()
-    assert build_corpus("musique", files, output).anew
+    assert build_corpus("musique", files, output).is_new
     assert output.read_bytes() == undisturbed["musique"]
 
 
 def test_the_seed_matters_only_where_something_is_shuffled(tmp_path: Path) -> None:
     files, output = questions(tmp_path), tmp_path / "corpus.jsonl"
     build_corpus("musique", files, output, seed=1)
-    assert not build_corpus("musique", files, output, seed=2).anew
+    assert not build_corpus("musique", files, output, seed=2).is_new
 
 
 def interrupted(dataset: str, files: list[Path], output: Path, seed: int = 0) -> None:
@@ -266,7 +266,7 @@ def interrupted(dataset: str, files: list[Path], output: Path, seed: int = 0) ->
         patch.setattr("cotrail.data.corpora.building.PROGRESS_EVERY", 7)
         with pytest.raises(StopError):
             build_corpus(dataset, files, output, seed=seed, progress=stop_after(4))
-    assert (state := read_state(output)) is not None
+    assert (state := read_checkpoint(output)) is not None
     assert state.records
 
 
@@ -284,7 +284,7 @@ def test_another_dataset_or_seed_is_refused(
 ) -> None:
     files, output = articles(tmp_path), tmp_path / "corpus.jsonl"
     build_corpus("iirc", files, output, seed=5) if finished else interrupted("iirc", files, output, seed=5)
-    with pytest.raises(CorpusError, match=f"{reason}; .* or remove .*corpus.jsonl.* to begin anew"):
+    with pytest.raises(CorpusError, match=f"{reason}; .* or remove .*corpus.jsonl.* to start over"):
         build_corpus(dataset, MAKERS[dataset](tmp_path), output, seed=seed)
 
 
@@ -333,7 +333,7 @@ def test_truncated_input_is_an_error_with_its_place_and_what_was_done_is_kept(
     broken.write_bytes(whole[:-50])
     with pytest.raises(CorpusError, match=rf"{broken.name}, (line|entry|member) \d+: "):
         build_corpus(dataset, named, output)
-    assert (state := read_state(output)) is not None
+    assert (state := read_checkpoint(output)) is not None
     assert state.paragraphs > 50
     broken.write_bytes(whole)
     assert build_corpus(dataset, named, output).resumed == state.paragraphs
@@ -411,15 +411,15 @@ def test_an_unknown_dataset_is_an_error_that_lists_them(tmp_path: Path) -> None:
 def test_two_processes_do_not_build_the_same_corpus(tmp_path: Path) -> None:
     files, output = questions(tmp_path), tmp_path / "corpus.jsonl"
 
-    def second(_: Progress) -> None:
+    def second(_: BuildProgress) -> None:
         with pytest.raises(CorpusError, match="another process is building"):
             build_corpus("musique", files, output)
 
-    assert build_corpus("musique", files, output, progress=second).anew
+    assert build_corpus("musique", files, output, progress=second).is_new
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    told: list[BuildProgress] = []
     built = build_corpus("hotpotqa", abstracts(tmp_path), tmp_path / "corpus.jsonl", progress=told.append)
     assert told[-1].done == told[-1].total
     assert told[-1].paragraphs == built.paragraphs

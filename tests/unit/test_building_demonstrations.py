@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from cli.main import app
 from cotrail.core.prompts import AnswerForm, Demonstration
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets import load_annotated
 from cotrail.data.datasets.annotated import AnnotatedQuestion
+from cotrail.data.datasets.loading import load_annotated
 from cotrail.data.demonstrations.building import (
     DISTRACTORS,
-    Shape,
+    DemonstrationShape,
     Style,
     build_demonstrations,
     choose_distractors,
@@ -78,11 +78,11 @@ SHAPES = st.sampled_from(CHOICES)
 SEEDS = st.integers(0, 2**31 - 1)
 
 
-def shape(form: AnswerForm = AnswerForm.COT, style: Style = "codex", distractors: int = 2) -> Shape:
-    return Shape(form=form, style=style, distractors=distractors)
+def shape(form: AnswerForm = AnswerForm.COT, style: Style = "codex", distractors: int = 2) -> DemonstrationShape:
+    return DemonstrationShape(form=form, style=style, distractors=distractors)
 
 
-def built(question: AnnotatedQuestion, asked: Shape, seed: int = 0) -> Demonstration:
+def built(question: AnnotatedQuestion, asked: DemonstrationShape, seed: int = 0) -> Demonstration:
     return build_demonstrations([question], asked, seed).items[0]
 
 
@@ -96,7 +96,7 @@ def shown(demonstration: Demonstration) -> list[tuple[str, str]]:
 
 @given(st.lists(QUESTIONS, max_size=3, unique_by=lambda each: each.question.id), SHAPES, SEEDS)
 def test_what_is_built_can_be_written_and_read_again(
-    questions: list[AnnotatedQuestion], asked: Shape, seed: int
+    questions: list[AnnotatedQuestion], asked: DemonstrationShape, seed: int
 ) -> None:
     made = build_demonstrations(questions, asked, seed)
     assert made == build_demonstrations(questions, asked, seed)
@@ -109,7 +109,7 @@ def test_what_is_built_can_be_written_and_read_again(
 
 @given(QUESTIONS, QUESTIONS, SHAPES, SEEDS)
 def test_a_demonstration_depends_on_no_other_question(
-    one: AnnotatedQuestion, other: AnnotatedQuestion, asked: Shape, seed: int
+    one: AnnotatedQuestion, other: AnnotatedQuestion, asked: DemonstrationShape, seed: int
 ) -> None:
     made = build_demonstrations([other, one], asked, seed)
     assert made.items == (built(other, asked, seed), built(one, asked, seed))
@@ -117,7 +117,7 @@ def test_a_demonstration_depends_on_no_other_question(
 
 @given(QUESTIONS, SHAPES, SEEDS, st.randoms(use_true_random=False))
 def test_the_order_of_a_context_does_not_matter(
-    question: AnnotatedQuestion, asked: Shape, seed: int, random: Any
+    question: AnnotatedQuestion, asked: DemonstrationShape, seed: int, random: Any
 ) -> None:
     gold, distractors = list(question.question.gold), list(question.distractors)
     random.shuffle(gold)

@@ -8,7 +8,7 @@ import pytest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import DATASETS, load_annotated, load_questions
+from cotrail.data.datasets.loading import DATASETS, load_annotated, load_questions
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key, support_recall
 

@@ -107,7 +107,7 @@ def test_a_windows_file_means_the_same(write: Write) -> None:
         ('\n# METADATA: {"qid": "x"}\nWikipedia Title: T\nText\nA: Me.', "line 2: demonstration x has no line `Q"),
         ('# METADATA: {"qid": "x"}\nQ: Who?\n', "line 2: no line `A"),
         ('# METADATA: {"qid": "x"}\nQ: Who?\nA: \n', "line 3: the answer of demonstration x is empty"),
-        ('# METADATA: {"qid": "x"}\nQ: Who?\nA: Me.\nAnd you.', "line 4: .* goes on behind its line"),
+        ('# METADATA: {"qid": "x"}\nQ: Who?\nA: Me.\nAnd you.', "line 4: .* has more than one line"),
         ('# METADATA: {"qid": "x"}\nText\n\nQ: Who?\nA: Me.', "line 2: 'Text' belongs to no paragraph"),
         ('# METADATA: {"qid": "x"}\nWikipedia Title: T\n\nQ: Who?\nA: Me.', "line 2: a paragraph needs"),
         (SOUND + SOUND, "the qid a1 is there twice"),

@@ -10,7 +10,7 @@ from cli.experiment import print_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.examples import contrasts, examples
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, Mark, untrue
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, untrue
 from services.reports.documents import report_page
 from services.reports.experiments import ircot_report
 from services.reports.sheets import as_markdown, sheet
@@ -103,7 +103,7 @@ def test_every_report_has_them_and_lines_stay_readable() -> None:
 
 def test_a_sentence_is_untrue_where_most_people_found_it_so() -> None:
     marks = tuple(
-        Mark(question_id="q", position=position, annotator=who, is_true=is_true)
+        SentenceMark(question_id="q", position=position, annotator=who, is_true=is_true)
         for position, who, is_true in (
             (0, "a", False),
             (1, "a", True),

@@ -12,7 +12,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
 from cotrail.systems.registry import SYSTEMS
 from services.experiments.ircot import IRCoTSchedule
@@ -59,7 +59,7 @@ def inputs(folder: Path, file: str = FILE) -> IRCoTSchedule:
     path = folder / "experiment.toml"
     path.write_text(file)
     experiment = read_experiment_file(path)
-    assert isinstance(experiment, Experiment)
+    assert isinstance(experiment, IRCoTExperiment)
     return IRCoTSchedule(experiment, folder)
 
 

@@ -11,27 +11,36 @@ from rich.console import Console
 
 from cli.experiment import print_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.measures import Mean, Share, mean_score, question_means
+from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
 from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.report_tables import Interval, Pair, Row, Table, Unit, Value
+from cotrail.evaluation.experiments.report_tables import (
+    EMAndF1,
+    Interval,
+    Mean,
+    ReportTable,
+    Share,
+    TableRow,
+    Unit,
+    Value,
+)
 from services.reports.experiments import ircot_report
 from services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import COST, line, made
 
 
-def table(results: Sequence[CellResult], name: str) -> Table:
+def table(results: Sequence[CellResult], name: str) -> ReportTable:
     found = {each.name: each for each in build_tables(results)}
     assert name in found, f"there are {sorted(found)}"
     return found[name]
 
 
-def own(of: Table) -> list[Row]:
+def own(of: ReportTable) -> list[TableRow]:
     return [row for row in of.rows if not row.published]
 
 
-def places(of: Table) -> list[str]:
+def places(of: ReportTable) -> list[str]:
     return [column.title for column in of.columns if column.unit == "score"]
 
 
@@ -49,8 +58,8 @@ def test_em_and_f1_are_those_of_the_dataset_and_of_its_bridge_questions() -> Non
     answers = table(results, "answers")
     (row,) = own(answers)
     bridge, whole = row.values["hotpotqa_bridge"], row.values["hotpotqa"]
-    assert isinstance(bridge, Pair)
-    assert isinstance(whole, Pair)
+    assert isinstance(bridge, EMAndF1)
+    assert isinstance(whole, EMAndF1)
     assert (bridge.em, bridge.f1) == (Mean(mean=0.5, sets=1), Mean(mean=0.75, sets=1))
     assert (whole.em, whole.f1) == (Mean(mean=0.25, sets=1), Mean(mean=0.425, sets=1))
     assert places(answers) == ["HotpotQA bridge", "HotpotQA"]
@@ -64,7 +73,7 @@ def test_published_systems_stand_below_ones_own_where_they_have_a_score() -> Non
         ("DecomP", "table 3 (Khot et al., 2023)"),
         ("ircot", "tables 1, 3"),
     ]
-    assert answers.rows[-1].values["musique"] == Pair(em=Mean(mean=0.265), f1=Mean(mean=0.365))
+    assert answers.rows[-1].values["musique"] == EMAndF1(em=Mean(mean=0.265), f1=Mean(mean=0.365))
 
 
 def test_f1_is_the_mean_over_the_demonstration_sets_with_their_sample_deviation() -> None:
@@ -278,8 +287,8 @@ def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
         (Mean(mean=0.59123, deviation=0.00911, sets=3), "mean", "59.1"),
         (Mean(mean=0.5, deviation=0.0, sets=2, answered=False), "score", "50.0* ± 0.0"),
         (Mean(mean=9.25, sets=1), "decimal", "9.2"),
-        (Pair(em=Mean(mean=0.493), f1=Mean(mean=0.607)), "score", "49.3 | 60.7"),
-        (Pair(em=None, f1=Mean(mean=0.5)), "score", "- | 50.0"),
+        (EMAndF1(em=Mean(mean=0.493), f1=Mean(mean=0.607)), "score", "49.3 | 60.7"),
+        (EMAndF1(em=None, f1=Mean(mean=0.5)), "score", "- | 50.0"),
         (Share(count=12, of=40), "score", "12 of 40"),
         (Interval(low=-0.012, high=0.034), "gain", "-1.2 to +3.4"),
         (0.079, "gain", "+7.9"),

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import Plot, build_plots
+from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.systems.parts.reader import Reader
 from services.reports.documents import write_report
 from services.reports.experiments import ircot_report
@@ -23,8 +24,8 @@ from tests.unit.made_results import line, made
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
 
 
-def plot(results: Sequence[CellResult], number: int) -> Plot:
-    (found,) = (each for each in build_plots(results) if each.name.startswith(f"figure-{number}-"))
+def plot(results: Sequence[CellResult], number: int) -> Chart:
+    (found,) = (each for each in build_charts(results) if each.name.startswith(f"figure-{number}-"))
     return found
 
 
@@ -169,11 +170,11 @@ def test_models_of_unknown_size_stand_in_the_experiments_order() -> None:
 
 
 def test_a_single_model_makes_no_curve(answers: list[CellResult]) -> None:
-    assert [each.name for each in build_plots(answers)] == ["figure-4-answers"]
+    assert [each.name for each in build_charts(answers)] == ["figure-4-answers"]
 
 
 def test_search_runs_are_in_no_figure() -> None:
-    assert build_plots([made(line(), [0.5], stage="search")]) == ()
+    assert build_charts([made(line(), [0.5], stage="search")]) == ()
 
 
 def test_unanswered_questions_are_marked() -> None:

@@ -7,7 +7,7 @@ from rapidfuzz import fuzz
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets import has_snippets, load_annotated, load_questions
+from cotrail.data.datasets.loading import has_snippets, load_annotated, load_questions
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.evaluation.metrics.drop import published_spans
 from tests.unit.test_datasets import processed

@@ -8,8 +8,8 @@ import pytest
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.table_sentences import table_sentences
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
 from cotrail.data.datasets.infotabs import as_question
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampling import sample_file, sample_questions, suffix
 from cotrail.errors import CorpusError, DatasetError
 

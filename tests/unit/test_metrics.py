@@ -9,7 +9,7 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.text_repair import repaired
 from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")
@@ -214,4 +214,4 @@ def test_an_answer_of_several_spans_comes_out_of_its_json(spans: list[str]) -> N
 
 @given(text=st.text(alphabet=st.characters(max_codepoint=0x2FF)))
 def test_text_is_mended_as_ftfy_does(text: str) -> None:
-    assert mended(text) == ftfy.fix_text(text)
+    assert repaired(text) == ftfy.fix_text(text)

@@ -10,14 +10,20 @@ from msgspec.structs import replace
 
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, DemonstrationFiles, Experiment, Grid, ModelUse
+from cotrail.evaluation.experiments.ircot.experiment import (
+    DatasetFiles,
+    DemonstrationFiles,
+    Grid,
+    IRCoTExperiment,
+    ModelUse,
+)
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose, search_score
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 
 FILES = DatasetFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
-WHOLE = Experiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
+WHOLE = IRCoTExperiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
 LINE = Line(goal="qa", dataset="hotpotqa", demonstrations="hotpotqa", model="small", system="ircot", reader="direct")
 
 
@@ -27,11 +33,11 @@ def scored(recall: float, f1: float = 0.0, title_recall: float = 0.0, tuning_f1:
     return msgspec.convert(row | known | {"paragraphs_collected": 0}, QuestionScores)
 
 
-def protocol(experiment: Experiment) -> IRCoTProtocol:
+def protocol(experiment: IRCoTExperiment) -> IRCoTProtocol:
     return IRCoTProtocol(experiment, SYSTEMS)
 
 
-def of(experiment: Experiment, **wanted: object) -> list[Line]:
+def of(experiment: IRCoTExperiment, **wanted: object) -> list[Line]:
     return [
         line
         for line in protocol(experiment).lines()

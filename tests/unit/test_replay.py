@@ -246,7 +246,7 @@ def test_a_mismatch_says_where_and_what(case: str) -> None:
     assert str(raised.value) == (
         f"step {sequence} no longer agrees with the record: recorded {recorded}; the code now yields {yielded}. "
         "Put back the code or the settings that the run began with, or submit a new run; "
-        "then `cotrail resume RUN` goes on."
+        "then continue with `cotrail resume RUN`."
     )
     assert isinstance(raised.value, BlockedError)
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.naming import SYSTEMS as NAMED_BY_IRCOT
 from cotrail.evaluation.experiments.protocols import experiment_of
-from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, Table, TaskFiles
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, TableNumber, TaskFiles
 from cotrail.evaluation.experiments.rethinking.protocol import SETTINGS, trials
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.systems.registry import SYSTEMS
@@ -25,7 +25,7 @@ WHOLE = RethinkingExperiment(
 )
 
 
-def names(experiment: RethinkingExperiment, *tables: Table) -> list[str]:
+def names(experiment: RethinkingExperiment, *tables: TableNumber) -> list[str]:
     return [trial.name for trial in trials(replace(experiment, tables=tables) if tables else experiment)]
 
 
@@ -57,8 +57,8 @@ def test_without_annotated_evidence_nothing_is_asked_of_it() -> None:
     assert not any(trial.has_evidence for trial in trials(bare))
 
 
-@given(st.lists(st.sampled_from(get_args(Table)), min_size=1), st.lists(st.sampled_from(["a", "b"]), min_size=1))
-def test_each_run_is_there_once_whichever_tables_need_it(tables: list[Table], models: list[str]) -> None:
+@given(st.lists(st.sampled_from(get_args(TableNumber)), min_size=1), st.lists(st.sampled_from(["a", "b"]), min_size=1))
+def test_each_run_is_there_once_whichever_tables_need_it(tables: list[TableNumber], models: list[str]) -> None:
     found = names(replace(WHOLE, models=tuple(models)), *tables)
     assert len(found) == len(set(found))
     assert set(found) == {name for table in tables for name in names(replace(WHOLE, models=tuple(models)), table)}
@@ -91,7 +91,7 @@ def test_settings_of_what_is_no_method_are_refused() -> None:
 
 def test_a_file_that_names_no_protocol_is_for_ircots() -> None:
     dataset = {"corpus": "c", "demonstrations": "d", "questions": "q"}
-    assert isinstance(experiment_of({"name": "e", "datasets": {"hotpotqa": dataset}}), Experiment)
+    assert isinstance(experiment_of({"name": "e", "datasets": {"hotpotqa": dataset}}), IRCoTExperiment)
     again = experiment_of(msgspec.to_builtins(WHOLE))
     assert again == WHOLE
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cli.rethinking import write_files
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.report_tables import Table
+from cotrail.evaluation.experiments.report_tables import ReportTable
 from cotrail.evaluation.experiments.rethinking import published as published
 from cotrail.evaluation.experiments.rethinking.published import METHODS, Reported
 from cotrail.evaluation.experiments.rethinking.runs import (
@@ -25,7 +25,7 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     growth,
     method_of,
 )
-from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, build_tables, chains_plot
+from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, build_tables, chains_chart
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
@@ -98,17 +98,17 @@ def rethinking(
     return made("rethinking", answers, knowledge=tuple(knowledge), **changes)
 
 
-def table(runs: Sequence[RethinkingRun], name: str) -> Table:
+def table(runs: Sequence[RethinkingRun], name: str) -> ReportTable:
     (found,) = (each for each in build_tables(runs) if each.name == name)
     return found
 
 
-def shown(of: Table) -> list[tuple[str, ...]]:
+def shown(of: ReportTable) -> list[tuple[str, ...]]:
     """The rows as they are printed, each with what is said about it."""
     return [(*line.cells, line.remark) if line.remark else line.cells for line in sheet(of).rows]
 
 
-def own(of: Table, *columns: str) -> list[tuple[Any, ...]]:
+def own(of: ReportTable, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values.get(name) for name in columns) for row in of.rows if not row.published]
 
 
@@ -338,15 +338,15 @@ def test_questions_that_are_not_finished_take_no_part_in_the_effect_of_chains() 
 def test_votes_alone_have_no_faithfulness_and_one_line() -> None:
     run = made("self-consistency", ["yes"], weighings=[weighing([("yes", 1.0), ("no", 1.0)], function=0)])
     assert faithfulness_of(run) is None
-    plot = chains_plot([run])
+    plot = chains_chart([run])
     assert plot is not None
     assert [series.system for series in plot.panels[0].series] == ["self-consistency"]
     assert "faithful" not in [column.name for column in table([run], "chains").columns]
 
 
 def test_runs_without_several_chains_have_no_figure(tmp_path: Path) -> None:
-    assert chains_plot([made("zero-shot", ["yes"])]) is None
-    assert chains_plot([rethinking(["yes"], weighings=[weighing([("yes", 0.5)])])]) is None
+    assert chains_chart([made("zero-shot", ["yes"])]) is None
+    assert chains_chart([rethinking(["yes"], weighings=[weighing([("yes", 0.5)])])]) is None
     with pytest.raises(InputError, match="no run has several chains"):
         write_files(comparison_report([made("zero-shot", ["yes"])]), None, tmp_path / "chains.svg")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Retriever
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.retrieval import tantivy as adapter
 from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.manifest import corpora, read_manifest

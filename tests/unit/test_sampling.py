@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampling import sample_file, sample_questions, shuffled, suffix
 from cotrail.errors import DatasetError
 from tests.unit.test_datasets import ID, LISTS, RECORDS, TEXT, processed

@@ -9,9 +9,9 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets import load_annotated, load_questions
+from cotrail.data.datasets.loading import load_annotated, load_questions
 from cotrail.data.datasets.strategyqa import title_of
-from cotrail.data.demonstrations.building import Shape, build_demonstrations
+from cotrail.data.demonstrations.building import DemonstrationShape, build_demonstrations
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import CorpusError, DatasetError
 from tests.unit.test_datasets import DATA, Write, needs_data, strategyqa, write
@@ -120,7 +120,9 @@ def test_paragraphs_given_for_questions_are_an_error_that_says_what_they_are(tmp
 
 def test_demonstrations_are_built_of_the_facts_without_paragraphs(write: Write, tmp_path: Path) -> None:
     annotated = load_annotated("strategyqa", write("strategyqa", strategyqa()))
-    built = build_demonstrations(annotated, Shape(form=AnswerForm.COT, style="codex", distractors=2), seed=0)
+    built = build_demonstrations(
+        annotated, DemonstrationShape(form=AnswerForm.COT, style="codex", distractors=2), seed=0
+    )
     path = tmp_path / "demonstrations.txt"
     path.write_text(write_demonstrations(built))
     assert read_demonstrations(path) == built

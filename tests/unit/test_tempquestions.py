@@ -1,7 +1,7 @@
 import pytest
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets import load_questions
+from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.tempquestions import PROMPT
 from cotrail.errors import DatasetError
 from tests.unit.test_datasets import Write, tempquestions, write

@@ -1,1 +1,1 @@
-"""Corpora as the paper built them, and how much of a dataset's gold they hold."""
+"""Building of corpora as the IRCoT paper describes, and reading of corpus files."""

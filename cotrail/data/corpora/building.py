@@ -1,11 +1,11 @@
-"""Building a corpus file so that it can be interrupted anywhere, `kill -9` included, and gone on with.
+"""Crash-safe, resumable building of corpus files: it may be interrupted anywhere, `kill -9` included.
 
-The corpus grows in a file `NAME.part`. Now and then what was written is put on the disk, and only then `NAME.state`
-says so. Going on cuts the file back to what the state says, checks that the input so far is the same, and reads on from
-there: the result is byte for byte that of an undisturbed build.
+The corpus grows in a file `NAME.part`. At each checkpoint its data is flushed to disk first, and only then
+`NAME.state` is replaced: the state never claims more than what is on the disk. Resuming truncates the file to the
+checkpoint, verifies by digest that the input up to there is unchanged, and continues: the result is byte for byte that
+of an uninterrupted build.
 """
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -18,51 +18,52 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.file_locks import lock_exclusively
 from cotrail.data.corpora.checkpoints import (
     NOTHING,
-    State,
-    digest_of,
-    digest_of_file,
+    Checkpoint,
+    checkpoint_path,
+    combined_digest,
     draft_path,
-    read_state,
-    state_path,
-    write_state,
+    file_digest,
+    read_checkpoint,
+    write_checkpoint,
 )
 from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.paragraph_ids import ID_DIGITS, identified
 from cotrail.data.corpora.recipes import Recipe, find_recipe
-from cotrail.data.datasets.file_formats import seems
+from cotrail.data.datasets.file_formats import apparent_content
 from cotrail.errors import CorpusError
 
 CHECKPOINT_EVERY = 20_000
-"""How many paragraphs may have to be read again after a crash."""
+"""Paragraphs between two checkpoints: the most that must be processed again after a crash."""
 
 PROGRESS_EVERY = 500
-"""After how many records progress is told."""
+"""Records between two reports of progress."""
 
 _ID_BEGINS = b'{"id":"'
 
 
-class Progress(Struct, frozen=True, kw_only=True):
-    """How far a build is: bytes of the input files, and paragraphs written."""
+class BuildProgress(Struct, frozen=True, kw_only=True):
+    """Progress of a build: bytes of the input files, and paragraphs written."""
 
     done: int
     total: int
     paragraphs: int
 
 
-class Built(Struct, frozen=True, kw_only=True):
-    """A corpus file that is whole.
+class CompleteCorpus(Struct, frozen=True, kw_only=True):
+    """A complete corpus file.
 
-    duplicates: how many paragraphs were left out, their content being there before.
-    resumed: how many paragraphs an earlier, interrupted build had written; anew: whether there was anything to do.
+    duplicates: paragraphs left out because their content had come before.
+    resumed: paragraphs that an earlier, interrupted build had written; is_new: False if the file was complete already.
     """
 
     output: Path
     paragraphs: int
     duplicates: int
     resumed: int
-    anew: bool
+    is_new: bool
 
 
 def build_corpus(
@@ -71,41 +72,43 @@ def build_corpus(
     output: Path,
     *,
     seed: int = 0,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[BuildProgress], None] = lambda _: None,
     checkpoint_every: int = CHECKPOINT_EVERY,
-) -> Built:
-    """Writes the dataset's corpus as JSON Lines of `{"id", "title", "text"}`, each content once.
+) -> CompleteCorpus:
+    """Write the dataset's corpus as JSON Lines of `{"id", "title", "text"}`, each content once.
 
-    An interrupted build is gone on with; a finished one is left as it is. CorpusError: input that can't be used, with
-    its place (what was built before it is kept), or that isn't what the build was begun with.
+    An interrupted build is resumed; a finished one is left as it is. CorpusError: input that can't be used, with its
+    place (the build can be resumed from there), or other input than the build was started with.
     """
     recipe = find_recipe(dataset)
     files = recipe.files(paths)
     if missing := [path for path in files if not path.is_file()]:
         raise CorpusError(f"{missing[0]} isn't a file that can be read; name {recipe.needs}")
-    begun = State(dataset=dataset, seed=seed if recipe.shuffles else 0)
+    begun = Checkpoint(dataset=dataset, seed=seed if recipe.shuffles else 0)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         state = _found(output, begun)
         if _is_whole(output, state, files):
-            return _built(output, state, resumed=0, anew=False)
+            return _built(output, state, resumed=0, is_new=False)
         with _only_builder(output) as draft:
             last = _Builder(recipe, files, draft, state).run(output, progress, checkpoint_every)
             draft_path(output).replace(output)
     except OSError as error:
         raise CorpusError(
-            f"{output} can't be built ({error}); mend that and give the same command, which goes on from here"
+            f"{output} can't be built ({error}); fix that and repeat the command, which continues from here"
         ) from error
-    return _built(output, last, resumed=state.paragraphs, anew=True)
+    return _built(output, last, resumed=state.paragraphs, is_new=True)
 
 
-def _built(output: Path, state: State, *, resumed: int, anew: bool) -> Built:
-    return Built(output=output, paragraphs=state.paragraphs, duplicates=state.duplicates, resumed=resumed, anew=anew)
+def _built(output: Path, state: Checkpoint, *, resumed: int, is_new: bool) -> CompleteCorpus:
+    return CompleteCorpus(
+        output=output, paragraphs=state.paragraphs, duplicates=state.duplicates, resumed=resumed, is_new=is_new
+    )
 
 
-def _found(output: Path, begun: State) -> State:
-    """The state to go on from; refuses what isn't this build."""
-    state = read_state(output)
+def _found(output: Path, begun: Checkpoint) -> Checkpoint:
+    """The checkpoint to resume from, `begun` for a new build; CorpusError where there is another build's."""
+    state = read_checkpoint(output)
     if state is None:
         if output.exists():
             raise CorpusError(f"{output} is there already, and not from this command; name another one or remove it")
@@ -117,37 +120,34 @@ def _found(output: Path, begun: State) -> State:
     return state
 
 
-def _is_whole(output: Path, state: State, files: Sequence[Path]) -> bool:
-    """Whether the corpus is there, and of these files; an error where it is of other ones."""
+def _is_whole(output: Path, state: Checkpoint, files: Sequence[Path]) -> bool:
+    """Return whether the corpus is complete and was built from these files; CorpusError if from other files."""
     if not (state.finished and output.exists()):
         return False
     if output.stat().st_size != state.size:
         raise _other(output, "was changed after it was built")
-    if (len(files), digest_of(files).hexdigest()) != (state.files, state.files_digest):
+    if (len(files), combined_digest(files).hexdigest()) != (state.files, state.files_digest):
         raise _other(output, "was built from other files")
     return True
 
 
 def _other(output: Path, reason: str) -> CorpusError:
-    there = " and ".join(str(path) for path in (output, draft_path(output), state_path(output)) if path.exists())
-    return CorpusError(f"{output} {reason}; give the command that it was begun with, or remove {there} to begin anew")
+    there = " and ".join(str(path) for path in (output, draft_path(output), checkpoint_path(output)) if path.exists())
+    return CorpusError(f"{output} {reason}; give the command that it was begun with, or remove {there} to start over")
 
 
 @contextmanager
 def _only_builder(output: Path) -> Iterator[BinaryIO]:
-    """The unfinished corpus, locked; the kernel takes the lock back when the process dies."""
+    """Open and lock the unfinished corpus; CorpusError while another process builds it."""
     with draft_path(output).open("ab+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise CorpusError(f"another process is building {output}; wait until it is done") from error
+        lock_exclusively(file.fileno(), CorpusError(f"another process is building {output}; wait until it is done"))
         yield file
 
 
 class _Builder:
-    """Writes the paragraphs of the files, from where the state says on; `draft` is the unfinished corpus."""
+    """Writes the paragraphs of the files from the checkpoint on; draft: the unfinished corpus."""
 
-    def __init__(self, recipe: Recipe, files: Sequence[Path], draft: BinaryIO, state: State) -> None:
+    def __init__(self, recipe: Recipe, files: Sequence[Path], draft: BinaryIO, state: Checkpoint) -> None:
         self._recipe = recipe
         self._files = files
         self._draft = draft
@@ -156,13 +156,13 @@ class _Builder:
         self._seen = DigestSet()
         self._encode = msgspec.json.Encoder().encode
 
-    def run(self, output: Path, progress: Callable[[Progress], None], checkpoint_every: int) -> State:
-        """Goes on to the end; whatever stops it, the state of what is done is kept. The last state."""
+    def run(self, output: Path, progress: Callable[[BuildProgress], None], checkpoint_every: int) -> Checkpoint:
+        """Build to the end and return the last checkpoint; whatever interrupts it, the progress so far is kept."""
         self._go_back(output)
         due = self._handled() + checkpoint_every
         try:
             for done in self._steps(output):
-                progress(Progress(done=done, total=self._ends[-1], paragraphs=self._state.paragraphs))
+                progress(BuildProgress(done=done, total=self._ends[-1], paragraphs=self._state.paragraphs))
                 if self._handled() >= due:
                     self._checkpoint(output)
                     due = self._handled() + checkpoint_every
@@ -170,7 +170,8 @@ class _Builder:
                 raise CorpusError(f"there are no paragraphs in the files; name {self._recipe.needs}")
             self._state = replace(self._state, finished=True)
         except BaseException:
-            with suppress(OSError):  # then what was said last holds
+            # BaseException: Ctrl-C must save the progress too. If the disk is full, the previous checkpoint holds.
+            with suppress(OSError):
                 self._checkpoint(output) if self._handled() else draft_path(output).unlink()
             raise
         self._checkpoint(output)
@@ -180,12 +181,13 @@ class _Builder:
         return self._state.paragraphs + self._state.duplicates
 
     def _checkpoint(self, output: Path) -> None:
+        # This order makes a crash harmless: a state on disk must never describe data that isn't there yet.
         self._draft.flush()
         os.fsync(self._draft.fileno())
-        write_state(output, self._state)
+        write_checkpoint(output, self._state)
 
     def _go_back(self, output: Path) -> None:
-        """Leaves in the unfinished corpus what the state speaks of, and notes what that is."""
+        """Truncate the unfinished corpus to the checkpoint, and collect the ids of the paragraphs that it holds."""
         if self._draft.seek(0, os.SEEK_END) < self._state.size:
             raise _other(output, "lacks some of what was written")
         self._draft.truncate(self._state.size)
@@ -198,15 +200,15 @@ class _Builder:
             raise _other(output, "was changed meanwhile") from error
 
     def _steps(self, output: Path) -> Iterator[int]:
-        """Reads the files; after every so many records comes how many of their bytes are done."""
+        """Process the files; yields the number of bytes done at every report of progress."""
         before = self._files[: self._state.files]
-        digest = digest_of(before)
+        digest = combined_digest(before)
         if (len(before), digest.hexdigest()) != (self._state.files, self._state.files_digest):
             raise _other(output, "was begun with other files")
         for number, path in enumerate(self._files[len(before) :], start=len(before)):
             with path.open("rb") as file:
                 yield from (self._ends[number] + done for done in self._records(output, path, file))
-            digest.update(digest_of_file(path))
+            digest.update(file_digest(path))
             self._state = replace(
                 self._state,
                 files=number + 1,
@@ -217,8 +219,8 @@ class _Builder:
             yield self._ends[number + 1]
 
     def _records(self, output: Path, path: Path, file: BinaryIO) -> Iterator[int]:
-        """Reads a file; the records that are done already are only compared."""
-        what = seems(path, CorpusError)
+        """Process a file; records before the checkpoint are only hashed, to verify that they are the same."""
+        what = apparent_content(path, CorpusError)
         if what not in (None, self._recipe.seems):
             raise CorpusError(f"{path} seems {what}, going by how it begins; name {self._recipe.needs}")
         done, digest, number = self._state.records, hashlib.sha256(), 0
@@ -234,7 +236,7 @@ class _Builder:
             raise _other(output, f"was begun with another {path}")
 
     def _take(self, place: str, raw: bytes, number: int, digest: str) -> None:
-        """Writes a record's paragraphs that weren't there before."""
+        """Write the paragraphs of a record that haven't come before."""
         state = self._state
         found = [identified(title, text) for title, text in self._recipe.paragraphs(place, raw, state.seed)]
         new = [paragraph for paragraph in found if self._seen.add(bytes.fromhex(paragraph.id))]

@@ -1,4 +1,4 @@
-"""How far the building of a corpus has come: a small file beside the corpus."""
+"""Checkpoints of corpus builds: a small file beside the corpus says how far its build has come."""
 
 import hashlib
 import os
@@ -11,15 +11,15 @@ from msgspec import Struct
 from cotrail.errors import CorpusError
 
 NOTHING = hashlib.sha256().hexdigest()
-"""The digest of no input at all."""
+"""The digest of empty input."""
 
 
-class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A place in the input, and what stood in the output when it was reached.
+class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A position in the input, and the output at that position.
 
-    files: how many input files are done; files_digest: the SHA-256 of their contents' digests.
-    records: how many records of the next file are done; records_digest: their SHA-256.
-    size: the output's bytes; paragraphs: how many it holds; duplicates: how many were left out.
+    files: input files completed; files_digest: the SHA-256 of their contents' digests.
+    records: records of the next file completed; records_digest: their SHA-256.
+    size: bytes of the output; paragraphs: their number in it; duplicates: paragraphs left out.
     """
 
     dataset: str
@@ -34,32 +34,32 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     finished: bool = False
 
 
-def state_path(output: Path) -> Path:
-    """Where the state of a corpus is."""
+def checkpoint_path(output: Path) -> Path:
+    """The path of a corpus's checkpoint."""
     return output.with_name(f"{output.name}.state")
 
 
 def draft_path(output: Path) -> Path:
-    """Where a corpus is as long as it isn't whole."""
+    """The path of a corpus while it is incomplete."""
     return output.with_name(f"{output.name}.part")
 
 
-def read_state(output: Path) -> State | None:
-    """The state of the corpus; None where it wasn't begun."""
-    path = state_path(output)
+def read_checkpoint(output: Path) -> Checkpoint | None:
+    """Read the checkpoint of a corpus; None where there is none."""
+    path = checkpoint_path(output)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=State)
+        return msgspec.json.decode(path.read_bytes(), type=Checkpoint)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise CorpusError(
-            f"{path} can't be used ({error}); remove it and {draft_path(output)} to begin anew"
+            f"{path} can't be used ({error}); remove it and {draft_path(output)} to start over"
         ) from error
 
 
-def write_state(output: Path, state: State) -> None:
-    """Puts the state in place in one move, on the disk before this returns."""
-    path = state_path(output)
+def write_checkpoint(output: Path, state: Checkpoint) -> None:
+    """Replace the checkpoint atomically; it is on disk before this returns."""
+    path = checkpoint_path(output)
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("wb") as file:
         file.write(msgspec.json.encode(state) + b"\n")
@@ -68,15 +68,15 @@ def write_state(output: Path, state: State) -> None:
     draft.replace(path)
 
 
-def digest_of(paths: Sequence[Path]) -> "hashlib._Hash":
-    """What is the same for files of the same contents in the same order, whatever their names; more can be added."""
+def combined_digest(paths: Sequence[Path]) -> "hashlib._Hash":
+    """Digest over the files' contents in this order, whatever their names; further files can be added to it."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(digest_of_file(path))
+        digest.update(file_digest(path))
     return digest
 
 
-def digest_of_file(path: Path) -> bytes:
+def file_digest(path: Path) -> bytes:
     """The SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()

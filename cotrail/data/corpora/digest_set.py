@@ -1,19 +1,22 @@
-"""A set of digests that holds many millions in little memory."""
+"""Memory-efficient set of digests, for many millions of them."""
 
 BYTES = 16
-"""How long a digest is. Among ten million of them two are the same by chance once in 10^24 corpora."""
+"""Length of a digest: among ten million digests, the probability that two are equal by chance is about 10^-25."""
 
 _HEAD = 2
 
 
 class DigestSet:
-    """Digests of 16 bytes, about 17 bytes of memory for each where there are millions."""
+    """Digests of 16 bytes, at about 17 bytes of memory each; a `set` of bytes objects takes about 100.
+
+    The first two bytes choose a bucket, which is one bytearray of the digests' remaining bytes in a row.
+    """
 
     def __init__(self) -> None:
         self._tails: dict[bytes, bytearray] = {}
 
     def add(self, digest: bytes) -> bool:
-        """Puts a digest in; whether it wasn't there before."""
+        """Add a digest; return whether it is new."""
         if len(digest) != BYTES:
             raise ValueError(f"a digest has {BYTES} bytes, not {len(digest)}")
         tails = self._tails.setdefault(digest[:_HEAD], bytearray())
@@ -28,6 +31,6 @@ class DigestSet:
 
 def _holds(tails: bytearray, tail: bytes) -> bool:
     place = tails.find(tail)
-    while place % len(tail) and place >= 0:  # it begins inside another one
+    while place % len(tail) and place >= 0:  # A match across two neighbours is none; look further.
         place = tails.find(tail, place + 1)
     return place >= 0

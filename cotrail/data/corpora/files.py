@@ -1,4 +1,4 @@
-"""Reading corpus files: paragraphs as JSON Lines, or the contexts of question files."""
+"""Reading of corpus files: paragraphs as JSON Lines, or the contexts of question files."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,26 +10,24 @@ from msgspec import Struct
 from cotrail.common.input_limits import MAX_PARAGRAPH_CHARACTERS
 from cotrail.common.json_files import decode, is_list, lines, opened
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import json_streams as streams
-from cotrail.data.corpora import question_contexts as contexts
-from cotrail.data.corpora import strategyqa_evidence as strategyqa
+from cotrail.data.corpora import json_streams, question_contexts, strategyqa_evidence
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, form_of
+from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, detect_format
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
-"""The datasets whose own question files hold paragraphs; processed files of any dataset do."""
+"""Datasets whose own question files hold paragraphs; processed files of any dataset do."""
 
 
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
-    """The paragraphs of the files in their order, each content once, under the first of its ids.
+    """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
-    A file is `{"id", "title", "text"}` a line, StrategyQA's paragraphs, or questions of HotpotQA, 2WikiMultihopQA,
-    MuSiQue or StrategyQA (whose facts are taken) or those that the authors of IRCoT processed, and is known by its
-    content. Paragraphs of question files get ids made from their text.
-    Only digests of what was read are kept: some 60 bytes a paragraph.
-    CorpusError: a record can't be used, one id names two paragraphs, or there is no paragraph at all.
+    A file holds lines of `{"id", "title", "text"}`, StrategyQA's paragraphs, questions of HotpotQA, 2WikiMultihopQA,
+    MuSiQue or StrategyQA (whose facts are taken), or questions that the authors of IRCoT processed; its content tells
+    which. Paragraphs of question files get ids made from their text.
+    Memory: only digests are kept, about 60 bytes a paragraph.
+    CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
     contents, ids, named = DigestSet(), DigestSet(), DigestSet()
     empty = True
@@ -58,22 +56,22 @@ def _short(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:BYTES]
 
 
-class _Line(Struct, frozen=True):
-    """Any of the kinds of line, as far as needed to tell them apart."""
+class _LineKeys(Struct, frozen=True):
+    """The keys that tell the kinds of lines apart."""
 
     paragraphs: msgspec.Raw = msgspec.Raw()
     contexts: msgspec.Raw = msgspec.Raw()
 
 
 def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
-    form = form_of(path, CorpusError)
+    form = detect_format(path, CorpusError)
     if form == ARTICLES or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
         raise CorpusError(
             f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
         )
     if form == STRATEGYQA_PARAGRAPHS:
         return _members(path)
-    of_entry = strategyqa.facts if form and "strategyqa" in form.datasets else contexts.of_entry
+    of_entry = strategyqa_evidence.facts if form and "strategyqa" in form.datasets else question_contexts.of_entry
     return _entries(path, of_entry) if is_list(path, CorpusError) else _lines(path)
 
 
@@ -81,23 +79,23 @@ def _entries(
     path: Path, of_entry: Callable[[str, bytes], Iterator[tuple[str, str]]]
 ) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
-        for place, raw in streams.items(file, str(path)):
+        for place, raw in json_streams.items(file, str(path)):
             yield from ((place, identified(title, text)) for title, text in of_entry(place, raw))
 
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
-        for place, raw in streams.members(file, str(path)):
-            yield place, strategyqa.paragraph(place, raw)
+        for place, raw in json_streams.members(file, str(path)):
+            yield place, strategyqa_evidence.paragraph(place, raw)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
     for place, raw in lines(path, CorpusError, total=None):
-        line = decode(raw, _Line, place, CorpusError)
+        line = decode(raw, _LineKeys, place, CorpusError)
         if line.paragraphs:
-            yield from ((place, identified(title, text)) for title, text in contexts.of_line(place, raw))
+            yield from ((place, identified(title, text)) for title, text in question_contexts.of_line(place, raw))
         elif line.contexts:
-            yield from ((place, identified(title, text)) for title, text in contexts.of_processed(place, raw))
+            yield from ((place, identified(title, text)) for title, text in question_contexts.of_processed(place, raw))
         else:
             yield place, _paragraph(raw, place)
 

@@ -14,14 +14,14 @@ from cotrail.errors import CorpusError
 
 
 class _Page(Struct, frozen=True):
-    """A line as published: sentences, or, in the dump of whole pages, a list of sentences for each paragraph."""
+    """A line as published: sentences; in the dump of complete pages, a list of sentences for each paragraph."""
 
     title: str
     text: tuple[str | tuple[str, ...], ...]
 
 
 def files(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """The files that are named, and those of the folders that are, each folder's sorted."""
+    """Expand the named folders to their files, sorted within each folder."""
     if packed := [path for path in paths if path.name.endswith(".tar.bz2")]:
         raise CorpusError(f"{packed[0]} is still packed; unpack it (`tar -xf`) and name the folder")
     return tuple(file for path in paths for file in (_in_folder(path) if path.is_dir() else (path,)))
@@ -37,7 +37,7 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def records(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file, each with its place."""
+    """Yield the non-blank lines of a packed file with their places."""
     number = 0
     try:
         with bz2.open(file) as unpacked:
@@ -51,7 +51,7 @@ def records(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def paragraphs(place: str, raw: bytes, _seed: int) -> Iterator[tuple[str, str]]:
-    """The paragraph of a line, or the paragraphs of a whole page."""
+    """The paragraph of a line, or the paragraphs of a complete page."""
     page = decode(raw, _Page, place, CorpusError)
     if not all(isinstance(part, str) for part in page.text):
         yield from ((page.title, text) for part in page.text if (text := _text(part)))

@@ -1,6 +1,6 @@
-"""IIRC's corpus: the pages of `context_articles.json`, whose paragraphs lose their order.
+"""IIRC's corpus: the pages of `context_articles.json`, with the paragraphs of each page shuffled.
 
-Most gold paragraphs are the first ones of their pages, so the order would give them away (IRCoT, footnote 19).
+Most gold paragraphs come first on their pages, so the order would leak them (IRCoT, footnote 19).
 """
 
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ from cotrail.data.datasets.sampling import shuffled
 from cotrail.errors import CorpusError
 
 LONGER_THAN = 10
-"""Words; what has no more is a heading or the like."""
+"""Words; shorter lines are headings and the like."""
 
 
 class _Text(HTMLParser):
-    """Gathers the text between the tags."""
+    """Collects the text between the tags."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []
 
     def handle_data(self, data: str) -> None:
-        """Takes a piece of text."""
+        """Collect a piece of text."""
         self.pieces.append(data)
 
 
@@ -35,7 +35,7 @@ def paragraphs(place: str, raw: bytes, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def text_of(html: str) -> str:
-    """What is left of HTML without its tags, its entities resolved."""
+    """The text of HTML: without tags, entities resolved."""
     parser = _Text()
     parser.feed(html)
     parser.close()

@@ -1,4 +1,4 @@
-"""Large JSON files, read a piece at a time; every piece comes with its place, every error names one."""
+"""Streamed reading of large JSON files: each element comes with its place, each error names one."""
 
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -12,12 +12,12 @@ from cotrail.errors import CorpusError
 
 
 def items(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
-    """The elements of a JSON list as JSON, e.g. at `train.json, entry 3`."""
+    """Yield the elements of a JSON list as JSON with their places, e.g. `train.json, entry 3`."""
     return _pieces(elements.elements(file), name, "entry")
 
 
 def members(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
-    """The members of a JSON object, each as a list of its key and its value, e.g. at `articles.json, member 3`."""
+    """Yield the members of a JSON object as pairs of key and value, with places, e.g. `articles.json, member 3`."""
     return _pieces(elements.members(file), name, "member")
 
 

@@ -1,10 +1,10 @@
-"""What a paragraph without a name of its own is called."""
+"""Ids of paragraphs that were published without one."""
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.digest_set import BYTES
 
 ID_DIGITS = 2 * BYTES
-"""An id is so many hexadecimal digits of the content's digest: the same content has the same id in every corpus."""
+"""Hexadecimal digits of an id, a prefix of the content's digest: equal contents have equal ids in every corpus."""
 
 
 def identified(title: str, text: str) -> Paragraph:

@@ -1,4 +1,4 @@
-"""How each dataset's corpus is made from its published files (IRCoT, appendix A)."""
+"""Recipes for building each dataset's corpus from its published files (IRCoT, appendix A)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -6,21 +6,18 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from cotrail.data.corpora import hotpotqa_abstracts as abstracts
-from cotrail.data.corpora import iirc_articles as articles
-from cotrail.data.corpora import json_streams as streams
-from cotrail.data.corpora import question_contexts as contexts
+from cotrail.data.corpora import hotpotqa_abstracts, iirc_articles, json_streams, question_contexts
 from cotrail.errors import UnknownNameError
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
-    """How one corpus is made.
+    """Recipe for one corpus.
 
-    needs: the files that it is made of, in words; seems: what such a file seems, as `forms.seems` says it.
-    files: all files among what a person named.
-    records: the pieces of a file with their places, a piece being what is read at once.
-    paragraphs: the titles and texts of a piece, given its place, itself and the seed.
-    shuffles: whether the seed matters; paper_paragraphs: how many the paper counts (footnote 18).
+    needs: the files that it is made from, in words; seems: what `apparent_content` says of such a file.
+    files: expands the named paths to files.
+    records: yields the records of a file with their places.
+    paragraphs: yields the titles and texts of a record, given its place, its bytes and the seed.
+    shuffles: whether the seed matters; paper_paragraphs: the paper's number of paragraphs (footnote 18).
     """
 
     needs: str
@@ -36,30 +33,30 @@ RECIPES = {
     "hotpotqa": Recipe(
         needs="the unpacked dump of Wikipedia's abstracts, a folder of wiki_*.bz2",
         seems="to be a bz2 archive",
-        files=abstracts.files,
-        records=abstracts.records,
-        paragraphs=abstracts.paragraphs,
+        files=hotpotqa_abstracts.files,
+        records=hotpotqa_abstracts.records,
+        paragraphs=hotpotqa_abstracts.paragraphs,
         paper_paragraphs=5_233_329,
     ),
     "2wikimultihopqa": Recipe(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",
-        records=streams.items,
-        paragraphs=contexts.of_entry,
+        records=json_streams.items,
+        paragraphs=question_contexts.of_entry,
         paper_paragraphs=430_225,
     ),
     "musique": Recipe(
         needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
         seems="to hold MuSiQue's questions",
-        records=contexts.lines,
-        paragraphs=contexts.of_line,
+        records=question_contexts.lines,
+        paragraphs=question_contexts.of_line,
         paper_paragraphs=139_416,
     ),
     "iirc": Recipe(
         needs="IIRC's context_articles.json",
         seems="to hold IIRC's articles",
-        records=streams.members,
-        paragraphs=articles.paragraphs,
+        records=json_streams.members,
+        paragraphs=iirc_articles.paragraphs,
         shuffles=True,
         paper_paragraphs=1_882_415,
     ),
@@ -67,7 +64,7 @@ RECIPES = {
 
 
 def find_recipe(dataset: str) -> Recipe:
-    """The recipe for a dataset's corpus; UnknownNameError lists those there are."""
+    """The recipe for a dataset's corpus; UnknownNameError lists the known ones."""
     if dataset not in RECIPES:
         raise UnknownNameError(f"there is no corpus to build for {dataset!r}; there are: {', '.join(RECIPES)}")
     return RECIPES[dataset]

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.datasets.strategyqa import Entry
+from cotrail.data.datasets.strategyqa import StrategyQuestion
 from cotrail.errors import CorpusError
 
 
@@ -16,12 +16,12 @@ class _Evidence(Struct, frozen=True):
 
 
 def facts(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
-    """The facts of a question, each under the term that the question was written about."""
-    entry = decode(raw, Entry, place, CorpusError)
+    """The facts of a question, each titled with the term that the question was written about."""
+    entry = decode(raw, StrategyQuestion, place, CorpusError)
     return ((entry.term, fact.strip()) for fact in entry.facts if fact.strip())
 
 
 def paragraph(place: str, raw: bytes) -> Paragraph:
-    """A member of the file of paragraphs, given as its id and itself."""
+    """The paragraph of a member of the file, given as a pair of its id and its content."""
     id_, evidence = decode(raw, tuple[str, _Evidence], place, CorpusError)
     return Paragraph(id=id_, title=evidence.title, text=evidence.content)

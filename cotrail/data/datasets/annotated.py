@@ -1,4 +1,4 @@
-"""A question with all that its dataset gives around it, as a demonstration needs it."""
+"""Questions with everything else that their dataset annotates, as demonstrations need it."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,10 @@ from cotrail.core.questions import GoldParagraph, Question
 
 
 class AnnotatedQuestion(Struct, frozen=True, kw_only=True):
-    """A question and what its record holds besides.
+    """A question and the rest of its record.
 
     distractors: the paragraphs of its context that are neither gold nor pinned; empty where the dataset has none.
-    chain: the sentences that lead to the answer, the last one stating it; empty where nobody wrote any.
+    chain: the annotated sentences that lead to the answer, the last one stating it; empty where there are none.
     """
 
     question: Question
@@ -19,10 +19,10 @@ class AnnotatedQuestion(Struct, frozen=True, kw_only=True):
     chain: tuple[str, ...] = ()
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class QuestionRecord(Struct, frozen=True, kw_only=True):
     """A question as a file holds it.
 
-    place: where it is, e.g. `dev.jsonl, line 3`; raw: its bytes there, which make a record of the same format.
+    place: its position, e.g. `dev.jsonl, line 3`; raw: its bytes, a valid record of the same format.
     """
 
     place: str
@@ -33,7 +33,10 @@ class Record(Struct, frozen=True, kw_only=True):
 def parted(
     context: Iterable[tuple[GoldParagraph, bool]],
 ) -> tuple[tuple[GoldParagraph, ...], tuple[GoldParagraph, ...]]:
-    """The supporting paragraphs and the others, each once and in order; what supports anywhere supports."""
+    """Split a context into supporting and other paragraphs, each once and in order.
+
+    A paragraph that occurs twice is supporting if either occurrence is.
+    """
     paragraphs: dict[GoldParagraph, bool] = {}
     for paragraph, supporting in context:
         paragraphs[paragraph] = paragraphs.get(paragraph, False) or supporting

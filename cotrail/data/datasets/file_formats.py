@@ -1,4 +1,4 @@
-"""What a file seems to be, going by how it begins: for errors that say so."""
+"""Format detection: what a file seems to hold, from the keys of its first record; for errors that say so."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -14,17 +14,17 @@ from cotrail.common.json_streaming import OversizeError, events
 from cotrail.errors import InputError
 
 FIRST_KEYS = 40
-"""How many of the first record's keys are looked at."""
+"""Maximum keys of the first record that are examined."""
 
 FIRST_EVENTS = 100_000
-"""How many brackets, keys and values are looked at for them."""
+"""Maximum JSON events that are read for them."""
 
 
-class Form(Struct, frozen=True):
-    """A kind of file: `holds` says what is in it; its first record has these keys, none of `lacks`.
+class FileFormat(Struct, frozen=True):
+    """A file format; holds: its content, for messages.
 
-    datasets: whose questions this form is of, if they are questions.
-    inside: keys of the record's first value, where that is an object.
+    has, lacks: keys that its first record has, and that it hasn't. inside: keys of that record's first value.
+    datasets: the datasets whose questions have this format, if it holds questions.
     """
 
     holds: str
@@ -35,39 +35,43 @@ class Form(Struct, frozen=True):
     inside: frozenset[str] = frozenset()
 
 
-STRATEGYQA_PARAGRAPHS = Form(
+STRATEGYQA_PARAGRAPHS = FileFormat(
     "StrategyQA's paragraphs", False, frozenset(), inside=frozenset({"title", "para_index", "content"})
 )
-"""One object with a paragraph for each id."""
+"""A single object that maps ids to paragraphs."""
 
-PROCESSED = Form(
+PROCESSED = FileFormat(
     "questions that the authors of IRCoT processed",
     False,
     frozenset({"question_id", "contexts"}),
     ("hotpotqa", "2wikimultihopqa", "musique", "iirc"),
 )
-"""One form for four datasets, which it doesn't name."""
+"""One format for four datasets; a file doesn't say of which it is."""
 
-FORMS = (
-    Form("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), ("2wikimultihopqa",)),
-    Form("HotpotQA's questions", True, frozenset({"_id", "context", "level"}), ("hotpotqa",), frozenset({"evidences"})),
-    Form("IIRC's questions", True, frozenset({"questions", "text", "title"}), ("iirc",)),
-    Form("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), ("musique",)),
-    Form("StrategyQA's questions", True, frozenset({"qid", "question"}), ("strategyqa",)),
-    Form("TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"}), ("tempquestions",)),
-    Form("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"}), ("infotabs",)),
+FORMATS = (
+    FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), ("2wikimultihopqa",)),
+    FileFormat(
+        "HotpotQA's questions", True, frozenset({"_id", "context", "level"}), ("hotpotqa",), frozenset({"evidences"})
+    ),
+    FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"}), ("iirc",)),
+    FileFormat("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), ("musique",)),
+    FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"}), ("strategyqa",)),
+    FileFormat(
+        "TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"}), ("tempquestions",)
+    ),
+    FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"}), ("infotabs",)),
     STRATEGYQA_PARAGRAPHS,
     PROCESSED,
-    Form("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
-    Form("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
-    Form("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), (), frozenset({"question"})),
-    Form(
+    FileFormat("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
+    FileFormat("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
+    FileFormat("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), (), frozenset({"question"})),
+    FileFormat(
         "questions in cotrail's own form", False, frozenset({"id", "question"}), ("jsonl",), frozenset({"paragraphs"})
     ),
 )
 
-ARTICLES = Form("IIRC's articles", False, frozenset())
-"""One object with a page's title for each key, and thus with more keys than any other file's first record."""
+ARTICLES = FileFormat("IIRC's articles", False, frozenset())
+"""A single object that maps titles to pages: it has more keys than any other file's first record."""
 
 _BEGINNINGS = {
     b"BZh": "a bz2 archive",
@@ -77,31 +81,31 @@ _BEGINNINGS = {
 }
 
 
-def form_of(path: Path, error: type[InputError]) -> Form | None:
-    """The form of the file, where it is one of those known."""
+def detect_format(path: Path, error: type[InputError]) -> FileFormat | None:
+    """The format of the file; None where it isn't a known one."""
     with opened(path, error) as file:
         is_list, keys, inside = _first_record(file)
         keys = keys or _columns(file)
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    return next((form for form in FORMS if _fits(form, is_list, keys, inside)), by_default)
+    return next((form for form in FORMATS if _fits(form, is_list, keys, inside)), by_default)
 
 
-def seems(path: Path, error: type[InputError]) -> str | None:
-    """What the file seems to do, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where nobody knows."""
-    if form := form_of(path, error):
+def apparent_content(path: Path, error: type[InputError]) -> str | None:
+    """What a file seems, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where it isn't recognised."""
+    if form := detect_format(path, error):
         return f"to hold {form.holds}"
     with opened(path, error) as file:
         start = file.read(64).lstrip()
     return next((f"to be {what}" for mark, what in _BEGINNINGS.items() if start.startswith(mark)), None)
 
 
-def _fits(form: Form, is_list: bool, keys: Collection[str], inside: Collection[str]) -> bool:  # noqa: FBT001
+def _fits(form: FileFormat, is_list: bool, keys: Collection[str], inside: Collection[str]) -> bool:  # noqa: FBT001
     has = form.has <= set(keys) and form.inside <= set(inside)
     return form.is_list == is_list and has and form.lacks.isdisjoint(keys)
 
 
 def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
-    """Whether the file is a list, the keys of its first record, and those of that record's first value."""
+    """Return whether the file is a list, the keys of its first record, and the keys of that record's first value."""
     keys: list[str] = []
     inside: list[str] = []
     is_list = False
@@ -119,7 +123,7 @@ def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
 
 
 def _columns(file: BinaryIO) -> list[str]:
-    """The columns that the first line names, where it names several with tabs between them."""
+    """The column names of a tab-separated file; none where the first line has no tab."""
     file.seek(0)
     names = file.readline(10_000).decode(errors="replace").split("\t")
     return [name.strip() for name in names] if len(names) > 1 else []

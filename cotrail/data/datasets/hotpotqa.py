@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record, parted
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.errors import DatasetError
 
 Context = tuple[tuple[str, tuple[str, ...]], ...]
 """Paragraphs, each a title and its sentences."""
 
 
-class Entry(Struct, frozen=True):
+class HotpotQuestion(Struct, frozen=True):
     """A question as published; test files have neither answers nor supporting facts."""
 
     id: str = msgspec.field(name="_id")
@@ -26,15 +26,15 @@ class Entry(Struct, frozen=True):
     type: str = ""
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The questions of the file."""
+def read(path: Path) -> Iterator[QuestionRecord]:
+    """Read the questions of a file."""
     for place, raw in entries(path, DatasetError):
-        entry = decode(raw, Entry, place, DatasetError)
+        entry = decode(raw, HotpotQuestion, place, DatasetError)
         answers = () if entry.answer is None else (entry.answer,)
-        yield Record(place=place, raw=bytes(raw), annotated=annotated(entry, answers))
+        yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated(entry, answers))
 
 
-def annotated(entry: Entry, answers: tuple[str, ...]) -> AnnotatedQuestion:
+def annotated(entry: HotpotQuestion, answers: tuple[str, ...]) -> AnnotatedQuestion:
     """The entry as a question with these answers; paragraphs with supporting facts are gold."""
     supporting = {title for title, _ in entry.supporting_facts}
     gold, distractors = parted(

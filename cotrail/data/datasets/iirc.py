@@ -1,8 +1,8 @@
 """IIRC's files (`train.json`, `dev.json`, `iirc_test.json`): a list of passages, each with its questions.
 
-A question's context is snippets of the passage itself ("main") and of pages that it links to. The passage is pinned;
-the other snippets are gold as they stand, since the file has no paragraphs: `cotrail.data.corpora.locating` finds the
-paragraphs of a corpus that they are from.
+A question's context is snippets of the passage itself ("main") and of pages that it links to. The passage is pinned.
+The other snippets are gold, since the file has no paragraphs: `located` in `cotrail.evaluation.metrics.corpus_coverage`
+finds the paragraphs of a corpus that contain them.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 MAIN = "main"
-"""What a snippet of the passage itself has for a title."""
+"""The title of snippets of the passage itself."""
 
 
 class _Snippet(Struct, frozen=True):
@@ -27,15 +27,15 @@ class _Snippet(Struct, frozen=True):
     passage: str = MAIN
 
 
-class _Answer(Struct, frozen=True):
-    """`none`: the question can't be answered; `bad`: its annotators called it unusable. Units are left out."""
+class _AnnotatedAnswer(Struct, frozen=True):
+    """An annotated answer; type `none`: unanswerable, `bad`: marked unusable by annotators. Units are ignored."""
 
     type: Literal["span", "value", "binary", "none", "bad"]
     answer_spans: tuple[_Snippet, ...] = ()
     answer_value: str = ""
 
     def spans(self) -> tuple[str, ...]:
-        """The parts of the answer, as the released code of IRCoT takes them (`processing_scripts/process_iirc.py`)."""
+        """The spans of the answer, as in the released code of IRCoT (`processing_scripts/process_iirc.py`)."""
         match self.type:
             case "span":
                 found = [span.text.strip() for span in self.answer_spans]
@@ -46,9 +46,9 @@ class _Answer(Struct, frozen=True):
         return tuple(filter(None, found))
 
 
-class _Asked(Struct, frozen=True):
+class _PassageQuestion(Struct, frozen=True):
     question: str
-    answer: _Answer
+    answer: _AnnotatedAnswer
     context: tuple[_Snippet, ...] = ()
     qid: str | None = None
 
@@ -56,16 +56,16 @@ class _Asked(Struct, frozen=True):
 class _Passage(Struct, frozen=True):
     title: str
     text: str
-    questions: tuple[_Asked, ...]
+    questions: tuple[_PassageQuestion, ...]
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The answerable questions of the file; the raw record of each is its passage with no other question."""
+def read(path: Path) -> Iterator[QuestionRecord]:
+    """Read the answerable questions of a file; the raw record of each is its passage with this question alone."""
     for place, raw in entries(path, DatasetError):
         passage = decode(raw, _Passage, place, DatasetError)
         for number, asked in enumerate(passage.questions):
             if spans := asked.answer.spans():
-                yield Record(
+                yield QuestionRecord(
                     place=f"{place}, question {number + 1}",
                     raw=_alone(raw, number),
                     annotated=AnnotatedQuestion(question=_question(passage, asked, spans)),
@@ -73,18 +73,18 @@ def read(path: Path) -> Iterator[Record]:
 
 
 def answer_of(spans: Sequence[str]) -> str:
-    """An answer of one or several spans, as questions hold it."""
+    """An answer as questions hold it: the text of a single span, or a JSON list of several."""
     return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()
 
 
 def _alone(raw: msgspec.Raw, number: int) -> bytes:
-    """The passage with one of its questions; what stays is byte for byte as published."""
+    """The passage with one of its questions; the parts that remain are byte for byte as published."""
     fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     questions = msgspec.json.decode(fields["questions"], type=list[msgspec.Raw])
     return msgspec.json.encode(fields | {"questions": [questions[number]]})
 
 
-def _question(passage: _Passage, asked: _Asked, spans: tuple[str, ...]) -> Question:
+def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]) -> Question:
     pinned = GoldParagraph(title=passage.title.strip(), text=passage.text.strip())
     linked = (snippet for snippet in asked.context if snippet.passage.strip() not in (MAIN, pinned.title))
     gold = (GoldParagraph(title=snippet.passage.strip(), text=snippet.text.strip()) for snippet in linked)
@@ -98,7 +98,7 @@ def _question(passage: _Passage, asked: _Asked, spans: tuple[str, ...]) -> Quest
     )
 
 
-def _own_id(passage: _Passage, asked: _Asked) -> str:
-    """An id for a question that was published without one: the same wherever it stands."""
+def _own_id(passage: _Passage, asked: _PassageQuestion) -> str:
+    """A content-based id for a question that was published without one, independent of its position."""
     content = "\0".join((passage.title, passage.text, asked.question))
     return hashlib.sha256(content.encode()).hexdigest()

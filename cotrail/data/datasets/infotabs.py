@@ -1,7 +1,7 @@
 """INFOTABS' files (`maindata/infotabs_*.tsv`): hypotheses about tables, which are in `tables/json` (Gupta et al. 2020).
 
-Read as Rethinking with Retrieval takes it (section 4.4, table 8): the entailed and the contradictory hypotheses, each
-as a question, `... True or False?`, which pins its table as sentences.
+As in Rethinking with Retrieval (section 4.4, table 8), only entailed and contradictory hypotheses are read, each as a
+question, `... True or False?`, that pins its table rendered as sentences.
 """
 
 import csv
@@ -9,34 +9,34 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cotrail.common.input_limits import MAX_RECORD_BYTES, whole
+from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
 from cotrail.common.json_files import decode, lines, opened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.table_sentences import table_sentences
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 COLUMNS = ("table_id", "hypothesis", "label")
-"""What the header must name; the official files have `annotater_id` too."""
+"""Required columns; the official files have `annotater_id` too."""
 
 CATEGORIES = "table_categories.tsv"
-"""The file in the folder `tables` that says what sort of thing each table is about."""
+"""The file in the folder `tables` with the category of each table."""
 
 ANSWERS = {"E": "true", "C": "false"}
 NEUTRAL = "N"
 
 TITLE = "title"
-"""The key of a table's title, which stands among those of its rows."""
+"""The key of a table's title, which is stored among the keys of its rows."""
 
 _CLOSING = "\"')]\u201d\u2019"
-"""What may stand behind the mark that ends a sentence."""
+"""Closing quotation marks and brackets that may follow the full stop of a sentence."""
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The hypotheses of the file that aren't neutral, equal lines once; kind: the table's category, where it is given.
+def read(path: Path) -> Iterator[QuestionRecord]:
+    """Read the non-neutral hypotheses of a file, equal lines once; kind: the table's category, where it is known.
 
-    The folder `tables` is looked for beside the file and beside the file's folder. An id is made of the table's id and
-    of the line, so that it is the same wherever the line stands.
+    The folder `tables` is expected beside the file or beside the file's folder. Ids are made from the table's id and
+    the line's content, so that they don't depend on the line's position.
     """
     tables = _tables(path)
     categories = _categories(tables / CATEGORIES)
@@ -56,16 +56,16 @@ def read(path: Path) -> Iterator[Record]:
             pinned=passages[table_id],
             kind=categories.get(table_id, ""),
         )
-        yield Record(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 
 
 def header(path: Path) -> bytes:
-    """The line that names the columns; empty where the file is."""
+    """The header line; empty where the file is."""
     return next((line.strip() for _, line in lines(path, DatasetError)), b"")
 
 
 def as_question(hypothesis: str) -> str:
-    """The hypothesis, with a full stop where nothing ends it, and whether it is true asked behind it."""
+    """Turn a hypothesis into a question: add a full stop if it lacks one, then "True or False?"."""
     stripped = hypothesis.strip()
     if not stripped:
         return ""
@@ -85,11 +85,11 @@ def _tables(path: Path) -> Path:
 
 
 def _passage(path: Path, place: str) -> GoldParagraph:
-    """The table as sentences, in one paragraph."""
+    """The table rendered as sentences, in one paragraph."""
     if not path.is_file():
         raise DatasetError(f"{place}: its table {path} isn't there; keep the folders as they are published")
     with opened(path, DatasetError) as file:
-        raw = whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
+        raw = read_whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
     rows = decode(raw, dict[str, tuple[str, ...]], str(path), DatasetError)
     title = " ".join(" ".join(rows.pop(TITLE, ())).split())
     return GoldParagraph(title=title, text=" ".join(table_sentences(title, rows)))
@@ -102,7 +102,7 @@ def _categories(path: Path) -> dict[str, str]:
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
-    """The lines behind the header, each with its place, its bytes and its cells in these columns."""
+    """Yield the lines after the header with their places, their bytes and their cells in these columns."""
     names: list[str] | None = None
     for place, raw in lines(path, DatasetError):
         cells = _cells(raw, place)

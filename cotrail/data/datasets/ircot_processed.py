@@ -1,4 +1,4 @@
-"""The files that the authors of IRCoT processed (`dev_subsampled.jsonl` and the like): one form for four datasets.
+"""Files that the authors of IRCoT processed (`dev_subsampled.jsonl` and the like): one format for four datasets.
 
 Described by StonyBrookNLP/ircot, `processing_scripts` and `commaqa/inference/dataset_readers.py`.
 """
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record, parted
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.data.datasets.iirc import answer_of
 from cotrail.data.datasets.musique import ContextParagraph
 from cotrail.errors import DatasetError
@@ -23,15 +23,15 @@ class _Date(Struct, frozen=True):
     year: str = ""
 
 
-class _Answer(Struct, frozen=True):
-    """An answer in DROP's form: a number, one or several spans, or a date."""
+class _DropAnswer(Struct, frozen=True):
+    """An answer in DROP's format: a number, one or several spans, or a date."""
 
     number: str = ""
     spans: tuple[str, ...] = ()
     date: _Date = _Date()
 
     def text(self) -> str:
-        """The answer as questions hold it; empty where there is none."""
+        """The answer as questions hold it; empty if there is none."""
         if self.number or self.spans:
             return self.number or answer_of(self.spans)
         parts = (self.date.day, self.date.month, self.date.year)
@@ -39,39 +39,39 @@ class _Answer(Struct, frozen=True):
 
 
 class _Reasoning(Struct, frozen=True):
-    """A step of the chain that somebody wrote for a demonstration."""
+    """A step of the chain that an annotator wrote for a demonstration."""
 
     cot_sent: str
 
 
-class Line(Struct, frozen=True):
-    """A question as processed. Only files of demonstrations have sentences in `reasoning_steps`.
+class ProcessedQuestion(Struct, frozen=True):
+    """A question as processed; only files of demonstrations have sentences in `reasoning_steps`.
 
-    dataset: whose it is; only HotpotQA's say so.
+    dataset: given in HotpotQA's files only.
     """
 
     question_id: str
     question_text: str
     contexts: tuple[ContextParagraph, ...]
-    answers_objects: tuple[_Answer, ...] = ()
+    answers_objects: tuple[_DropAnswer, ...] = ()
     pinned_contexts: tuple[ContextParagraph, ...] = ()
     reasoning_steps: tuple[_Reasoning | str, ...] = ()
     type: str | None = None
     dataset: str | None = None
 
 
-def read(dataset: str, path: Path) -> Iterator[Record]:
-    """The questions of the file, which are the dataset's.
+def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
+    """Read the questions of a file, which must be the dataset's.
 
-    As processed: 2WikiMultihopQA's and MuSiQue's have neither all their answers nor a kind, see `official`.
+    2WikiMultihopQA's and MuSiQue's lack some of their answers and their kinds, see `official_answers`.
     """
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, Line, place, DatasetError)
+        line = decode(raw, ProcessedQuestion, place, DatasetError)
         _check(line, dataset, place)
-        yield Record(place=place, raw=raw, annotated=_annotated(line))
+        yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
 
-def _check(line: Line, dataset: str, place: str) -> None:
+def _check(line: ProcessedQuestion, dataset: str, place: str) -> None:
     if len(line.pinned_contexts) > 1:
         raise DatasetError(f"{place}: there is more than one pinned passage; leave the one that the question is on")
     if line.dataset not in (None, dataset):
@@ -81,7 +81,7 @@ def _check(line: Line, dataset: str, place: str) -> None:
         raise DatasetError(f"{place}: this question {pins}, so it isn't of {dataset!r}; name its dataset")
 
 
-def _annotated(line: Line) -> AnnotatedQuestion:
+def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
     pinned = line.pinned_contexts[0].flagged()[0] if line.pinned_contexts else None
     gold, distractors = parted(
         paragraph.flagged() for paragraph in line.contexts if pinned is None or paragraph.title != pinned.title

@@ -1,9 +1,9 @@
-"""cotrail's own form, for one's own questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
+"""cotrail's own format for custom questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
 
-`answers` (strings) and `gold` may be left out. A gold paragraph is its id in the corpus or `{"title", "text"}`.
-A line may also have: `pinned`, the passage that the question is about; `kind`, what sort of question it is;
-`distractors`, paragraphs that a demonstration shows beside the gold ones; how many `hops` it takes, and by which
-`chain` of sentences. Any other field is refused, since it would be a misspelt one.
+`answers` (strings) and `gold` are optional. A gold paragraph is an id in the corpus or `{"title", "text"}`. Further
+optional fields: `pinned`, the passage that the question is about; `kind`, its category; `distractors`, paragraphs that
+a demonstration shows beside the gold ones; `hops`, their number; `chain`, the sentences that lead to the answer. Other
+fields are refused, since they are probably misspelt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,34 +14,34 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
-Lookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
-"""Gives the paragraphs of a corpus by their ids, those that are there."""
+ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
+"""Looks up paragraphs of a corpus by their ids; missing ones are left out."""
 
-Named = str | GoldParagraph
-"""A paragraph by its id in the corpus, or as it is."""
+ParagraphReference = str | GoldParagraph
+"""A paragraph, given by its id in the corpus or by its content."""
 
 
-class Line(Struct, frozen=True, forbid_unknown_fields=True):
+class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     """A question as written in the file."""
 
     id: str
     question: str
     answers: tuple[str, ...] = ()
-    gold: tuple[Named, ...] = ()
-    pinned: Named | None = None
+    gold: tuple[ParagraphReference, ...] = ()
+    pinned: ParagraphReference | None = None
     kind: str = ""
-    distractors: tuple[Named, ...] = ()
+    distractors: tuple[ParagraphReference, ...] = ()
     hops: int | None = None
     chain: tuple[str, ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None) -> Iterator[Record]:
-    """The questions of the file."""
+def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    """Read the questions of a file."""
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, Line, place, DatasetError)
+        line = decode(raw, JsonlQuestion, place, DatasetError)
         question = Question(
             id=line.id,
             text=line.question,
@@ -52,10 +52,12 @@ def read(path: Path, lookup: Lookup | None) -> Iterator[Record]:
         )
         distractors = _resolved(line.distractors, lookup, place)
         annotated = AnnotatedQuestion(question=question, distractors=distractors, chain=line.chain)
-        yield Record(place=place, raw=raw, annotated=annotated)
+        yield QuestionRecord(place=place, raw=raw, annotated=annotated)
 
 
-def _resolved(named: Sequence[Named], lookup: Lookup | None, place: str) -> tuple[GoldParagraph, ...]:
+def _resolved(
+    named: Sequence[ParagraphReference], lookup: ParagraphLookup | None, place: str
+) -> tuple[GoldParagraph, ...]:
     ids = [item for item in named if isinstance(item, str)]
     if ids and lookup is None:
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record, parted
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.errors import DatasetError
 
 
@@ -23,7 +23,7 @@ class ContextParagraph(Struct, frozen=True):
         return GoldParagraph(title=self.title, text=self.paragraph_text), self.is_supporting
 
 
-class Line(Struct, frozen=True):
+class MusiqueQuestion(Struct, frozen=True):
     """A question as published; test files have no answers."""
 
     id: str
@@ -34,15 +34,15 @@ class Line(Struct, frozen=True):
     answerable: bool = True
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The answerable questions of the file."""
+def read(path: Path) -> Iterator[QuestionRecord]:
+    """Read the answerable questions of a file."""
     for place, raw in lines(path, DatasetError):
-        line = decode(raw, Line, place, DatasetError)
+        line = decode(raw, MusiqueQuestion, place, DatasetError)
         if line.answerable:
-            yield Record(place=place, raw=raw, annotated=_annotated(line))
+            yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
 
-def _annotated(line: Line) -> AnnotatedQuestion:
+def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
     gold, distractors = parted(paragraph.flagged() for paragraph in line.paragraphs)
     hops, mark, _ = line.id.partition("__")
     question = Question(

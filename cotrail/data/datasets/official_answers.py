@@ -1,6 +1,6 @@
-"""What the files that the authors of IRCoT processed leave out and a dataset's own file has.
+"""Completion of the files that the authors of IRCoT processed by answers from a dataset's own file.
 
-Their `evaluate.py --official` reads the answers again from the datasets' own files, which it finds by their names.
+Their `evaluate.py --official` does the same: it reads the answers from the datasets' own files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ LACKING = {
     "2wikimultihopqa": f"the ids of answers, by which {ALIASES} has their other names: dev.json of the dataset",
     "musique": "the aliases of answers: musique_ans_v1.0_dev.jsonl",
 }
-"""What a processed file lacks that its dataset's official metric needs, and the file that has it."""
+"""Data that the official metric needs and a processed file lacks, and the file that has it."""
 
 
 def check_whole(dataset: str, what: str) -> None:
-    """Raises DatasetError where processed questions of the dataset can't be scored without its own file."""
+    """Raise DatasetError where processed questions of the dataset can't be scored without its own file."""
     if dataset in LACKING:
         raise DatasetError(
             f"{what} has questions as the authors of IRCoT processed them, which lack {LACKING[dataset]} has them. "
@@ -29,13 +29,13 @@ def check_whole(dataset: str, what: str) -> None:
 
 
 def check_aliases(dataset: str, official: Path) -> None:
-    """Raises DatasetError where 2WikiMultihopQA's other names of answers aren't beside its own file."""
+    """Raise DatasetError where 2WikiMultihopQA's aliases of answers aren't beside its own file."""
     if dataset == "2wikimultihopqa" and not (official.parent / ALIASES).is_file():
         raise DatasetError(f"{ALIASES} isn't beside {official}, and the official metric needs it; put it there")
 
 
 def completed(questions: Sequence[Question], published: Mapping[str, Question], official: Path) -> tuple[Question, ...]:
-    """The questions with the answers and the kinds that their dataset's own file gives them, by their ids.
+    """Replace the questions' answers and kinds by those of their dataset's own file, matched by id.
 
     Raises DatasetError where a question isn't in that file.
     """

@@ -1,4 +1,4 @@
-"""Drawing questions by a seed: the paper takes 100 for development and 500 others for the test (IRCoT, section 4.1)."""
+"""Seeded sampling of questions: the paper draws 100 for development and 500 others for testing (IRCoT, 4.1)."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -8,8 +8,9 @@ from typing import TypeVar
 from cotrail.common.json_files import is_list
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.data.datasets import infotabs, read_records
-from cotrail.data.datasets.annotated import Record
+from cotrail.data.datasets import infotabs
+from cotrail.data.datasets.annotated import QuestionRecord
+from cotrail.data.datasets.loading import read_records
 from cotrail.errors import DatasetError
 
 T = TypeVar("T")
@@ -18,16 +19,16 @@ T = TypeVar("T")
 def sample_questions(
     questions: Sequence[Question], development: int = 100, test: int = 500, seed: int = 0
 ) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
-    """Development and test questions, none in both. DatasetError where there are too few.
+    """Draw disjoint development and test questions; DatasetError where there are too few.
 
-    The draw depends on the seed and the questions' ids alone: however a file is ordered, it gives the same questions in
-    the same order, which is that of the draw. (The authors' draw depends on their files' order and isn't repeated.)
+    The draw depends on the seed and the questions' ids alone, so a reordered file gives the same questions in the same
+    order, that of the draw. (The authors' draw depends on their files' order and can't be reproduced.)
     """
     return _drawn(questions, lambda question: question.id, development, test, seed)
 
 
 def sample_file(dataset: str, path: Path, development: int, test: int, seed: int) -> tuple[bytes, bytes]:
-    """The same draw as the contents of two files of the same format, the records as they stand.
+    """Make the same draw from a file; returns the contents of two files of the same format, records unchanged.
 
     An IIRC question comes with its passage, without the passage's other questions.
     """
@@ -37,14 +38,17 @@ def sample_file(dataset: str, path: Path, development: int, test: int, seed: int
 
 
 def suffix(dataset: str, path: Path) -> str:
-    """What the name of a file that is drawn from this one ends in."""
+    """The suffix for files that are drawn from this one."""
     if dataset == "infotabs":
         return ".tsv"
     return ".json" if is_list(path, DatasetError) else ".jsonl"
 
 
 def shuffled(items: Iterable[T], key: Callable[[T], str], seed: int) -> list[T]:
-    """The items in an order that depends on nothing but their keys and the seed; equal keys stay in order."""
+    """Shuffle the items into an order that depends on their keys and the seed alone; the sort is stable.
+
+    Sorting by hash instead of `random.shuffle` makes the relative order of two items independent of all others.
+    """
     return sorted(items, key=lambda item: hashlib.sha256(f"{seed}\0{key(item)}".encode()).digest())
 
 
@@ -60,7 +64,7 @@ def _drawn(
     return tuple(order[:development]), tuple(order[development : development + test])
 
 
-def _content(dataset: str, path: Path, records: Iterable[Record]) -> bytes:
+def _content(dataset: str, path: Path, records: Iterable[QuestionRecord]) -> bytes:
     stripped = [record.raw.strip() for record in records]
     if is_list(path, DatasetError):
         return b"[" + b",\n".join(stripped) + b"]\n"
@@ -69,5 +73,5 @@ def _content(dataset: str, path: Path, records: Iterable[Record]) -> bytes:
 
 
 def _any_paragraph(ids: Sequence[str]) -> dict[str, Paragraph]:
-    """A draw needs no paragraphs, so any will do for those given by id."""
+    """Placeholders for gold paragraphs given by id: a draw doesn't need the corpus."""
     return {id_: Paragraph(id=id_, title="", text="") for id_ in ids}

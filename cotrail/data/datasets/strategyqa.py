@@ -1,7 +1,7 @@
 """StrategyQA's files (`strategyqa_train.json`, `dev.json`, `strategyqa_test.json`): a list of yes/no questions.
 
-Evidence is named by the ids of paragraphs, e.g. `Albany, Georgia-1`, which `strategyqa_train_paragraphs.json` holds
-(eladsegal/strategyqa). Up to three annotators named it independently; what any of them names counts.
+Evidence is given as ids of paragraphs, e.g. `Albany, Georgia-1`, in `strategyqa_train_paragraphs.json`
+(eladsegal/strategyqa). Up to three annotators worked independently; the union of their evidence counts.
 """
 
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
-from cotrail.data.datasets.jsonl import Lookup
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.errors import DatasetError
 
 ANSWERS = {True: "yes", False: "no"}
 
 NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
-"""What stands in place of paragraphs for a step that needs none, or for which none was found."""
+"""Markers of a step that needs no paragraphs, or for which none was found."""
 
-Step = tuple[str | tuple[str, ...], ...]
-"""What one annotator found for one step of the decomposition: paragraph ids, and the words of `NO_PARAGRAPHS`."""
+AnnotatedStep = tuple[str | tuple[str, ...], ...]
+"""One annotator's evidence for one step of the decomposition: paragraph ids and markers."""
 
 
-class Entry(Struct, frozen=True):
+class StrategyQuestion(Struct, frozen=True):
     """A question as published; test files have the question alone."""
 
     qid: str
@@ -32,21 +32,21 @@ class Entry(Struct, frozen=True):
     term: str = ""
     answer: bool | None = None
     facts: tuple[str, ...] = ()
-    evidence: tuple[tuple[Step, ...], ...] = ()
+    evidence: tuple[tuple[AnnotatedStep, ...], ...] = ()
 
 
-def read(path: Path, lookup: Lookup | None, *, facts: bool = False) -> Iterator[Record]:
-    """The questions of the file; gold is those of the evidence paragraphs that the corpus has under their ids.
+def read(path: Path, lookup: ParagraphLookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
+    """Read the questions of a file; gold: the evidence paragraphs that the corpus has under their ids.
 
-    facts: whether a question pins the facts that the annotators wrote for it, as a passage without a title (the gold
-        facts of table 7 of Rethinking with Retrieval).
+    facts: whether a question pins its annotators' facts as a passage without a title (the gold facts of table 7 of
+        Rethinking with Retrieval).
     """
     for place, raw in entries(path, DatasetError):
-        entry = decode(raw, Entry, place, DatasetError)
-        yield Record(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
+        entry = decode(raw, StrategyQuestion, place, DatasetError)
+        yield QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
 
 
-def _annotated(entry: Entry, lookup: Lookup | None, *, facts: bool) -> AnnotatedQuestion:
+def _annotated(entry: StrategyQuestion, lookup: ParagraphLookup | None, *, facts: bool) -> AnnotatedQuestion:
     ids = evidence_ids(entry)
     found = lookup(ids) if lookup else {}
     evidence = tuple(
@@ -67,21 +67,21 @@ def _annotated(entry: Entry, lookup: Lookup | None, *, facts: bool) -> Annotated
     return AnnotatedQuestion(question=question, chain=_chain(entry))
 
 
-def evidence_ids(entry: Entry) -> tuple[str, ...]:
-    """The ids of the evidence paragraphs, each once, in the order of annotators and steps."""
+def evidence_ids(entry: StrategyQuestion) -> tuple[str, ...]:
+    """Ids of the evidence paragraphs, each once, in the order of annotators and steps."""
     items = (item for steps in entry.evidence for step in steps for item in step)
     ids = (id_ for item in items for id_ in ((item,) if isinstance(item, str) else item))
     return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPHS))
 
 
 def title_of(id_: str) -> str:
-    """The page of a paragraph: its id without the number behind the last hyphen."""
+    """The title of a paragraph's page: the id without the number after the last hyphen."""
     title, _, number = id_.rpartition("-")
     return title if number.isdecimal() else id_
 
 
-def _chain(entry: Entry) -> tuple[str, ...]:
-    """The facts as sentences, and the answer; empty where there are none, as in test files."""
+def _chain(entry: StrategyQuestion) -> tuple[str, ...]:
+    """A chain of the facts as sentences and the answer; empty without them, as in test files."""
     if entry.answer is None or not entry.facts:
         return ()
     return (*map(_sentence, entry.facts), f"So the answer is {ANSWERS[entry.answer]}.")

@@ -1,7 +1,7 @@
 """TempQuestions' file (`TempQuestions.json`, Jia et al. 2018): a list of 1,271 questions about time.
 
-Read as Rethinking with Retrieval takes it (section 4.3): of the questions whose type is implicit, those with a single
-answer, which are 175; the first six of them are the paper's prompt (table 6) and are left out, so 169 remain.
+As in Rethinking with Retrieval (section 4.3), the 175 questions of type implicit with a single answer are read, without
+the first six of them, which are the paper's prompt (table 6): 169 remain.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, Record
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
 PROMPT = frozenset({"3", "7", "11", "16", "20", "21"})
-"""The ids of the paper's prompt. Ids and not places, so that a file with some of the questions loses no others."""
+"""Ids of the questions in the paper's prompt. Ids, not positions, so that they are right for a partial file too."""
 
 
-class Entry(Struct, frozen=True):
+class TempQuestion(Struct, frozen=True):
     """A question as published; `types`: `Explicit`, `Implicit` (once `Implicit:`), `Temp.Ans`, `Ordinal`."""
 
     id: int | str = msgspec.field(name="Id")
@@ -30,16 +30,16 @@ class Entry(Struct, frozen=True):
 
     @property
     def is_implicit(self) -> bool:
-        """Whether the question names its time by what happened then."""
+        """Return whether the question refers to its time implicitly, by an event."""
         return any(each.rstrip(":") == "Implicit" for each in self.types)
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The implicit questions with one answer that aren't the paper's prompt; kind: the signal, e.g. `OVERLAP`."""
+def read(path: Path) -> Iterator[QuestionRecord]:
+    """Read the implicit questions with one answer, without the paper's prompt; kind: the signal, e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
-        entry = decode(raw, Entry, place, DatasetError)
+        entry = decode(raw, TempQuestion, place, DatasetError)
         if entry.is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT:
             question = Question(
                 id=str(entry.id), text=entry.question, answers=entry.answers, kind=",".join(entry.signals)
             )
-            yield Record(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+            yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))

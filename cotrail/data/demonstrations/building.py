@@ -1,4 +1,4 @@
-"""Builds demonstrations from annotated questions (IRCoT, section 4.1 and the released `prompt_generator`)."""
+"""Building of demonstrations from annotated questions (IRCoT, section 4.1 and the released `prompt_generator`)."""
 
 import hashlib
 import json
@@ -17,16 +17,16 @@ from cotrail.data.demonstrations.chains import answer_of
 from cotrail.errors import DemonstrationError
 
 Style = Literal["codex", "flan_t5"]
-"""For models that complete text (`codex`), or that follow the instruction before each question (`flan_t5`)."""
+"""Prompt style: `codex` for completion models, `flan_t5` for models that expect an instruction before each question."""
 
-Form = Literal["cot", "direct", "titles"]
+FormName = Literal["cot", "direct", "titles"]
 """The answer forms that demonstrations are built in."""
 
 DISTRACTORS = (0, 1, 2, 3)
-"""How many distractors there can be beside the gold paragraphs; with 0 there is no context, no gold either."""
+"""Possible numbers of distractors beside the gold paragraphs; with 0 there is no context at all, no gold either."""
 
 DISTRACTOR_WORDS = 250
-"""A distractor has fewer words."""
+"""A distractor has fewer words than this."""
 
 _STEPWISE = "Answer the following question by reasoning step-by-step."
 _PLAIN = "Answer the following question."
@@ -35,11 +35,11 @@ INSTRUCTIONS: dict[Style, dict[AnswerForm, str]] = {
     "codex": dict.fromkeys(AnswerForm, ""),
     "flan_t5": {AnswerForm.COT: _STEPWISE, AnswerForm.DIRECT: _PLAIN, AnswerForm.TITLES: _PLAIN},
 }
-"""What stands on a line before each question, as in the released files."""
+"""The line before each question, as in the released files."""
 
 
-class Shape(Struct, frozen=True, kw_only=True):
-    """What demonstrations look like. Those of titles show the pinned passage alone, however many distractors."""
+class DemonstrationShape(Struct, frozen=True, kw_only=True):
+    """Shape of demonstrations. Those of titles show the pinned passage alone, whatever the number of distractors."""
 
     form: AnswerForm
     style: Style
@@ -47,38 +47,40 @@ class Shape(Struct, frozen=True, kw_only=True):
 
     @property
     def filename(self) -> str:
-        """What the authors named such a file."""
+        """The authors' name for such a file."""
         if self.form is AnswerForm.TITLES:
             return f"no_context_open_llm_retrieval_{self.style}.txt"
         context = f"gold_with_{self.distractors}_distractors" if self.distractors else "no"
         return f"{context}_context_{self.form}_qa_{self.style}.txt"
 
 
-def shapes(questions: Iterable[AnnotatedQuestion]) -> Iterator[Shape]:
-    """Every shape that the authors released; that of titles only where every question pins a passage."""
+def shapes(questions: Iterable[AnnotatedQuestion]) -> Iterator[DemonstrationShape]:
+    """All shapes that the authors released; titles only if every question pins a passage."""
     pinned = all(each.question.pinned for each in questions)
     for style in get_args(Style):
         for form in (AnswerForm.COT, AnswerForm.DIRECT):
-            yield from (Shape(form=form, style=style, distractors=number) for number in DISTRACTORS)
+            yield from (DemonstrationShape(form=form, style=style, distractors=number) for number in DISTRACTORS)
         if pinned:
-            yield Shape(form=AnswerForm.TITLES, style=style, distractors=0)
+            yield DemonstrationShape(form=AnswerForm.TITLES, style=style, distractors=0)
 
 
-def build_demonstrations(questions: Sequence[AnnotatedQuestion], shape: Shape, seed: int) -> Demonstrations:
-    """A demonstration of each question, in their order.
+def build_demonstrations(
+    questions: Sequence[AnnotatedQuestion], shape: DemonstrationShape, seed: int
+) -> Demonstrations:
+    """Build a demonstration of each question, in their order.
 
-    What a demonstration shows depends on its question and the seed alone: all forms and styles show the same
-    paragraphs in the same order, and more distractors come to those of before. The pinned passage (IIRC) stands first
-    for `codex` and last for `flan_t5`, as in the released files.
+    A demonstration depends on its question and the seed alone: all forms and styles show the same paragraphs in the
+    same order, and a larger number of distractors extends a smaller one. The pinned passage (IIRC) comes first for
+    `codex` and last for `flan_t5`, as in the released files.
     Raises DemonstrationError where a question lacks what the shape needs.
     """
     return Demonstrations(items=tuple(_demonstration(each, shape, seed) for each in questions))
 
 
 def choose_distractors(annotated: AnnotatedQuestion, number: int, seed: int) -> tuple[GoldParagraph, ...]:
-    """So many of the question's distractors, or all where there are fewer, cut at a sentence's end to under 250 words.
+    """Draw up to `number` distractors of the question, each cut at a sentence's end to fewer than 250 words.
 
-    Those without a title or a text, and those whose first sentence is too long already, can't be used.
+    Those without a title or a text are skipped, and so are those whose first sentence is too long.
     """
     others = (each for each in annotated.distractors if each not in annotated.question.gold)
     cut = (GoldParagraph(title=_line(each.title), text=cut_text(each.text)) for each in others)
@@ -87,7 +89,7 @@ def choose_distractors(annotated: AnnotatedQuestion, number: int, seed: int) -> 
 
 
 def cut_text(text: str) -> str:
-    """As many sentences of the text from its beginning as have fewer than 250 words together, on one line."""
+    """The longest sequence of first sentences with fewer than 250 words together, on one line."""
     kept, words = "", 0
     for sentence in segment("en", _line(text)):
         words += len(sentence.split())
@@ -97,7 +99,7 @@ def cut_text(text: str) -> str:
     return kept.strip()
 
 
-def _demonstration(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> Demonstration:
+def _demonstration(annotated: AnnotatedQuestion, shape: DemonstrationShape, seed: int) -> Demonstration:
     question = annotated.question
     asked, answer = _line(question.text), answer_of(annotated.chain, f"question {question.id}")
     match shape.form:
@@ -119,7 +121,7 @@ def _demonstration(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> Dem
     )
 
 
-def _shown(annotated: AnnotatedQuestion, shape: Shape, seed: int) -> list[GoldParagraph]:
+def _shown(annotated: AnnotatedQuestion, shape: DemonstrationShape, seed: int) -> list[GoldParagraph]:
     question = annotated.question
     pinned = [_whole(question.pinned, question)] if question.pinned else []
     if not shape.distractors or shape.form is AnswerForm.TITLES:
@@ -140,7 +142,7 @@ def _whole(paragraph: GoldParagraph, question: Question) -> GoldParagraph:
 
 
 def _gold_titles(question: Question) -> list[str]:
-    """The pages that the question needs beside the one that it pins."""
+    """Titles of the pages that the question needs beside the pinned one."""
     pinned = question.pinned.title if question.pinned else None
     titles = list(dict.fromkeys(_line(paragraph.title) for paragraph in question.gold if paragraph.title != pinned))
     if pinned is None or not titles:
@@ -153,7 +155,7 @@ def _gold_titles(question: Question) -> list[str]:
 
 
 def _shuffled(paragraphs: Iterable[GoldParagraph], salt: str) -> list[GoldParagraph]:
-    """In an order that depends on the salt and on each paragraph by itself."""
+    """Shuffle by hash: the order depends on the salt and on each paragraph alone."""
 
     def key(paragraph: GoldParagraph) -> bytes:
         return hashlib.sha256(f"{salt}\0{paragraph.title}\0{paragraph.text}".encode()).digest()

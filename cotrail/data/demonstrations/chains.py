@@ -1,4 +1,4 @@
-"""Chains of thought that people wrote for questions: JSON Lines of `{"id": "...", "chain": ["sentence", ...]}`."""
+"""Files of chains of thought by annotators: JSON Lines of `{"id": "...", "chain": ["sentence", ...]}`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,20 +11,20 @@ from cotrail.core.answer_extraction import stated_answer
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.errors import DemonstrationError
 
-Chain = tuple[str, ...]
+ChainSentences = tuple[str, ...]
 """The sentences in their order; the last one states the answer."""
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+class _AnnotatedLine(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
-    chain: Chain
+    chain: ChainSentences
 
 
-def read_chains(path: Path) -> dict[str, Chain]:
-    """The chains of a file by question id, in its order; DemonstrationError names the line that can't be used."""
-    chains: dict[str, Chain] = {}
+def read_chains(path: Path) -> dict[str, ChainSentences]:
+    """Read the chains of a file by question id, in its order; DemonstrationError names the line that can't be used."""
+    chains: dict[str, ChainSentences] = {}
     for place, raw in lines(path, DemonstrationError):
-        line = decode(raw, _Line, place, DemonstrationError)
+        line = decode(raw, _AnnotatedLine, place, DemonstrationError)
         if line.id in chains:
             raise DemonstrationError(f"{place}: the question {line.id!r} was annotated before; leave one chain for it")
         answer_of(line.chain, place)
@@ -34,8 +34,8 @@ def read_chains(path: Path) -> dict[str, Chain]:
     return chains
 
 
-def answer_of(chain: Chain, place: str) -> str:
-    """The answer that the chain's last sentence states; DemonstrationError, which names the place, where it doesn't."""
+def answer_of(chain: ChainSentences, place: str) -> str:
+    """The answer that the chain's last sentence states; DemonstrationError, with the place, if it states none."""
     if not chain or not all(sentence.strip() for sentence in chain):
         raise DemonstrationError(f"{place}: the chain or one of its sentences is empty; fill it in or take it out")
     answer = stated_answer(" ".join(chain[-1].split()))
@@ -48,11 +48,11 @@ def answer_of(chain: Chain, place: str) -> str:
 
 
 def with_chains(
-    questions: Sequence[AnnotatedQuestion], chains: Mapping[str, Chain], path: Path
+    questions: Sequence[AnnotatedQuestion], chains: Mapping[str, ChainSentences], path: Path
 ) -> tuple[AnnotatedQuestion, ...]:
-    """The questions that have a chain in the file `path`, with it and in its order.
+    """Attach the chains of the file `path` to their questions; only questions with a chain, in the file's order.
 
-    Raises DemonstrationError that lists every id that no question has.
+    Raises DemonstrationError, which lists the ids of unknown questions.
     """
     by_id = {each.question.id: each for each in questions}
     if unknown := [repr(id_) for id_ in chains if id_ not in by_id]:

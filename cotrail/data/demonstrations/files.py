@@ -1,8 +1,8 @@
-"""Demonstration files in the form in which the IRCoT authors released theirs.
+"""Demonstration files, in the format of those that the authors of IRCoT released.
 
 A demonstration begins with a line `# METADATA: {"qid": "..."}`. Any number of paragraphs follow, each a line
-`Wikipedia Title: ...` and its text, then the question behind `Q: ` (the Flan files put an instruction on a line of its
-own before it) and the answer behind `A: `. Blank lines separate the paragraphs and the question; further blank lines
+`Wikipedia Title: ...` and its text, then the question after `Q: ` (the Flan files put an instruction on a line of its
+own before it) and the answer after `A: `. Blank lines separate the paragraphs and the question; further blank lines
 separate the demonstrations.
 """
 
@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import GAPS, AnswerForm, Demonstration, Demonstrations
@@ -31,7 +31,7 @@ class _Metadata(Struct, frozen=True):
 
 
 class _Lines(Struct, frozen=True):
-    """Lines of a file, from the line with the number `first`."""
+    """Consecutive lines of a file; first: the number of the first of them, for errors."""
 
     path: Path
     first: int
@@ -54,7 +54,7 @@ class _Lines(Struct, frozen=True):
 
 
 def read_demonstrations(path: Path) -> Demonstrations:
-    """The demonstrations of a file, in its order; DemonstrationError names the line that can't be read."""
+    """Read the demonstrations of a file, in its order; DemonstrationError names the line that can't be read."""
     lines = _Lines(path, 1, tuple(_text(path).split("\n")))
     starts = lines.starting(_METADATA)
     if not starts:
@@ -67,17 +67,17 @@ def read_demonstrations(path: Path) -> Demonstrations:
 
 
 def write_demonstrations(demonstrations: Demonstrations) -> str:
-    """The content of a file that reads as these demonstrations; of those of a released file, the same bytes."""
+    """The content of a file of these demonstrations; byte for byte a released file if they were read from it."""
     return GAPS["ircot"].join(
         f"{_METADATA} {json.dumps({'qid': item.id})}\n{item.render()}" for item in demonstrations.items
     )
 
 
 def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
-    """The same demonstrations with answers in the form asked for.
+    """Convert demonstrations to an answer form.
 
-    A chain of thought turns into the answer that it states. Answers alone stay as they are, and can't be turned into
-    chains; nor can a mixture of both forms be told apart reliably: DemonstrationError.
+    A chain of thought becomes the answer that it states. Direct answers stay as they are. DemonstrationError: direct
+    answers can't become chains, and a mixture of both forms can't be told apart reliably.
     """
     stated = [stated_answer(item.answer) for item in demonstrations.items]
     if None in stated and any(stated):
@@ -97,7 +97,7 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            text = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
+            text = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -143,7 +143,7 @@ def _answer(lines: _Lines, qid: str) -> str:
     if not text:
         lines.refuse(f"the answer of demonstration {qid} is empty")
     if "\n" in text:
-        lines.part(1).refuse(f"the answer of demonstration {qid} goes on behind its line")
+        lines.part(1).refuse(f"the answer of demonstration {qid} has more than one line")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Demonstration sets: drawn from a file's demonstrations by a seed, or lists of ids (IRCoT, section 4.1)."""
+"""Demonstration sets: drawn from a file's demonstrations by a seed, or given as lists of ids (IRCoT, section 4.1)."""
 
 import hashlib
 import tomllib
@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, whole
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
 from cotrail.core.prompts import Demonstrations
 from cotrail.errors import DemonstrationError
 
 RELEASED = "released"
-"""Names the sets that the authors of IRCoT used, in the place of a file of lists."""
+"""Name of the sets that the authors of IRCoT used, to be given instead of a file of lists."""
 
 FILE = Path(__file__).with_name("released_sets.toml")
 
@@ -26,11 +26,11 @@ Lists = Annotated[tuple[Ids, ...], Meta(min_length=1)]
 def demonstration_sets(
     demonstrations: Demonstrations, seed: int, sets: int = 3, size: int = 15
 ) -> tuple[Demonstrations, ...]:
-    """So many sets of so many demonstrations, in the order of the draw, which is that of the prompt.
+    """Draw `sets` sets of `size` demonstrations each; the order of the draw is that of the prompt.
 
-    Set number n depends on the ids, the seed and n alone, so that all forms of the same demonstrations give the same
-    sets, however their files are ordered. As many as a set holds are every set, in their own order: nothing is left to
-    draw. Raises DemonstrationError where there are fewer than `size`.
+    Set n depends on the ids, the seed and n alone, so all forms of the same demonstrations give the same sets, however
+    their files are ordered. If there are exactly `size` demonstrations, each set is all of them in their own order.
+    Raises DemonstrationError where there are fewer.
     """
     if len(demonstrations.items) < size:
         raise DemonstrationError(
@@ -43,10 +43,10 @@ def demonstration_sets(
 
 
 def listed_set(demonstrations: Demonstrations, lists: str, number: int) -> Demonstrations:
-    """The set of that number, from 1: the demonstrations of its ids, in the order of the list.
+    """Select a listed set: the demonstrations of its ids, in the order of the list; number: from 1.
 
-    lists: a JSON file of lists of ids, or `released`: the sets of the dataset that the demonstrations are of.
-    Raises DemonstrationError where there is no such set or no demonstration of one of its ids.
+    lists: a JSON file of lists of ids, or `released` for the authors' sets of the demonstrations' dataset.
+    Raises DemonstrationError where the set or one of its demonstrations doesn't exist.
     """
     by_id = {each.id: each for each in demonstrations.items}
     known = _released(frozenset(by_id)) if lists == RELEASED else read_sets(Path(lists))
@@ -60,10 +60,10 @@ def listed_set(demonstrations: Demonstrations, lists: str, number: int) -> Demon
 
 
 def read_sets(path: Path) -> Lists:
-    """The lists of ids of a JSON file, `[["id", ...], ...]`; DemonstrationError says what is wrong with it."""
+    """Read the lists of ids of a JSON file, `[["id", ...], ...]`; DemonstrationError says what is wrong with it."""
     try:
         with path.open("rb") as file:
-            content = whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
+            content = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
         sets = msgspec.json.decode(content, type=Lists)
     except OSError as error:
         raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
@@ -76,7 +76,7 @@ def read_sets(path: Path) -> Lists:
 
 
 def _released(ids: frozenset[str]) -> Lists:
-    """The authors' sets of the dataset that these ids are from."""
+    """The authors' sets of the dataset that contains any of these ids."""
     by_dataset = _read_released()
     for lists in by_dataset.values():
         if not ids.isdisjoint(chain.from_iterable(lists)):

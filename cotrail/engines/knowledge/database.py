@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.file_locks import only_builder
+from cotrail.common.file_locks import exclusive_folder
 from cotrail.errors import InputError
 
 Row = TypeVar("Row")
@@ -71,7 +71,7 @@ def drafted(folder: Path, schema: str, *, extends: bool = False) -> Iterator[sql
     try:
         folder.mkdir(parents=True, exist_ok=True)
         busy = InputError(f"another process is building in {folder}; wait until it is done")
-        with only_builder(folder, busy):
+        with exclusive_folder(folder, busy):
             draft.unlink(missing_ok=True)
             try:
                 with closing(_begun(folder, schema, extends=extends)) as connection:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import tantivy
 
-from cotrail.common.file_locks import only_builder
+from cotrail.common.file_locks import exclusive_folder
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Field, Scope, best, picked
 from cotrail.engines.retrieval.analysis import ANALYZER, ANALYZERS, english, plain
@@ -51,7 +51,7 @@ def build_index(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         busy = CorpusError(f"another process is building the index in {directory}; wait until it is done")
-        with only_builder(directory, busy):
+        with exclusive_folder(directory, busy):
             return _replace(directory, paragraphs, progress or (lambda _count: None))
     except (OSError, ValueError) as error:
         raise CorpusError(f"no index can be built in {directory} ({error}); check the folder and its disk") from error

@@ -1,1 +1,1 @@
-"""Experiments: many runs planned as one, and what came out of them (IRCoT, section 4)."""
+"""Experiments: plans of many runs, and tables and charts of their results; a folder for each paper."""

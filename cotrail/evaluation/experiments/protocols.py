@@ -1,18 +1,18 @@
-"""The papers whose protocols an experiment can follow."""
+"""Choice of the protocol that an experiment follows."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 
-AnyExperiment = Experiment | RethinkingExperiment
+AnyExperiment = IRCoTExperiment | RethinkingExperiment
 
 
 def experiment_of(described: Mapping[str, Any]) -> AnyExperiment:
-    """The experiment of a file or of a stored plan, by its `protocol`: IRCoT's where it names none.
+    """Convert a file or a stored plan to an experiment by its `protocol`; IRCoT's if it names none.
 
     Raises msgspec.ValidationError.
     """

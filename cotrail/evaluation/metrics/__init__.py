@@ -1,1 +1,1 @@
-"""The publishers' scores."""
+"""Metrics, with the arithmetic of the publishers' official scripts."""

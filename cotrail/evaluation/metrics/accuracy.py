@@ -1,4 +1,4 @@
-"""Accuracy of answers that are one of two words: yes or no (StrategyQA), true or false (INFOTABS)."""
+"""Accuracy of answers that are one of two words: yes/no (StrategyQA), true/false (INFOTABS)."""
 
 from collections.abc import Iterable
 
@@ -12,9 +12,9 @@ _RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
-    """How many of so many answers are right, and how many are unclear: neither of the two words.
+    """Counts over `of` answers: right ones, and unclear ones, which are neither of the two words.
 
-    Unclear answers are wrong; the adjusted accuracy of the released code of Rethinking with Retrieval counts them half.
+    Unclear answers are wrong. The adjusted accuracy of the released code of Rethinking with Retrieval counts them half.
     """
 
     right: int
@@ -33,17 +33,17 @@ class Accuracy(Struct, frozen=True, kw_only=True):
 
 
 def verdict_scores(prediction: str, answer: str) -> AnswerScores:
-    """All or nothing: whether the prediction is that word, whatever its case and punctuation."""
+    """Score 1 if the prediction is that word, apart from case and punctuation, else 0."""
     return _RIGHT if normalized(prediction) == normalized(answer) else NOTHING
 
 
 def is_unclear(prediction: str, answer: str) -> bool:
-    """Whether the prediction is none of the words that the answer is one of; never where the answer is a text."""
+    """Return whether the prediction is neither of the two words that answers can be; False for free-text answers."""
     words = next((words for words in VERDICTS.values() if normalized(answer) in words), None)
     return words is not None and normalized(prediction) not in words
 
 
 def accuracy(judged: Iterable[tuple[bool, bool]]) -> Accuracy:
-    """The accuracy over answers, of each of which is given whether it is right and whether it is unclear."""
+    """The accuracy over answers; judged: for each whether it is right, and whether it is unclear."""
     pairs = tuple(judged)
     return Accuracy(right=sum(right for right, _ in pairs), unclear=sum(unclear for _, unclear in pairs), of=len(pairs))

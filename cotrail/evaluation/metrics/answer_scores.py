@@ -7,16 +7,16 @@ from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
 from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, musique_scores
 
-Agreement = Callable[[str, str], AnswerScores]
-"""How well a prediction agrees with one published answer."""
+ScoringRule = Callable[[str, str], AnswerScores]
+"""Scores a prediction against one published answer."""
 
 
 def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
-    """The best agreement with a published answer, each score by itself; None where no answer is published.
+    """Score a prediction by the best match with any published answer; None where none is published.
 
-    Of StrategyQA and INFOTABS the exact match is the accuracy; of TempQuestions it is SQuAD's, as MuSiQue's is.
-    By DROP's rules (IIRC, and `ircot`, which runs on processed files were once submitted as) the scores are those of
-    the one answer that agrees best.
+    Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
+    answer instead (IIRC, and `ircot`, the dataset name of runs on processed files in earlier versions). The exact match
+    of StrategyQA and INFOTABS is the accuracy; that of TempQuestions is SQuAD's, like MuSiQue's.
     """
     agreement = _rule(dataset)
     if not answers:
@@ -33,7 +33,7 @@ def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> Answ
 
 
 def tuning_f1(prediction: str, answers: Sequence[str]) -> float | None:
-    """The F1 that the released code of IRCoT chooses K and M by, for every dataset: DROP's, with the main answer alone.
+    """The F1 by which the released code of IRCoT chooses K and M for every dataset: DROP's, on the first answer alone.
 
     None where no answer is published.
     """
@@ -41,11 +41,11 @@ def tuning_f1(prediction: str, answers: Sequence[str]) -> float | None:
 
 
 def span_scores(prediction: str, answer: str) -> AnswerScores:
-    """How well a generated text agrees with a published answer of one or several spans, by DROP's rules."""
+    """Score a generated text against a published answer of one or several spans, by DROP's rules."""
     return drop_scores(predicted_spans(prediction), published_spans(answer))
 
 
-_RULES: dict[str, Agreement] = {
+_RULES: dict[str, ScoringRule] = {
     "hotpotqa": hotpotqa_scores,
     "2wikimultihopqa": hotpotqa_scores,
     "musique": musique_scores,
@@ -59,7 +59,7 @@ _RULES: dict[str, Agreement] = {
 }
 
 
-def _rule(dataset: str) -> Agreement:
+def _rule(dataset: str) -> ScoringRule:
     if dataset not in _RULES:
         raise UnknownNameError(f"there is no scoring rule for {dataset!r}; there are: {', '.join(_RULES)}")
     return _RULES[dataset]

@@ -1,4 +1,4 @@
-"""How sure the difference between two systems is, and how far results spread over demonstration sets."""
+"""Paired bootstrap of the difference between two systems, and the spread of results over demonstration sets."""
 
 import statistics
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from msgspec import Struct
 from cotrail.errors import InputError
 
 _AT_ONCE = 2_000_000
-"""How many values are drawn at once, which bounds the memory."""
+"""Values drawn at once, to bound the memory."""
 
 
-class Difference(Struct, frozen=True, kw_only=True):
-    """By how much one system is better than another on the same questions: the mean and its confidence interval.
+class PairedDifference(Struct, frozen=True, kw_only=True):
+    """Mean difference between two systems on the same questions, with its confidence interval.
 
-    p_value: how probable a difference at least this large, either way, would be if there were none.
+    p_value: two-sided; the probability of a difference at least this large if the systems were equal.
     """
 
     mean: float
@@ -24,7 +24,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """A mean, and the sample standard deviation (n - 1); None of a single value."""
+    """A mean and the sample standard deviation (n - 1); the latter is None for a single value."""
 
     mean: float
     deviation: float | None
@@ -36,12 +36,12 @@ def paired_difference(
     seed: int,
     resamples: int = 10_000,
     level: float = 0.95,
-) -> Difference:
-    """The mean of `ours` - `theirs`, question by question, with a paired bootstrap over the questions.
+) -> PairedDifference:
+    """Estimate the mean of `ours` - `theirs` with a paired bootstrap over the questions.
 
-    The interval lies between the percentiles of the resampled means; the p-value is the share of them that are as far
-    from the mean as the mean is from 0, the sample itself counted as one (Davison & Hinkley 1997, section 4.4).
-    InputError where there are no questions, or not as many on both sides.
+    The interval is the percentile interval of the resampled means. The p-value is the share of resampled means that are
+    at least as far from the mean as the mean is from 0, the sample itself counted as one of them (Davison & Hinkley
+    1997, section 4.4), so that it is never 0. InputError where there are no questions, or not as many on both sides.
     """
     if len(ours) != len(theirs) or not ours:
         raise InputError(
@@ -59,11 +59,11 @@ def paired_difference(
     mean = float(differences.mean())
     low, high = numpy.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     extreme = numpy.count_nonzero(numpy.abs(resampled - mean) >= abs(mean))
-    return Difference(mean=mean, low=float(low), high=float(high), p_value=(1 + int(extreme)) / (1 + resamples))
+    return PairedDifference(mean=mean, low=float(low), high=float(high), p_value=(1 + int(extreme)) / (1 + resamples))
 
 
 def mean_and_deviation(values: Sequence[float]) -> Spread:
-    """The mean and the sample standard deviation of the results of several demonstration sets; InputError for none."""
+    """Mean and sample standard deviation of the results of several demonstration sets; InputError for no results."""
     if not values:
         raise InputError("there are no results to take the mean of; wait until a run is finished")
     deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -71,7 +71,7 @@ def mean_and_deviation(values: Sequence[float]) -> Spread:
 
 
 def released_mean_and_deviation(percentages: Sequence[float]) -> Spread:
-    """The same as the released code of IRCoT has it (`run.py`): percentages are rounded to 0.1 before and after."""
+    """The same with the arithmetic of IRCoT's released `run.py`: percentages are rounded to 0.1 before and after."""
     spread = mean_and_deviation([round(value, 1) for value in percentages])
     deviation = None if spread.deviation is None else round(spread.deviation, 1)
     return Spread(mean=round(spread.mean, 1), deviation=deviation)

@@ -1,4 +1,4 @@
-"""How many of the gold paragraphs a corpus holds, and which of its paragraphs they are."""
+"""Coverage of gold paragraphs by a corpus, and alignment of gold with the corpus's paragraphs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -12,29 +12,29 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 
 ParagraphsOfTitle = Callable[[str], Iterable[Paragraph]]
-"""Gives all paragraphs of a corpus with this very title."""
+"""Returns all paragraphs of a corpus with exactly this title."""
 
 ALIKE = 95.0
-"""Above this `partial_ratio`, in percent, two paragraphs are one (IRCoT's released code, `find_matching_paragraph_text`
-in `lib.py`)."""
+"""Paragraphs count as the same above this `partial_ratio`, in percent (`find_matching_paragraph_text` in `lib.py` of
+IRCoT's released code)."""
 
 
 class MissingGold(Struct, frozen=True, kw_only=True):
-    """A gold paragraph that the corpus doesn't hold; question: the id of the question."""
+    """A gold paragraph that is missing from the corpus; question: the id of its question."""
 
     question: str
     paragraph: GoldParagraph
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """gold: how many gold paragraphs the questions have, a shared one counted for each; missing: those not there."""
+    """gold: number of gold paragraphs, a shared one counted once per question; missing: those not in the corpus."""
 
     gold: int
     missing: tuple[MissingGold, ...]
 
 
 def coverage(questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle) -> Coverage:
-    """Counts the gold paragraphs that the corpus holds, by the rule by which recall is scored (`content_key`)."""
+    """Compare gold with the corpus by `content_key`, the equality by which recall is scored."""
     keys = cache(lambda title: frozenset(_keys(paragraphs_of_title(title))))
     missing = tuple(
         MissingGold(question=question.id, paragraph=gold)
@@ -48,12 +48,12 @@ def coverage(questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTit
 def located(
     questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle, *, snippets: bool = False
 ) -> tuple[Question, ...]:
-    """The questions, with paragraphs of the corpus for gold that only resembles them.
+    """Replace gold that merely resembles paragraphs of the corpus by those paragraphs.
 
-    The paragraph of the gold's page that is most alike stands for it: if it is so by more than 95 percent of the
-    shorter one's length, as in the authors' `subsample_dataset_and_remap_paras.py`, and where gold is `snippets` of
-    paragraphs (IIRC), however little alike it is, as in their `process_iirc.py`. Gold whose page isn't there stays as
-    it is, and `coverage` then counts it.
+    The most similar paragraph of the gold's page replaces it if more than 95 percent of the shorter one's length match,
+    as in the authors' `subsample_dataset_and_remap_paras.py`. Where gold is `snippets` of paragraphs (IIRC), any
+    similarity suffices, as in their `process_iirc.py`. Gold whose page isn't in the corpus stays as it is, and
+    `coverage` then reports it.
     """
     page = cache(lambda title: tuple(paragraphs_of_title(title)))
     least = -1.0 if snippets else ALIKE
@@ -65,7 +65,7 @@ def located(
 
 
 def _best(gold: GoldParagraph, page: Sequence[Paragraph], least: float) -> GoldParagraph | None:
-    """The most alike paragraph of a page, the first of equals, if it is more alike than `least` percent."""
+    """The most similar paragraph of a page (the first of equals), if its similarity exceeds `least` percent."""
     if not page or not gold.text.strip() or content_key(gold.title, gold.text) in _keys(page):
         return None
     scores = [fuzz.partial_ratio(gold.text, paragraph.text) for paragraph in page]
@@ -77,7 +77,7 @@ def _best(gold: GoldParagraph, page: Sequence[Paragraph], least: float) -> GoldP
 
 
 def _titles(gold: GoldParagraph) -> tuple[str, ...]:
-    """The titles that the paragraph may have; IIRC's articles are named in lower case."""
+    """Possible titles of the paragraph; IIRC's file of articles has them in lower case."""
     return tuple(dict.fromkeys((gold.title, gold.title.lower())))
 
 

@@ -1,7 +1,7 @@
-"""Agreement of answers of one or several spans by DROP's rules, which IIRC takes over.
+"""DROP's metric for answers of one or several spans, which IIRC uses too.
 
 The arithmetic is that of `metrics/drop_answer_em_f1.py` and `metrics/drop_eval.py` in the released code of IRCoT
-(StonyBrookNLP/ircot); how a generated text becomes spans is that of its `evaluate.py`.
+(StonyBrookNLP/ircot); the parsing of a generated text into spans is that of its `evaluate.py`.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.text_repair import repaired
 from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -22,7 +22,7 @@ _STATED = re.compile(r".* answer is:? (.*)")
 
 
 class _Match(Struct, frozen=True):
-    """How far the words of two spans overlap."""
+    """Word overlap of two spans."""
 
     f1: float
     precision: float
@@ -33,10 +33,10 @@ _NO_MATCH = _Match(0.0, 0.0, 0.0)
 
 
 def drop_scores(predicted: Sequence[str], gold: Sequence[str]) -> AnswerScores:
-    """How well spans agree with the published ones; neither may be empty.
+    """Score predicted spans against gold ones; neither may be empty.
 
-    EM: the same spans, and as many. F1: spans are paired one to one for the highest sum, and what is left over counts
-    0; its mean, precision and recall are rounded to two decimals, as the script does for each question.
+    EM: equal sets of spans of equal size. F1: spans are assigned one to one for the highest sum, unassigned ones count
+    0; F1, precision and recall are rounded to two decimals, as the script does for each question.
     """
     found, wanted = [_normalized(each) for each in predicted], [_normalized(each) for each in gold]
     table = [[_match(set(span.split()), set(other.split())) for span in found] for other in wanted]
@@ -51,9 +51,9 @@ def drop_scores(predicted: Sequence[str], gold: Sequence[str]) -> AnswerScores:
 
 
 def predicted_spans(prediction: str) -> tuple[str, ...]:
-    """The spans of a generated text: it is a list, with commas between the spans, if it begins with [ or ends with ].
+    """Parse a generated text into spans: a comma-separated list if it begins with [ or ends with ], else one span.
 
-    Where a span still is a chain of thought, the answer that it states is taken.
+    If a span is a chain of thought, the answer that it states is taken.
     """
     text = prediction.strip()
     is_list = text.startswith("[") or text.endswith("]")
@@ -61,7 +61,7 @@ def predicted_spans(prediction: str) -> tuple[str, ...]:
 
 
 def published_spans(answer: str) -> tuple[str, ...]:
-    """The spans of a published answer: those of a JSON list of texts, or the answer as it stands."""
+    """The spans of a published answer: those of a JSON list of texts, or the answer itself."""
     if not answer.startswith("["):
         return (answer,)
     try:
@@ -71,7 +71,7 @@ def published_spans(answer: str) -> tuple[str, ...]:
 
 
 def rounded(value: float, digits: int) -> float:
-    """Rounded as numpy does it, which for numbers near the middle differs from `round`."""
+    """Round as numpy does, which differs from `round` for numbers close to a tie, such as 0.005."""
     scale = 10.0**digits
     return round(value * scale) / scale
 
@@ -84,12 +84,13 @@ def _stated(text: str) -> str:
 
 
 def _normalized(span: str) -> str:
-    tokens = map(_normalized_token, _TOKEN_END.split(mended(span)))
+    tokens = map(_normalized_token, _TOKEN_END.split(repaired(span)))
     return " ".join(token for token in tokens if token)
 
 
 def _normalized_token(token: str) -> str:
     lowered = token.lower()
+    # The script's order: numbers keep their decimal point and sign; removing punctuation may make a number ("$5").
     word = lowered if _is_number(lowered) else lowered.translate(_PUNCTUATION)
     if _is_number(word):
         word = str(float(word))
@@ -105,7 +106,10 @@ def _is_number(text: str) -> bool:
 
 
 def _match(predicted: set[str], gold: set[str]) -> _Match:
-    """A span without words has full precision, or full recall; numbers in the gold span must be met by one of them."""
+    """Match two spans as bags of words; one of the gold span's numbers must be in the prediction, if it has any.
+
+    As in the script, an empty prediction has precision 1 and an empty gold span has recall 1.
+    """
     numbers = set(filter(_is_number, gold))
     if numbers and numbers.isdisjoint(predicted):
         return _NO_MATCH
@@ -118,12 +122,13 @@ def _match(predicted: set[str], gold: set[str]) -> _Match:
 
 
 def _paired(table: Sequence[Sequence[_Match]]) -> dict[int, _Match]:
-    """The match of each gold span (a row) that is paired with a predicted one (a column), for the highest sum of F1."""
+    """Assign predicted spans (columns) to gold ones (rows) for the highest sum of F1; returns the matches by row."""
     if len(table) == 1:
         return {0: max(table[0], key=lambda match: match.f1)}
     if len(table[0]) == 1:
         row = max(range(len(table)), key=lambda row: table[row][0].f1)
         return {row: table[row][0]}
+    # Imported here because scipy takes long to load, and most answers have a single span.
     from scipy.optimize import linear_sum_assignment
 
     pairs = zip(*linear_sum_assignment([[-match.f1 for match in row] for row in table]), strict=True)
@@ -131,7 +136,10 @@ def _paired(table: Sequence[Sequence[_Match]]) -> dict[int, _Match]:
 
 
 def _mean(values: Mapping[int, float], count: int) -> float:
-    """The mean of `count` values at their places, those not given being 0, rounded to two decimals."""
+    """The mean of `count` values, those not given being 0, rounded to two decimals.
+
+    The values are put at their places in an array because numpy sums pairwise: the order shows in the last digit.
+    """
     if len(values) == 1:
         return rounded(next(iter(values.values())) / count, 2)
     import numpy
@@ -139,4 +147,4 @@ def _mean(values: Mapping[int, float], count: int) -> float:
     placed = numpy.zeros(count)
     for place, value in values.items():
         placed[place] = value
-    return rounded(float(numpy.mean(placed)), 2)  # numpy adds in an order of its own, which shows in the last digit
+    return rounded(float(numpy.mean(placed)), 2)

@@ -1,6 +1,6 @@
-"""How faithful an explanation is to the evidence (Rethinking with Retrieval, section 5.3 and table 5).
+"""Faithfulness of explanations to the evidence (Rethinking with Retrieval, section 5.3 and table 5).
 
-The metric is that of Honovich et al. (2022), with the run's own model: how far the evidence entails the facts.
+The metric is that of Honovich et al. (2022), entailment of the facts by the evidence, with the run's own model.
 """
 
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from cotrail.faithfulness.weighing import WeighedChain, Weighing
 
 
 def explanation_faithfulness(weighing: Weighing) -> float | None:
-    """The mean entailment of the facts behind an answer, from 0 to 1; a fact without evidence counts 0.
+    """Mean entailment of the facts behind an answer, from 0 to 1; a fact without evidence counts 0.
 
-    The facts are those of a variant's final inference, or else those of the chain that stands for the answer. None
-    where there are none, or where chains merely voted, without evidence.
+    The facts are those of a variant's final inference, else those of the chain that represents the answer. None where
+    there are none, or where chains voted without evidence.
     """
     if not weighing.function:
         return None
@@ -23,7 +23,7 @@ def explanation_faithfulness(weighing: Weighing) -> float | None:
 
 
 def chain_faithfulness(weighing: Weighing) -> tuple[float, ...]:
-    """The same of each chain that has facts, as though it were alone: of chain-of-thought prompting, many times."""
+    """The same for each chain that has facts, as if it were the only one: repeated chain-of-thought prompting."""
     return tuple(_known(map(_entailment, weighing.chains))) if weighing.function else ()
 
 

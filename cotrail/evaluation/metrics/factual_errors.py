@@ -1,7 +1,7 @@
-"""Factual errors in chains of thought, as people find them (IRCoT, section 5, figure 7).
+"""Factual errors in chains of thought, as annotators mark them (IRCoT, section 5, figure 7).
 
-A chain has a factual error if at least one of its facts isn't true; the facts are all sentences before the final one
-that states the answer.
+A chain has a factual error if at least one of its facts is untrue; the facts are the sentences before the one that
+states the answer.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.answer_extraction import stated_answer
 
 
-class Mark(Struct, frozen=True, kw_only=True):
-    """What a person says of a sentence: whether it is true, and why.
+class SentenceMark(Struct, frozen=True, kw_only=True):
+    """An annotator's judgement of a sentence.
 
-    position: the sentence's place in its chain, from 0; marked_at: when it was stored, None before.
+    position: of the sentence in its chain, from 0; marked_at: when it was stored, None before.
     """
 
     question_id: str
@@ -29,41 +29,41 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class AnnotatedChain(Struct, frozen=True, kw_only=True):
-    """A question's chain of thought, and what people say of its sentences."""
+    """A question's chain of thought with the annotators' marks."""
 
     question_id: str
     sentences: tuple[str, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[SentenceMark, ...]
 
 
 def sentences_of(chain: str) -> tuple[str, ...]:
-    """The sentences of a chain that was written in one go."""
+    """Split a chain that was generated as one text into sentences."""
     return tuple(_sentences(chain))
 
 
 def facts(sentences: tuple[str, ...]) -> tuple[int, ...]:
-    """The positions of the sentences that state facts; all of them where none states the answer."""
+    """Positions of the sentences that state facts; all of them if none states the answer."""
     stating = (position for position, sentence in enumerate(sentences) if stated_answer(sentence) is not None)
     return tuple(range(max(stating, default=len(sentences))))
 
 
 def factual_errors(chains: Iterable[AnnotatedChain]) -> dict[str, bool]:
-    """Whether a question's chain has a factual error, by the question's id.
+    """Return by question id whether the chain has a factual error.
 
-    Of several people's marks of a sentence the majority counts; where they are divided, it counts as untrue. A chain
-    without an error so far is left out until each of its facts is marked.
+    The majority of a sentence's marks decides; a tie counts as untrue. A chain without an error so far is left out
+    until all of its facts are marked.
     """
     known = ((chain.question_id, _has_error(chain)) for chain in chains)
     return {question_id: error for question_id, error in known if error is not None}
 
 
 def untrue(chain: AnnotatedChain) -> frozenset[int]:
-    """The positions of the sentences that people found untrue, by majority as for `factual_errors`."""
+    """Positions of the sentences marked untrue, by majority as in `factual_errors`."""
     return frozenset(position for position in range(len(chain.sentences)) if _is_true(chain, position) is False)
 
 
 def sample(question_ids: Iterable[str], count: int, seed: int) -> frozenset[str]:
-    """`count` of the questions, drawn by the seed; the same of the same ids, whatever system answered them."""
+    """Draw `count` questions by the seed; the draw depends on the ids alone, so it is the same for every system."""
     drawn = sorted(question_ids, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
     return frozenset(drawn[:count])
 

@@ -1,4 +1,4 @@
-"""Whether two systems that answered the same questions differ in more than chance (McNemar's test)."""
+"""McNemar's test of whether two systems that answered the same questions differ by more than chance."""
 
 from collections.abc import Sequence
 from math import comb
@@ -8,11 +8,11 @@ from msgspec import Struct
 from cotrail.errors import InputError
 
 
-class Contrast(Struct, frozen=True, kw_only=True):
-    """How two systems differ on the same questions.
+class McNemarResult(Struct, frozen=True, kw_only=True):
+    """Disagreement of two systems on the same questions.
 
-    ours, theirs: how many questions only the one and only the other answers right.
-    p_value: how probable a difference at least this large, either way, would be if there were none.
+    ours, theirs: number of questions that only the one, and only the other, answers correctly.
+    p_value: two-sided; the probability of a difference at least this large if the systems were equal.
     """
 
     questions: int
@@ -21,11 +21,11 @@ class Contrast(Struct, frozen=True, kw_only=True):
     p_value: float
 
 
-def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> Contrast:
-    """The exact test, by the binomial distribution of the questions that only one answers right, doubled.
+def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> McNemarResult:
+    """Exact test, on the binomial distribution of the questions that only one of them answers correctly.
 
-    ours, theirs: whether each question is answered right, in the same order. InputError where there are no questions,
-    or not as many on both sides.
+    ours, theirs: whether each question is answered correctly, in the same order. InputError where there are no
+    questions, or not as many on both sides.
     """
     if len(ours) != len(theirs) or not ours:
         raise InputError(
@@ -33,10 +33,10 @@ def mcnemar(ours: Sequence[bool], theirs: Sequence[bool]) -> Contrast:
         )
     pairs = list(zip(ours, theirs, strict=True))
     first, second = pairs.count((True, False)), pairs.count((False, True))
-    return Contrast(questions=len(pairs), ours=first, theirs=second, p_value=_p_value(first, second))
+    return McNemarResult(questions=len(pairs), ours=first, theirs=second, p_value=_p_value(first, second))
 
 
 def _p_value(first: int, second: int) -> float:
     of = first + second
     tail = sum(comb(of, number) for number in range(min(first, second) + 1))
-    return min(1.0, 2 * tail / (1 << of))
+    return min(1.0, 2 * tail / (1 << of))  # The doubled tail exceeds 1 if both counts are equal.

@@ -1,4 +1,4 @@
-"""The figures that the official evaluation scripts print for a set of answers, each rounded where its script does."""
+"""The figures that the official evaluation scripts print, each rounded at the point where its script rounds."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,14 +12,14 @@ from cotrail.evaluation.metrics.word_overlap import NOTHING, AnswerScores
 def official_figures(
     dataset: str, predictions: Sequence[str | None], answers: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """What the dataset's script prints about answers, by the names that it prints.
+    """Compute the figures of the dataset's script, under the names that it prints.
 
-    hotpotqa: from 0 to 1, not rounded. 2wikimultihopqa: percentages, two decimals. musique, jsonl: from 0 to 1, three
+    hotpotqa: from 0 to 1, unrounded. 2wikimultihopqa: percentages, two decimals. musique, jsonl: from 0 to 1, three
     decimals. iirc, ircot: as `evaluate.py` in the released code of IRCoT prints them, three decimals. strategyqa,
-    infotabs: accuracy from 0 to 1, and tempquestions: percentages, as the released code of Rethinking with Retrieval
-    prints them, not rounded.
+    infotabs (accuracy from 0 to 1) and tempquestions (percentages): as the released code of Rethinking with Retrieval
+    prints them, unrounded.
 
-    predictions: None where there is none, which scores 0. answers: of each question every form that counts as right.
+    predictions: None for a missing one, which scores 0. answers: of each question all that count as correct.
     InputError where there are no questions, not as many answers as predictions, or a question without an answer.
     """
     if len(predictions) != len(answers) or not answers or not all(answers):
@@ -27,7 +27,14 @@ def official_figures(
             f"{len(predictions)} predictions and {len(answers)} questions' answers can't be compared: "
             "each prediction needs the published answers of its question, one at least"
         )
-    scores = [_scores(dataset, *pair) for pair in zip(predictions, answers, strict=True)]
+    if dataset in ("strategyqa", "strategyqa-facts"):
+        counts = _accuracy(predictions, answers)
+        return {"accuracy": counts.share, "adjusted_accuracy": counts.adjusted}
+    return _figures(dataset, [_scores(dataset, *pair) for pair in zip(predictions, answers, strict=True)])
+
+
+def _figures(dataset: str, scores: Sequence[AnswerScores]) -> dict[str, float]:
+    """The means of the scores, named and rounded as the dataset's script does."""
     count = len(scores)
     em = _total(each.em for each in scores) / count
     f1 = _total(each.f1 for each in scores) / count
@@ -39,9 +46,6 @@ def official_figures(
         case "2wikimultihopqa":
             named = {"em": em, "f1": f1, "prec": precision, "recall": recall}
             return {name: round(value * 100, 2) for name, value in named.items()}
-        case "strategyqa" | "strategyqa-facts":
-            counts = _accuracy(predictions, answers)
-            return {"accuracy": counts.share, "adjusted_accuracy": counts.adjusted}
         case "infotabs":
             return {"accuracy": em}
         case "tempquestions":
@@ -66,7 +70,7 @@ def _scores(dataset: str, prediction: str | None, answers: Sequence[str]) -> Ans
 
 
 def _total(values: Iterable[float]) -> float:
-    """One after the other, as the scripts add; `sum` keeps more digits from Python 3.12 on."""
+    """Plain left-to-right addition, as in the scripts; from Python 3.12 on, `sum` compensates rounding errors."""
     total = 0.0
     for value in values:
         total += value

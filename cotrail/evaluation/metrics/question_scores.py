@@ -1,4 +1,4 @@
-"""A question's scores, and their means over a run."""
+"""Scores of a question, and their means over a run."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
@@ -19,10 +19,10 @@ DEFINITIONS = {
     "support_f1": "mean harmonic mean of those two",
     "support_em": "share of the questions that collected the gold paragraphs and no others",
     "title_recall": "mean share of a question's gold titles that were collected",
-    "answer_support_recall": "mean share of an answer's spans that stand in a collected paragraph",
+    "answer_support_recall": "mean share of an answer's spans that occur in a collected paragraph",
     "paragraphs_collected": "mean number of paragraphs collected for a question",
 }
-"""What each metric is, for a reader; the names are those of `QuestionScores`."""
+"""Definitions of the metrics, for a reader; the names are the fields of `QuestionScores`."""
 
 CAVEAT = (
     "EM, F1, precision and recall are means over the questions that publish what they need; a question without an "
@@ -31,7 +31,7 @@ CAVEAT = (
 
 
 class QuestionScores(Struct, frozen=True, kw_only=True):
-    """The scores of one question; None where the dataset publishes nothing to compare with."""
+    """Scores of one question; None where the dataset publishes nothing to compare with."""
 
     answer_em: float | None
     answer_f1: float | None
@@ -54,9 +54,9 @@ def question_scores(
     *,
     pinned: GoldParagraph | None = None,
 ) -> QuestionScores:
-    """The scores of a question; an `answer` of None is that of an unfinished one, which scores 0 for it.
+    """Score a question; an `answer` of None, that of an unfinished question, scores 0.
 
-    pinned: the passage that the question is about; see `support_scores`.
+    pinned: the passage that the question is about, see `support_scores`.
     """
     agreement = answer_scores(dataset, answer or "", answers)
     tuning = tuning_f1(answer or "", answers)
@@ -77,7 +77,7 @@ def question_scores(
 
 
 def means(scores: Iterable[QuestionScores]) -> dict[str, float | None]:
-    """The mean of each metric over the questions that have it; None where none has."""
+    """Mean of each metric over the questions that have it; None where none has."""
     rows = tuple(scores)
     return {name: _mean(getattr(row, name) for row in rows) for name in DEFINITIONS}
 

@@ -1,9 +1,9 @@
-"""How well the paragraphs that a system collected agree with the gold ones.
+"""Agreement of the paragraphs that a system collected with the gold ones.
 
-The arithmetic is HotpotQA's for supporting facts as the released code of IRCoT applies it to whole paragraphs and to
-titles (`metrics/support_em_f1.py`). Paragraphs are the same where title and text are, whatever their ids: by the rule
-of that code (`get_pid_for_title_paragraph_text` in `commaqa/inference/dataset_readers.py`) for the datasets that it
-knows, and by `content_key`, which can tell other scripts apart, for others.
+The arithmetic is HotpotQA's for supporting facts, as the released code of IRCoT applies it to paragraphs and to titles
+(`metrics/support_em_f1.py`). Paragraphs are compared by title and text, not by id: for the datasets that the released
+code knows by its rule (`get_pid_for_title_paragraph_text` in `commaqa/inference/dataset_readers.py`), for others by
+`content_key`, which works for other scripts than Latin too.
 """
 
 import re
@@ -16,23 +16,23 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.drop import published_spans
-from cotrail.evaluation.metrics.text_repair import mended
+from cotrail.evaluation.metrics.text_repair import repaired
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SPACE = re.compile(r"\s")
 _SPACES = re.compile(" +")
 
 _REMEMBERED = 2**15
-"""Titles and texts whose folding is remembered: the runs of an experiment find much the same paragraphs."""
+"""Size of the cache of folded titles and texts: the runs of an experiment find mostly the same paragraphs."""
 
 Fold = Callable[[str], str]
-"""Leaves of a title or a text what decides whether it is another's."""
+"""Reduces a title or a text to the characters by which it is compared."""
 
 
 class SupportScores(Struct, frozen=True, kw_only=True):
-    """How well the collected paragraphs agree with the gold ones, each from 0 to 1; there is no order in it.
+    """Agreement of two sets of paragraphs, each score from 0 to 1; order doesn't matter.
 
-    title_recall: the share of the gold titles of which some paragraph was collected.
+    title_recall: share of the gold titles from which any paragraph was collected.
     """
 
     em: float
@@ -48,11 +48,11 @@ def support_scores(
     gold: Sequence[GoldParagraph],
     pinned: GoldParagraph | None = None,
 ) -> SupportScores | None:
-    """The scores of one question; None where no gold paragraph is published.
+    """Score one question; None where no gold paragraph is published.
 
-    pinned: the passage that the question is about and that was there from the beginning (IIRC). It counts neither for
-        nor against the system, and neither do gold paragraphs of its title. In the released code it counts against
-        the precision where it is among the collected, and a question without further gold paragraphs counts 0.
+    pinned: the passage that the question is about, which every prompt shows (IIRC). It counts neither for nor against
+        the system, and neither do gold paragraphs of its title. This deviates from the released code, where a
+        collected pinned passage lowers the precision, and a question without further gold paragraphs scores 0.
     """
     fold = _whole if dataset == "jsonl" else _ascii
     found = {(fold(each.title), fold(each.text)) for each in collected}
@@ -75,19 +75,19 @@ def support_scores(
 
 
 def support_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
-    """The share of the gold paragraphs that are among the collected ones; None where none are published.
+    """Share of the gold paragraphs that were collected; None where none are published.
 
-    Paragraphs are the same where their `content_key` is.
+    Paragraphs are compared by `content_key`.
     """
     scores = support_scores("jsonl", collected, gold)
     return None if scores is None else scores.recall
 
 
 def answer_support_recall(collected: Iterable[Paragraph], answers: Sequence[str]) -> float | None:
-    """The share of the main answer's spans that stand in some collected paragraph; None where no answer is published.
+    """Share of the first answer's spans that occur in a collected paragraph; None where no answer is published.
 
-    A span stands in it word for word in any case, or with both normalized (`metrics/answer_support_recall.py` in the
-    released code of IRCoT).
+    Spans are searched case-insensitively, and once more with both texts normalized (`metrics/answer_support_recall.py`
+    in the released code of IRCoT).
     """
     if not answers:
         return None
@@ -102,7 +102,7 @@ def _stands_in(span: str, texts: Sequence[str]) -> bool:
 
 
 def content_key(title: str, text: str) -> str:
-    """The same for paragraphs that differ only in white space, in case and in characters beyond ASCII."""
+    """Key that is equal for paragraphs that differ only in white space, case and characters beyond ASCII."""
     return f"{_whole(title)}\0{_whole(text)}"
 
 
@@ -114,14 +114,14 @@ def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _ascii(text: str) -> str:
-    """IRCoT's folding: mended, without spaces and characters beyond ASCII, in lower case."""
-    return _BEYOND_ASCII.sub("", mended(text.strip())).replace(" ", "").lower()
+    """IRCoT's folding: repaired, without spaces and characters beyond ASCII, in lower case."""
+    return _BEYOND_ASCII.sub("", repaired(text.strip())).replace(" ", "").lower()
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _whole(text: str) -> str:
-    """IRCoT's folding, except where it would leave less than half: in other scripts, all texts would be the same."""
-    whole, ascii_only = _SPACE.sub("", mended(text).lower()), _SPACE.sub("", _ascii(text))
+    """IRCoT's folding, unless it removes more than half: texts in other scripts would all become equal."""
+    whole, ascii_only = _SPACE.sub("", repaired(text).lower()), _SPACE.sub("", _ascii(text))
     return ascii_only if 2 * len(ascii_only) >= len(whole) else whole
 
 

@@ -1,4 +1,4 @@
-"""Mending of text that was decoded wrongly, which the released code of IRCoT does before it compares anything."""
+"""Repair of wrongly decoded text (mojibake), which the released code of IRCoT does before every comparison."""
 
 import re
 
@@ -7,9 +7,9 @@ import ftfy
 _SOUND = re.compile(r"[\t\n\x20-\x25\x27-\x7e]*")
 
 
-def mended(text: str) -> str:
-    """The text as `ftfy.fix_text` leaves it: straight quotes, no HTML entities, no mojibake, and so on.
+def repaired(text: str) -> str:
+    """Apply `ftfy.fix_text`: straight quotes, no HTML entities, no mojibake, and so on.
 
-    Plain ASCII without an ampersand is left as it is, which says the same ten times faster.
+    Plain ASCII without an ampersand is returned unchanged, which is the same result ten times faster.
     """
     return text if _SOUND.fullmatch(text) else ftfy.fix_text(text)

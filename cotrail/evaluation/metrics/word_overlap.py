@@ -1,4 +1,4 @@
-"""Agreement of two answers word by word, with the arithmetic of the official scripts of HotpotQA and MuSiQue.
+"""Exact match and word overlap of two answers, with the arithmetic of the official scripts of HotpotQA and MuSiQue.
 
 The scripts: `hotpot_evaluate_v1.py` (hotpotqa/hotpot), which `2wikimultihop_evaluate_v1.1.py` (Alab-NII/2wikimultihop)
 follows, and `evaluate_v1.0.py` (StonyBrookNLP/musique).
@@ -14,7 +14,7 @@ _VERDICTS = {"yes", "no", "noanswer"}
 
 
 class AnswerScores(Struct, frozen=True, kw_only=True, order=True):
-    """How well an answer agrees with a published one, each from 0 to 1; ordered by the fields as they stand here."""
+    """Agreement of an answer with a published one, each score from 0 to 1; ordered by EM first, then F1, and so on."""
 
     em: float
     f1: float
@@ -26,7 +26,7 @@ NOTHING = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0)
 
 
 def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:
-    """HotpotQA's: yes, no and noanswer score nothing against anything else."""
+    """HotpotQA's scores: yes, no and noanswer score 0 against anything else, even if they share words."""
     predicted, gold = normalized(prediction), normalized(answer)
     if predicted != gold and not _VERDICTS.isdisjoint((predicted, gold)):
         return NOTHING
@@ -34,7 +34,7 @@ def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:
 
 
 def musique_scores(prediction: str, answer: str) -> AnswerScores:
-    """MuSiQue's and SQuAD 2's: an answer without words agrees with its like, and with nothing else."""
+    """MuSiQue's and SQuAD 2's scores: an answer without words matches another such answer, and nothing else."""
     predicted, gold = normalized(prediction), normalized(answer)
     if not predicted and not gold:
         return AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import field
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, shown
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, shown_size
 from cotrail.common.json_files import decode
 from cotrail.engines.knowledge.source_files import NumberedLines, ProgressCallback, ignore_progress, opened_files
 from cotrail.engines.knowledge.wikidata.entities import EntityJson
@@ -45,7 +45,7 @@ def _bounded(path: Path, lines: NumberedLines) -> Iterator[bytes]:
         room -= len(line)
         if room < 0:
             raise InputError(
-                f"{path}, line {number}: an extract of more than {shown(MAX_SMALL_FILE_BYTES)}; give a dump"
+                f"{path}, line {number}: an extract of more than {shown_size(MAX_SMALL_FILE_BYTES)}; give a dump"
             )
         yield line
 

@@ -16,7 +16,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown
+from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
@@ -215,7 +215,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for piece in self._stream:
             total += len(piece)
             if total > MAX_STREAM_BYTES:
-                raise StepError(f"the server wrote more than {shown(MAX_STREAM_BYTES)}; look at what it writes")
+                raise StepError(f"the server wrote more than {shown_size(MAX_STREAM_BYTES)}; look at what it writes")
             yield piece
 
     async def aclose(self) -> None:

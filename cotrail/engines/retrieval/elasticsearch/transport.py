@@ -19,7 +19,7 @@ from elastic_transport import (
 )
 from urllib3 import BaseHTTPResponse, HTTPHeaderDict
 
-from cotrail.common.input_limits import MIB, shown
+from cotrail.common.input_limits import MIB, shown_size
 
 MAX_ANSWER_BYTES = 256 * MIB
 """The most bytes of a response: the hits of many searches at once, thousands of times the usual size."""
@@ -64,7 +64,7 @@ class BoundedNode(Urllib3HttpNode):
         """See `BaseNode.perform_request`, which takes the same."""
         answer = super().perform_request(*arguments, **options)
         if len(answer.body) > MAX_ANSWER_BYTES:
-            raise TooLargeError(f"it answers with more than {shown(MAX_ANSWER_BYTES)}")
+            raise TooLargeError(f"it answers with more than {shown_size(MAX_ANSWER_BYTES)}")
         return answer
 
 

@@ -1,10 +1,11 @@
-"""The runs of an experiment: what each varies, and what came out of it."""
+"""Cells of an IRCoT experiment: one run each, with the parameters that it varies and its results."""
 
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
+from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 
@@ -12,14 +13,14 @@ Stage = Literal["search", "test"]
 """`search`: on the development questions, to choose K and M; `test`: with the chosen ones on the test questions."""
 
 Goal = Literal["retrieval", "qa"]
-"""What K and M are chosen by: the recall of gold paragraphs, or the F1 of answers (IRCoT, section 4.1)."""
+"""Criterion for choosing K and M: recall of gold paragraphs, or F1 of answers (IRCoT, section 4.1)."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """A result that the paper would print: a system with a reader and a model on a dataset.
+    """A result as the paper prints it: a system with a reader and a model on a dataset.
 
-    demonstrations: the dataset whose demonstrations are shown; another than `dataset` is out of distribution.
-    reader: `none` for retrieval, and for the answer that IRCoT's own chain states (appendix F).
+    demonstrations: the dataset whose demonstrations are shown; if it isn't `dataset`, the line is out of distribution.
+    reader: `none` for retrieval, and where IRCoT's own chain states the answer (appendix F).
     """
 
     goal: Goal
@@ -33,7 +34,7 @@ class Line(Struct, frozen=True, kw_only=True):
 class Cell(Struct, frozen=True, kw_only=True):
     """One run of an experiment.
 
-    demonstration_set: from 1. retrieval_count (K) and distractors (M): None where the system has none.
+    demonstration_set: its number, from 1. retrieval_count (K), distractors (M): None if the system has no such setting.
     """
 
     line: Line
@@ -44,7 +45,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What names the run in its experiment, e.g. `search/qa/musique/smollm2-135m/ircot/direct/set1/K4/M2`."""
+        """Name of the run in its experiment, e.g. `search/qa/musique/smollm2-135m/ircot/direct/set1/K4/M2`."""
         line = self.line
         shown = line.dataset if line.demonstrations == line.dataset else f"{line.demonstrations}-to-{line.dataset}"
         varied = (
@@ -54,22 +55,10 @@ class Cell(Struct, frozen=True, kw_only=True):
         return "/".join((self.stage, line.goal, shown, line.model, line.system, line.reader, *varied))
 
 
-class Cost(Struct, frozen=True, kw_only=True):
-    """What a run's steps took, each as it was when it was computed; `adopted` of the steps another run computed."""
-
-    steps: int
-    adopted: int
-    model_calls: int
-    prompt_tokens: int
-    cached_prompt_tokens: int
-    generated_tokens: int
-    seconds: float
-
-
 class ExampleChain(Struct, frozen=True, kw_only=True):
-    """A question's chain of thought, to be shown beside those of other systems.
+    """A question's chain of thought, for an example beside those of other systems.
 
-    answers: the dataset's; untrue: the places of the sentences that people found untrue, from 0.
+    answers: the dataset's; untrue: positions of the sentences that annotators marked untrue, from 0.
     """
 
     question: str
@@ -79,12 +68,12 @@ class ExampleChain(Struct, frozen=True, kw_only=True):
 
 
 class CellResult(Struct, frozen=True, kw_only=True):
-    """What came out of a run.
+    """Results of a run.
 
-    scores: of each question by its id, in the dataset's order; kinds: what the dataset calls each of them.
-    finished: how many questions have an answer; factual_errors: of the annotated questions (by id), whether the chain
-    holds a sentence that a person found untrue.
-    chains: of the questions that serve as examples (`cotrail.evaluation.experiments.ircot.examples`), by id.
+    scores: by question id, in the dataset's order; kinds: the dataset's kind of each question.
+    finished: number of answered questions; factual_errors: for annotated questions (by id), whether the chain has an
+    untrue sentence.
+    chains: those of the example questions (`cotrail.evaluation.experiments.ircot.examples`), by id.
     """
 
     cell: Cell

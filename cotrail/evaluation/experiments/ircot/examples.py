@@ -1,4 +1,4 @@
-"""Chains of NoR, OneR and IRCoT for the same question, which a rule chooses (IRCoT, tables 2 and 5)."""
+"""Example chains of NoR, OneR and IRCoT side by side, for questions that a rule selects (IRCoT, tables 2 and 5)."""
 
 from collections.abc import Iterator
 
@@ -6,12 +6,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.measures import Runs, runs_by_line
+from cotrail.evaluation.experiments.ircot.line_tables import MODEL, PLACE
+from cotrail.evaluation.experiments.ircot.measures import CellResults, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import SYSTEMS
-from cotrail.evaluation.experiments.report_tables import MODEL, PLACE, Column, Row, Table, Value, listing
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 
 EXAMPLES = 3
-"""How many questions are shown of a dataset and a model."""
+"""Number of questions shown per dataset and model."""
 
 SIDE_BY_SIDE: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
 
@@ -19,29 +20,29 @@ QUESTION = Column("question", "Question", "passage")
 CHAINS = tuple(Column(system, SYSTEMS[system], "passage") for system in SIDE_BY_SIDE)
 
 
-class Contrast(Struct, frozen=True, kw_only=True):
+class ContrastingRuns(Struct, frozen=True, kw_only=True):
     """Runs that differ only in their system, in the order of `SIDE_BY_SIDE`, and the questions to show of them.
 
-    questions: the ids of all that IRCoT answers right and the others don't, in the dataset's order.
+    questions: ids of those that IRCoT alone answers correctly, in the dataset's order.
     """
 
     runs: tuple[CellResult, ...]
     questions: tuple[str, ...]
 
 
-def contrasts(results: Runs) -> Iterator[Contrast]:
-    """The runs whose chains can be shown side by side: with a chain-of-thought reader and the first demonstrations."""
+def contrasts(results: CellResults) -> Iterator[ContrastingRuns]:
+    """Yield the runs whose chains can be shown side by side: chain-of-thought reader, first demonstration set."""
     lines = runs_by_line(results)
     for line in lines:
         if (line.goal, line.system, line.reader) == ("qa", "ircot", "cot") and line.demonstrations == line.dataset:
             beside = [lines.get(replace(line, system=system), ()) for system in SIDE_BY_SIDE]
             runs = tuple(run for of_line in beside for run in of_line if run.cell.demonstration_set == 1)
             if len(runs) == len(SIDE_BY_SIDE):
-                yield Contrast(runs=runs, questions=_told_apart(*runs))
+                yield ContrastingRuns(runs=runs, questions=_told_apart(*runs))
 
 
-def examples(results: Runs) -> Table | None:
-    """The chosen questions with the chain of each system (tables 2 and 5)."""
+def examples(results: CellResults) -> ReportTable | None:
+    """Table of the selected questions with each system's chain (tables 2 and 5)."""
     rows = [row for contrast in contrasts(results) for row in _rows(contrast)]
     notes = [
         f"Of each dataset and model the first {EXAMPLES} questions that IRCoT answers exactly right and OneR and NoR "
@@ -65,7 +66,7 @@ def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) 
     )
 
 
-def _rows(contrast: Contrast) -> Iterator[Row]:
+def _rows(contrast: ContrastingRuns) -> Iterator[TableRow]:
     line = contrast.runs[-1].cell.line
     for question in contrast.questions:
         chains = [run.chains.get(question) for run in contrast.runs]
@@ -77,7 +78,7 @@ def _rows(contrast: Contrast) -> Iterator[Row]:
             written: dict[str, Value] = {
                 system: _written(chain) for system, chain in zip(SIDE_BY_SIDE, shown, strict=True)
             }
-            yield Row(values={"place": line.dataset, "model": line.model, "question": asked, **written})
+            yield TableRow(values={"place": line.dataset, "model": line.model, "question": asked, **written})
 
 
 def _written(chain: ExampleChain) -> str:

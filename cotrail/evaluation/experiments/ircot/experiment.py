@@ -1,4 +1,4 @@
-"""An experiment as its file describes it (IRCoT, section 4)."""
+"""Experiment file of IRCoT's protocol (IRCoT, section 4)."""
 
 from collections import Counter
 from typing import Annotated, Any
@@ -8,23 +8,22 @@ from msgspec import Meta, Struct
 from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.building import Style
+from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
 from cotrail.evaluation.experiments.ircot.cells import Goal
 from cotrail.systems.parts.reader import Reader
 from cotrail.systems.parts.rules import Rules
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
-Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-ExperimentName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 
 
 PROCESSED_FORMAT = "ircot"
-"""The format of the files that the authors of IRCoT processed, of whichever dataset."""
+"""Format name of the files that the authors of IRCoT processed, for all datasets."""
 
 
 class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The paths of a dataset's demonstrations; `{M}` stands for the number of distractors, `{style}` for the style.
+    """Paths of a dataset's demonstrations, with placeholders `{M}` (number of distractors) and `{style}`.
 
-    cot, direct: with paragraphs; without `direct`, the answers that the chains state are taken.
+    cot, direct: with paragraphs; if `direct` is missing, the answers that the chains state are taken.
     no_context_cot, no_context_direct: for `no-retrieval`; without these, those above without their paragraphs.
     titles: for questions that pin a passage (IIRC).
     """
@@ -37,15 +36,15 @@ class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a dataset is.
+    """Location of a dataset's files.
 
-    corpus: an indexed corpus by its name.
+    corpus: name of an indexed corpus.
     demonstrations: paths, or a folder whose files are named as the authors named theirs.
-    sets: the demonstration sets as a JSON file of lists of ids, or `released`: the authors'; else they are drawn.
-    questions: one file that development and test questions are both drawn from; or else a file of each.
-    official: the dataset's own file, for processed questions that lack what it has.
-    format: the dataset by the name that `--dataset` takes, where the table has another; `ircot` says only that the
-        files are those that the authors of IRCoT processed, which their form shows by itself.
+    sets: the demonstration sets as a JSON file of lists of ids, or `released` for the authors'; drawn if not given.
+    questions: one file from which development and test questions are drawn; or else a file of each.
+    official: the dataset's own file, to complete processed questions.
+    format: the dataset's name as `--dataset` takes it, if the table uses another; `ircot` is accepted for files that
+        the authors of IRCoT processed, though their content tells that anyway.
     """
 
     corpus: str
@@ -59,7 +58,7 @@ class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What K and M are chosen from, with the paper's values (section 4.1)."""
+    """Search grid of K and M; the defaults are the paper's (section 4.1)."""
 
     one_step_counts: Counts = (5, 7, 9, 11, 13, 15)
     ircot_counts: Counts = (2, 4, 6, 8)
@@ -69,7 +68,7 @@ class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ModelUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A model with prompts and readers of its own (IRCoT, section 4.2 and appendix G); None: those of the experiment.
 
-    name: that of `models.toml`. style: see `Experiment`. readers: GPT-3's chain of thought, Flan-T5's direct one.
+    name: that of `models.toml`. style: see `IRCoTExperiment`. readers: GPT-3's chain of thought, Flan-T5's direct one.
     """
 
     name: str
@@ -77,15 +76,15 @@ class ModelUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     readers: Annotated[tuple[Reader, ...], Meta(min_length=1)] | None = None
 
 
-class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="ircot"):
-    """Everything that decides which runs there are and what comes out of them.
+class IRCoTExperiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="ircot"):
+    """Everything that determines the runs and their results.
 
-    models: by name alone, or with what they have of their own.
-    development_questions, test_questions: how many are drawn, by the seed.
-    demonstration_sets, demonstrations_per_set: how many sets are drawn by the seed, and of how many demonstrations;
-        where a dataset names its sets, so many of these are taken, as long as they are.
-    out_of_distribution: each dataset's demonstrations are also shown with every other dataset's questions.
-    style: which of a folder's files are taken, and what `{style}` in a path stands for.
+    models: names, or `ModelUse` for a model with its own style or readers.
+    development_questions, test_questions: numbers to draw, by the seed.
+    demonstration_sets, demonstrations_per_set: number and size of the sets to draw, by the seed; of a dataset with
+        named sets, the first `demonstration_sets` are taken, whatever their size.
+    out_of_distribution: whether each dataset's demonstrations are also shown with every other dataset's questions.
+    style: selects among a folder's files, and replaces `{style}` in paths.
     settings: further settings of systems, by the system's name.
     """
 
@@ -122,20 +121,20 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return tuple(model.name for model in self._uses)
 
     def style_of(self, model: str) -> Style:
-        """The style that a model is prompted in."""
+        """The prompt style for a model."""
         return self._use(model).style or self.style
 
     def readers_of(self, model: str) -> tuple[Reader, ...]:
-        """The readers that a model answers as."""
+        """The readers for a model."""
         return self._use(model).readers or self.readers
 
     def published_as(self, name: str) -> str:
-        """What `--dataset` calls the dataset of this name, by which its answers are scored."""
+        """The dataset's name as `--dataset` takes it; it determines the scoring."""
         given = self.datasets[name].format
         return name if given in (None, PROCESSED_FORMAT) else given
 
     def names_pages(self, name: str) -> bool:
-        """Whether a model that is shown the dataset's demonstrations names pages before a search (IIRC)."""
+        """Return whether the dataset's demonstrations make a model name pages before a search (IIRC)."""
         files = self.datasets[name]
         if isinstance(files.demonstrations, DemonstrationFiles):
             return files.demonstrations.titles is not None

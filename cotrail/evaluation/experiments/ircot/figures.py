@@ -1,12 +1,10 @@
-"""What the IRCoT paper's figures 3 to 9 show, of one's own results, with the published values that its text states."""
+"""Charts of own results as in figures 3 to 9 of the IRCoT paper, with the published values that its text states."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from msgspec import Struct
-
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.measures import METRICS, Runs, annotated, mean_score, runs_by_line
+from cotrail.evaluation.experiments.ircot.measures import METRICS, CellResults, annotated, mean_score, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import (
     SYSTEMS,
     in_order,
@@ -19,55 +17,15 @@ from cotrail.evaluation.experiments.ircot.naming import (
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
 from cotrail.systems.parts.reader import Reader
 
-
-class Point(Struct, frozen=True, kw_only=True):
-    """A score in points out of 100; the rest as in `measures.Mean`."""
-
-    value: float
-    deviation: float | None = None
-    answered: bool = True
-
-
-class Series(Struct, frozen=True, kw_only=True):
-    """A system's points, one a label; `published`: whose they are, empty for one's own."""
-
-    system: str
-    points: tuple[Point | None, ...]
-    published: str = ""
-
-
-class Panel(Struct, frozen=True, kw_only=True):
-    """One of the charts side by side."""
-
-    title: str
-    labels: tuple[str, ...]
-    series: tuple[Series, ...]
-
-
-class Plot(Struct, frozen=True, kw_only=True):
-    """A figure: `name` for its file, `axis` for what its values are, `across` for what its labels are.
-
-    bottom: where the axis of values begins.
-    """
-
-    name: str
-    title: str
-    axis: str
-    kind: Literal["bars", "lines"]
-    panels: tuple[Panel, ...]
-    across: str = ""
-    bottom: float = 0.0
-
-
 AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
 
-Points = dict[Line, Point]
-Placed = dict[tuple[str, str], Point]
-"""The points of a panel by system and label."""
+Points = dict[Line, ChartPoint]
+PanelPoints = dict[tuple[str, str], ChartPoint]
+"""Points of a panel by system and label."""
 
 
-def build_plots(results: Sequence[CellResult]) -> tuple[Plot, ...]:
-    """Every figure that the results have something for, in the paper's order."""
+def build_charts(results: Sequence[CellResult]) -> tuple[Chart, ...]:
+    """Build all charts for which there are results, in the paper's order."""
     plots = (
         _bars("figure-3-recall", "Recall of gold paragraphs (figure 3)", results, "retrieval"),
         _bars("figure-4-answers", "Answer F1 (figure 4)", results, "qa"),
@@ -80,7 +38,7 @@ def build_plots(results: Sequence[CellResult]) -> tuple[Plot, ...]:
     return tuple(plot for plot in plots if plot)
 
 
-def _bars(name: str, title: str, results: Runs, goal: Goal, *, transfer: bool = False) -> Plot | None:
+def _bars(name: str, title: str, results: CellResults, goal: Goal, *, transfer: bool = False) -> Chart | None:
     points = {
         line: point
         for line, point in _points(results, goal).items()
@@ -89,9 +47,9 @@ def _bars(name: str, title: str, results: Runs, goal: Goal, *, transfer: bool = 
     return _grouped(name, title, AXES[goal], points, beside_table_4=goal == "qa" and not transfer)
 
 
-def _errors(results: Runs) -> Plot | None:
+def _errors(results: CellResults) -> Chart | None:
     points = {
-        line: Point(value=100 * share.count / share.of)
+        line: ChartPoint(value=100 * share.count / share.of)
         for line, runs in runs_by_line(results).items()
         if line.goal == "qa" and line.demonstrations == line.dataset and (share := annotated(runs))
     }
@@ -99,15 +57,15 @@ def _errors(results: Runs) -> Plot | None:
     return _grouped("figure-7-errors", "Chains with an untrue sentence (figure 7)", axis, points)
 
 
-def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4: bool = False) -> Plot | None:
-    """A panel a model and reader, a group of bars a dataset or pair, a bar a system."""
+def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4: bool = False) -> Chart | None:
+    """Bar chart: a panel per model and reader, a group of bars per dataset or pair, a bar per system."""
     keys = dict.fromkeys((line.model, line.reader) for line in points)
     panels = tuple(_panel(*key, points, beside_table_4=beside_table_4) for key in keys)
-    return Plot(name=name, title=title, axis=axis, kind="bars", panels=panels) if panels else None
+    return Chart(name=name, title=title, axis=axis, kind="bars", panels=panels) if panels else None
 
 
 def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> Panel:
-    own: Placed = {
+    own: PanelPoints = {
         (x.system, place_of(x)): point for x, point in points.items() if (x.model, x.reader) == (model, reader)
     }
     places = in_order(place for _, place in own)
@@ -125,13 +83,13 @@ def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> 
     )
 
 
-def _star(own: Placed, label: str) -> str:
-    """A mark where questions have no answer."""
+def _star(own: PanelPoints, label: str) -> str:
+    """Asterisk for labels with unanswered questions."""
     return "" if all(point.answered for (_, each), point in own.items() if each == label) else " *"
 
 
-def _scaling(name: str, title: str, results: Runs, goal: Goal) -> Plot | None:
-    """A panel a dataset and reader, a line a system, over models from small to large; None for a single model."""
+def _scaling(name: str, title: str, results: CellResults, goal: Goal) -> Chart | None:
+    """Line chart: a panel per dataset and reader, a line per system, models by size; None for a single model."""
     points = {
         line: point
         for line, point in _points(results, goal).items()
@@ -146,11 +104,11 @@ def _scaling(name: str, title: str, results: Runs, goal: Goal) -> Plot | None:
         for dataset in datasets
         if any(line.dataset == dataset and line.reader in readers for line in points)
     ]
-    return Plot(name=name, title=title, axis=AXES[goal], kind="lines", panels=tuple(panels))
+    return Chart(name=name, title=title, axis=AXES[goal], kind="lines", panels=tuple(panels))
 
 
 def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
-    """Which readers share a panel: all, where each model has one of its own, as the paper's have; else none."""
+    """Group readers into panels: one for all if each model has its own reader, as in the paper; else one per reader."""
     readers = tuple(dict.fromkeys(line.reader for line in points))
     each_has_one = len({(line.model, line.reader) for line in points}) == len({line.model for line in points})
     return (readers,) if each_has_one else tuple((reader,) for reader in readers)
@@ -158,7 +116,7 @@ def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
 
 def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
     lines = {x: point for x, point in points.items() if x.dataset == dataset and x.reader in readers}
-    own: Placed = {(x.system, x.model): point for x, point in lines.items()}
+    own: PanelPoints = {(x.system, x.model): point for x, point in lines.items()}
     systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
     read_by: dict[str, Reader] = {x.model: x.reader for x in lines}
     theirs: list[AnswerF1] = []
@@ -188,7 +146,7 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
 
 
 def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], systems: Sequence[str]) -> list[AnswerF1]:
-    """The published rows for a panel: those of its reader, or where it has several those of each model's own."""
+    """Published rows for a panel: those of its reader, or of each model's own reader if it has several."""
     if len(readers) == 1:
         return _table_4(readers[0], systems)
     own = {model_key(model): reader for model, reader in read_by.items()}
@@ -211,10 +169,10 @@ def _sized(model: str) -> str:
     return f"{model} ({size:g}B)" if size else model
 
 
-def _points(results: Runs, goal: Goal) -> Points:
+def _points(results: CellResults, goal: Goal) -> Points:
     means = {line: mean_score(runs, METRICS[goal]) for line, runs in runs_by_line(results).items() if line.goal == goal}
     return {
-        line: Point(
+        line: ChartPoint(
             value=100 * mean.mean,
             deviation=None if mean.deviation is None else 100 * mean.deviation,
             answered=mean.answered,
@@ -224,8 +182,8 @@ def _points(results: Runs, goal: Goal) -> Points:
     }
 
 
-def _reported(row: AnswerF1, place: str) -> Point | None:
+def _reported(row: AnswerF1, place: str) -> ChartPoint | None:
     if place not in row.scores:
         return None
     mean, deviation = row.scores[place]
-    return Point(value=100 * mean, deviation=100 * deviation)
+    return ChartPoint(value=100 * mean, deviation=100 * deviation)

@@ -1,4 +1,4 @@
-"""Means, differences and counts over an experiment's test runs (IRCoT, section 4.1)."""
+"""Means, differences and shares over an experiment's test runs (IRCoT, section 4.1)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
@@ -7,13 +7,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.metrics.bootstrap import Difference, mean_and_deviation, paired_difference
+from cotrail.evaluation.experiments.report_tables import Mean, Share
+from cotrail.evaluation.metrics.bootstrap import PairedDifference, mean_and_deviation, paired_difference
 
-Runs = Sequence[CellResult]
-"""Runs of one line, one a demonstration set."""
+CellResults = Sequence[CellResult]
+"""Results of several runs; of one line, there is one per demonstration set."""
 
 METRICS: dict[Goal, str] = {"retrieval": "support_recall", "qa": "answer_f1"}
-"""What the paper reports for each goal, as in `QuestionScores`."""
+"""The metric that the paper reports for each goal, a field of `QuestionScores`."""
 
 COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
 """Which system is compared with which."""
@@ -21,30 +22,10 @@ COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
 RESAMPLING_SEED = 0
 
 
-class Mean(Struct, frozen=True, kw_only=True):
-    """A mean over questions, then over demonstration sets.
-
-    deviation: the sample standard deviation between the sets; None where there is one set.
-    answered: whether every question has an answer; those without count 0.
-    """
-
-    mean: float
-    deviation: float | None = None
-    sets: int | None = None
-    answered: bool = True
-
-
-class Share(Struct, frozen=True, kw_only=True):
-    """So many of so many."""
-
-    count: int
-    of: int
-
-
 class Comparison(Struct, frozen=True, kw_only=True):
-    """A line against the line that differs from it only in its system, over the questions that both have.
+    """Comparison of two lines that differ only in their system, over the questions that both have.
 
-    difference: with its paired bootstrap interval over questions, each question's score the mean over its sets.
+    difference: with its paired bootstrap interval over questions; a question's score is its mean over the sets.
     answered: whether every question of both lines has an answer; those without count 0.
     """
 
@@ -52,12 +33,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     against: str
     metric: str
     questions: int
-    difference: Difference
+    difference: PairedDifference
     answered: bool
 
 
-def runs_by_line(results: Runs) -> dict[Line, tuple[CellResult, ...]]:
-    """The runs on test questions by line, in the order of the results."""
+def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
+    """Group the runs on test questions by line, in the order of the results."""
     lines: dict[Line, list[CellResult]] = {}
     for result in results:
         if result.cell.stage == "test":
@@ -66,12 +47,12 @@ def runs_by_line(results: Runs) -> dict[Line, tuple[CellResult, ...]]:
 
 
 def is_answered(result: CellResult) -> bool:
-    """Whether every question of a run has an answer; one that failed or is still open has none."""
+    """Return whether every question of a run has an answer; failed and open ones have none."""
     return result.finished == len(result.scores)
 
 
-def mean_score(runs: Runs, metric: str, kind: str | None = None) -> Mean | None:
-    """The mean of a metric of `QuestionScores`, of all questions or of one kind; None where no question has it."""
+def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean | None:
+    """Mean of a metric of `QuestionScores` over all questions or one kind; None where no question has it."""
     means = [fmean(scores) for run in runs if (scores := list(_scores(run, metric, kind).values()))]
     if not means:
         return None
@@ -80,8 +61,8 @@ def mean_score(runs: Runs, metric: str, kind: str | None = None) -> Mean | None:
     return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered)
 
 
-def question_means(runs: Runs, metric: str) -> dict[str, float]:
-    """Each question's mean over the demonstration sets."""
+def question_means(runs: CellResults, metric: str) -> dict[str, float]:
+    """Mean of each question over the demonstration sets."""
     by_question: dict[str, list[float]] = {}
     for run in runs:
         for question, score in _scores(run, metric).items():
@@ -89,8 +70,8 @@ def question_means(runs: Runs, metric: str) -> dict[str, float]:
     return {question: fmean(scores) for question, scores in by_question.items()}
 
 
-def comparisons(results: Runs) -> Iterator[Comparison]:
-    """Each system against the next simpler one, wherever the experiment has both."""
+def comparisons(results: CellResults) -> Iterator[Comparison]:
+    """Compare each system with the next simpler one, where the experiment has both."""
     lines = runs_by_line(results)
     for line, runs in lines.items():
         for system, against in COMPARED:
@@ -99,13 +80,13 @@ def comparisons(results: Runs) -> Iterator[Comparison]:
                 yield compared
 
 
-def annotated(runs: Runs) -> Share | None:
-    """How many of the annotated chains hold an untrue sentence (figure 7); None where none is annotated."""
+def annotated(runs: CellResults) -> Share | None:
+    """Share of the annotated chains with an untrue sentence (figure 7); None where none is annotated."""
     marks = [untrue for run in runs for untrue in run.factual_errors.values()]
     return Share(count=sum(marks), of=len(marks)) if marks else None
 
 
-def _compared(line: Line, against: str, runs: Runs, others: Runs) -> Comparison | None:
+def _compared(line: Line, against: str, runs: CellResults, others: CellResults) -> Comparison | None:
     metric = METRICS[line.goal]
     ours, theirs = question_means(runs, metric), question_means(others, metric)
     shared = [question for question in ours if question in theirs]

@@ -1,4 +1,4 @@
-"""How reports name systems, readers, datasets and models: as the IRCoT paper does where it has them."""
+"""Display names of systems, readers, datasets and models in reports, as in the IRCoT paper where it has them."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
 """The names that the paper's tables print (`SystemSpec.title`), in the order of its figures."""
 
 GOALS = {"retrieval": "recall", "qa": "answers"}
-"""What K and M are chosen by."""
+"""Display names of the criteria for choosing K and M."""
 
 READERS = {"direct": "direct", "cot": "CoT", "none": "no reader"}
 
@@ -26,7 +26,7 @@ METRICS = {
     "answer_support_recall": "answer found",
     "paragraphs_collected": "paragraphs",
 }
-"""What is printed for the fields of `QuestionScores`."""
+"""Display names of the fields of `QuestionScores`."""
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ def system_title(name: str) -> str:
 
 
 def reader_title(name: str) -> str:
-    """What a reader is called; `no reader` where the answer is the chain's own (appendix F)."""
+    """Display name of a reader; `no reader` where the chain itself states the answer (appendix F)."""
     return READERS.get(name, name)
 
 
@@ -52,18 +52,18 @@ def place_title(place: str) -> str:
 
 
 def dataset_short(dataset: str) -> str:
-    """What figures 5 and 6 call a dataset, or its own name."""
+    """The dataset's short name in figures 5 and 6, or its own name."""
     known = published().datasets.get(dataset)
     return known.short if known else dataset
 
 
 def place_of(line: Line) -> str:
-    """What a line's scores are of: its dataset, or `X→Y` with X's demonstrations on Y's questions (figure 5)."""
+    """The dataset of a line's scores, or `X→Y` for X's demonstrations on Y's questions (figure 5)."""
     return line.dataset if line.demonstrations == line.dataset else f"{line.demonstrations}→{line.dataset}"
 
 
 def in_order(places: Iterable[str]) -> list[str]:
-    """Datasets in the paper's order, each after its subsets; then others, in the order in which they come."""
+    """Sort datasets by the paper's order, each after its subsets; unknown ones come last, in the given order."""
     paper = published()
     known = []
     for dataset in paper.datasets:
@@ -74,12 +74,12 @@ def in_order(places: Iterable[str]) -> list[str]:
 
 
 def model_key(model: str) -> str:
-    """What names of the same model have in common: `google/flan-t5-xl` and `Flan-T5-XL`."""
+    """Key that is equal for different names of the same model, such as `google/flan-t5-xl` and `Flan-T5-XL`."""
     return re.sub(r"[-_ ]", "", model.rsplit("/", 1)[-1].lower())
 
 
 def parameters(model: str) -> float | None:
-    """A model's parameters in billions, where its name tells: `smollm2-135m`, or a name of figure 8 (`Flan-T5-XL`)."""
+    """A model's parameters in billions, if its name contains them (`smollm2-135m`) or is in figure 8 (`Flan-T5-XL`)."""
     for name, size in published().parameters.items():
         if model_key(model) == model_key(name):
             return size

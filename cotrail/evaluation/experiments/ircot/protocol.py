@@ -12,7 +12,7 @@ import msgspec
 
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Goal, Line
-from cotrail.evaluation.experiments.ircot.experiment import Experiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 from cotrail.systems.parts.rules import Rules
@@ -22,7 +22,7 @@ from cotrail.systems.spec import Needs, SystemSpec, find_spec
 class IRCoTProtocol:
     """The runs of an experiment, given its file and the specs of its systems."""
 
-    def __init__(self, experiment: Experiment, systems: Iterable[SystemSpec]) -> None:
+    def __init__(self, experiment: IRCoTExperiment, systems: Iterable[SystemSpec]) -> None:
         known = tuple(systems)
         self._experiment = experiment
         self._systems = {name: find_spec(known, name) for name in (*experiment.systems, *experiment.settings)}

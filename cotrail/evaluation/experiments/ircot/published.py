@@ -1,4 +1,4 @@
-"""What the IRCoT paper reports (`published.toml`), to stand beside one's own results; scores here go from 0 to 1."""
+"""Results that the IRCoT paper reports (`published.toml`), to be shown beside own results; scores are from 0 to 1."""
 
 import tomllib
 from collections.abc import Mapping
@@ -15,31 +15,31 @@ FILE = Path(__file__).with_name("published.toml")
 
 
 class Dataset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the paper writes a dataset's name, in full and in figures 5 and 6."""
+    """The paper's names for a dataset: in full, and in figures 5 and 6."""
 
     title: str
     short: str
 
 
 class Subset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a dataset with scores of its own: the questions that the dataset calls `kind`."""
+    """A part of a dataset that the paper scores separately: the questions of one kind."""
 
     title: str
     dataset: str
     kind: str
 
 
-class Agreement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """EM and F1 of a system's answers; None where its authors report none."""
+class ReportedScores(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """EM and F1 of a system's answers; None where not reported."""
 
     em: float | None = None
     f1: float | None = None
 
 
 class Rival(Struct, frozen=True, kw_only=True):
-    """A row of tables 1 and 3; scores by the name of the dataset or the subset.
+    """A row of tables 1 and 3; scores by dataset or subset.
 
-    reference: where the paper has the scores from; empty for its own.
+    reference: the paper's source of the scores; empty for its own.
     """
 
     system: str
@@ -47,7 +47,7 @@ class Rival(Struct, frozen=True, kw_only=True):
     reader: str
     where: str
     reference: str
-    scores: Mapping[str, Agreement]
+    scores: Mapping[str, ReportedScores]
 
 
 class AnswerF1(Struct, frozen=True, kw_only=True):
@@ -60,8 +60,8 @@ class AnswerF1(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, tuple[float, float]]
 
 
-class Difference(Struct, frozen=True, kw_only=True):
-    """By how much IRCoT exceeds one-step retrieval (section 5), by dataset; metric as in `QuestionScores`."""
+class ReportedDifference(Struct, frozen=True, kw_only=True):
+    """Improvement of IRCoT over one-step retrieval (section 5), by dataset; metric: a field of `QuestionScores`."""
 
     where: str
     metric: str
@@ -71,7 +71,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class ErrorReduction(Struct, frozen=True, kw_only=True):
-    """The share of one-step retrieval's untrue chains that IRCoT avoids (figure 7), by dataset."""
+    """Share of one-step retrieval's chains with factual errors that IRCoT avoids (figure 7), by dataset."""
 
     where: str
     model: str
@@ -79,11 +79,11 @@ class ErrorReduction(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float]
 
 
-class Published(Struct, frozen=True, kw_only=True):
-    """All that the paper reports in numbers.
+class PublishedResults(Struct, frozen=True, kw_only=True):
+    """All numbers that the paper reports.
 
-    datasets: in the paper's order; parameters: of a model, in billions, from the smallest model on.
-    readers: what a model answers as in the figures (section 4.2).
+    datasets: in the paper's order; parameters: number of a model's parameters in billions, in ascending order.
+    readers: the reader of each model in the figures (section 4.2).
     """
 
     datasets: Mapping[str, Dataset]
@@ -92,30 +92,30 @@ class Published(Struct, frozen=True, kw_only=True):
     readers: Mapping[str, Reader]
     leaderboard: tuple[Rival, ...]
     answer_f1: tuple[AnswerF1, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[ReportedDifference, ...]
     error_reductions: tuple[ErrorReduction, ...]
 
 
 @cache
-def published() -> Published:
-    """What the paper reports."""
+def published() -> PublishedResults:
+    """Load the paper's results."""
     raw = tomllib.loads(FILE.read_text("utf-8"))
     places = (*raw["datasets"], *raw["subsets"])
     records = {name: [_gathered(row, places) for row in raw[name]] for name in raw if isinstance(raw[name], list)}
     for row in records["leaderboard"]:
         row.setdefault("reference", "")
         row.setdefault("reader", "")
-    return msgspec.convert(raw | records, Published)
+    return msgspec.convert(raw | records, PublishedResults)
 
 
 def _gathered(row: dict[str, Any], places: tuple[str, ...]) -> dict[str, Any]:
-    """The row with what it has for each dataset under `scores`."""
+    """Move a row's entries for datasets into `scores`."""
     scores = {place: _share(row[place]) for place in places if place in row}
     return {name: value for name, value in row.items() if name not in scores} | {"scores": scores}
 
 
 def _share(points: Any) -> Any:
-    """Points out of 100 as a share of 1, with the decimals that are printed."""
+    """Convert points out of 100 to a share of 1, rounded to the printed decimals."""
     if isinstance(points, dict):
         return {name: _share(value) for name, value in points.items()}
     if isinstance(points, list):

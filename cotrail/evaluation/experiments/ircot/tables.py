@@ -1,14 +1,23 @@
-"""The IRCoT paper's tables for one's own results, beside what the paper reports."""
+"""Tables of own results as in the IRCoT paper, beside what the paper reports."""
 
 from collections.abc import Iterator, Sequence
 
-from cotrail.evaluation.experiments.costs import costs, totals
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.experiments.ircot.costs import costs, totals
 from cotrail.evaluation.experiments.ircot.examples import examples
+from cotrail.evaluation.experiments.ircot.line_tables import (
+    GOAL,
+    MODEL,
+    PLACE,
+    READER,
+    SYSTEM,
+    line_rows,
+    matrix,
+    names_of,
+)
 from cotrail.evaluation.experiments.ircot.measures import (
+    CellResults,
     Comparison,
-    Mean,
-    Runs,
     annotated,
     comparisons,
     is_answered,
@@ -26,21 +35,14 @@ from cotrail.evaluation.experiments.ircot.naming import (
 )
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.report_tables import (
-    GOAL,
-    MODEL,
-    PLACE,
-    READER,
-    SYSTEM,
     Column,
+    EMAndF1,
     Interval,
-    Pair,
-    Row,
-    Table,
+    Mean,
+    ReportTable,
+    TableRow,
     Value,
-    line_rows,
     listing,
-    matrix,
-    names_of,
 )
 
 CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
@@ -69,8 +71,8 @@ DIFFERENCE = (
 )
 
 
-def build_tables(results: Sequence[CellResult]) -> tuple[Table, ...]:
-    """Every table that the results have something for; first what is missing in them."""
+def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
+    """Build all tables for which there are results, that of unanswered questions first."""
     tables = (
         unanswered(results),
         leaderboard(results),
@@ -90,23 +92,23 @@ def build_tables(results: Sequence[CellResult]) -> tuple[Table, ...]:
     return tuple(table for table in tables if table)
 
 
-def unanswered(results: Runs) -> Table | None:
-    """The runs in which questions have no answer."""
+def unanswered(results: CellResults) -> ReportTable | None:
+    """Runs with unanswered questions."""
     rows = [
-        Row(values={"cell": run.cell.name, "run": run.run, "finished": run.finished, "questions": len(run.scores)})
+        TableRow(values={"cell": run.cell.name, "run": run.run, "finished": run.finished, "questions": len(run.scores)})
         for run in results
         if not is_answered(run)
     ]
     return listing("unanswered", "Runs with questions that have no answer", UNANSWERED, rows)
 
 
-def leaderboard(results: Runs) -> Table | None:
+def leaderboard(results: CellResults) -> ReportTable | None:
     """EM and F1 of answers (tables 1 and 3)."""
     labels = (SYSTEM, MODEL, READER)
     theirs = [
-        Row(
+        TableRow(
             values={"system": rival.system, "model": rival.model, "reader": rival.reader}
-            | {place: Pair(em=_reported(each.em), f1=_reported(each.f1)) for place, each in rival.scores.items()},
+            | {place: EMAndF1(em=_reported(each.em), f1=_reported(each.f1)) for place, each in rival.scores.items()},
             published=f"{rival.where} ({rival.reference})" if rival.reference else rival.where,
         )
         for rival in published().leaderboard
@@ -116,7 +118,7 @@ def leaderboard(results: Runs) -> Table | None:
     return matrix("answers", "Answers, EM | F1 (tables 1 and 3)", labels, own, theirs, notes=(note,))
 
 
-def readers(results: Runs) -> Table | None:
+def readers(results: CellResults) -> ReportTable | None:
     """F1 of answers by system, reader and model (table 4)."""
     labels = (SYSTEM, READER, MODEL)
     own = [row for row in line_rows(results, "qa", labels, _answer_f1) if row.values["reader"] != "none"]
@@ -125,7 +127,7 @@ def readers(results: Runs) -> Table | None:
     return matrix("readers", "Answer F1 by system and reader (table 4)", labels, own, theirs, order=_rank)
 
 
-def without_reader(results: Runs) -> Table | None:
+def without_reader(results: CellResults) -> ReportTable | None:
     """F1 of IRCoT's answers with a reader, and as its own chain states them (table 6)."""
     labels = (MODEL, READER)
     rows = line_rows([run for run in results if run.cell.line.system == "ircot"], "qa", labels, _answer_f1)
@@ -135,20 +137,20 @@ def without_reader(results: Runs) -> Table | None:
     return matrix("without_reader", title, labels, own, list(_published_f1("table 6")))
 
 
-def recall(results: Runs) -> Table | None:
+def recall(results: CellResults) -> ReportTable | None:
     """Recall of gold paragraphs (figure 3)."""
     own = line_rows(results, "retrieval", (MODEL, SYSTEM), _recall)
     return matrix("recall", "Recall of gold paragraphs (figure 3)", (MODEL, SYSTEM), own)
 
 
-def transferred_recall(results: Runs) -> Table | None:
+def transferred_recall(results: CellResults) -> ReportTable | None:
     """Recall with another dataset's demonstrations (figure 5)."""
     own = line_rows(results, "retrieval", (MODEL, SYSTEM), _recall, transfer=True)
     title = "Recall of gold paragraphs out of distribution (figure 5)"
     return matrix("transferred_recall", title, (MODEL, SYSTEM), own, notes=_pairs(own))
 
 
-def transferred_answers(results: Runs) -> Table | None:
+def transferred_answers(results: CellResults) -> ReportTable | None:
     """F1 of answers with another dataset's demonstrations (figure 6)."""
     labels = (MODEL, READER, SYSTEM)
     own = line_rows(results, "qa", labels, _answer_f1, transfer=True)
@@ -156,8 +158,8 @@ def transferred_answers(results: Runs) -> Table | None:
     return matrix("transferred_answers", title, labels, own, notes=_pairs(own))
 
 
-def differences(results: Runs) -> Table | None:
-    """Each system against the next simpler one on the same questions, with what section 5 reports."""
+def differences(results: CellResults) -> ReportTable | None:
+    """Differences between each system and the next simpler one, beside those of section 5."""
     compared = list(comparisons(results))
     own = [_difference(each) for each in compared]
     notes = [
@@ -173,8 +175,8 @@ def differences(results: Runs) -> Table | None:
     return listing("differences", title, DIFFERENCE, rows, notes=notes)
 
 
-def errors(results: Runs) -> Table | None:
-    """How many of the annotated chains hold a sentence that isn't true (figure 7)."""
+def errors(results: CellResults) -> ReportTable | None:
+    """Share of the annotated chains with an untrue sentence (figure 7)."""
     labels = (MODEL, READER, SYSTEM)
     goals: tuple[Goal, ...] = ("qa", "retrieval")
     own = [row for goal in goals for row in line_rows(results, goal, labels, _untrue)]
@@ -187,11 +189,11 @@ def errors(results: Runs) -> Table | None:
     return matrix("errors", "Chains with an untrue sentence, of those annotated (figure 7)", labels, own, notes=(note,))
 
 
-def support(results: Runs) -> Table | None:
-    """All that is measured of the collected paragraphs, by line."""
+def support(results: CellResults) -> ReportTable | None:
+    """All metrics of the collected paragraphs, by line."""
     metrics = (*SUPPORT, "paragraphs_collected")
     rows = [
-        Row(values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
+        TableRow(values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
         for line, runs in runs_by_line(results).items()
         if line.system != "no-retrieval" and mean_score(runs, "support_recall")
     ]
@@ -199,12 +201,12 @@ def support(results: Runs) -> Table | None:
     return listing("support", "The collected paragraphs", columns, rows)
 
 
-def searched(results: Runs) -> Table | None:
-    """The runs that K and M were chosen by (section 4.1)."""
+def searched(results: CellResults) -> ReportTable | None:
+    """The search runs by which K and M were chosen (section 4.1)."""
     tried = [run for run in results if run.cell.stage == "search"]
     taken = {_choice(run) for run in results if run.cell.stage == "test"}
     rows = [
-        Row(
+        TableRow(
             values=names_of(run.cell.line)
             | _tried(run)
             | {name: mean_score((run,), name) for name in TRIED[run.cell.line.goal]},
@@ -219,30 +221,30 @@ def searched(results: Runs) -> Table | None:
     return listing("search", "The choice of K and M on the development questions", columns, rows, notes=notes)
 
 
-def _agreement(line: Line, runs: Runs) -> dict[str, Value]:
-    """EM and F1 on the dataset and on its subsets, as far as there are such questions."""
+def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
+    """EM and F1 on the dataset and on those of its subsets that have questions."""
     kinds = {name: each.kind for name, each in published().subsets.items() if each.dataset == line.dataset}
     pairs = {
-        place: Pair(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
+        place: EMAndF1(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
         for place, kind in (*kinds.items(), (line.dataset, None))
     }
     return {place: pair for place, pair in pairs.items() if pair.f1}
 
 
-def _answer_f1(line: Line, runs: Runs) -> dict[str, Value]:
+def _answer_f1(line: Line, runs: CellResults) -> dict[str, Value]:
     return {place_of(line): mean_score(runs, "answer_f1")}
 
 
-def _recall(line: Line, runs: Runs) -> dict[str, Value]:
+def _recall(line: Line, runs: CellResults) -> dict[str, Value]:
     return {place_of(line): mean_score(runs, "support_recall")}
 
 
-def _untrue(line: Line, runs: Runs) -> dict[str, Value]:
+def _untrue(line: Line, runs: CellResults) -> dict[str, Value]:
     return {place_of(line): annotated(runs)}
 
 
-def _difference(each: Comparison) -> Row:
-    return Row(
+def _difference(each: Comparison) -> TableRow:
+    return TableRow(
         values={
             "metric": each.metric,
             "place": place_of(each.line),
@@ -258,8 +260,8 @@ def _difference(each: Comparison) -> Row:
     )
 
 
-def _pairs(rows: Sequence[Row]) -> tuple[str, ...]:
-    """What the pairs in the columns mean."""
+def _pairs(rows: Sequence[TableRow]) -> tuple[str, ...]:
+    """Note that explains the pairs of datasets in the headings."""
     datasets = in_order(name for row in rows for place in row.values if "→" in place for name in place.split("→"))
     names = ", ".join(f"{dataset_short(name)} is {place_title(name)}" for name in datasets)
     return (f"X→Y: demonstrations of X, questions and corpus of Y; {names}.",)
@@ -273,17 +275,17 @@ def _tried(run: CellResult) -> dict[str, Value]:
     return {"retrieval_count": run.cell.retrieval_count, "distractors": run.cell.distractors}
 
 
-def _published_f1(where: str) -> Iterator[Row]:
+def _published_f1(where: str) -> Iterator[TableRow]:
     for each in published().answer_f1:
         if each.where == where:
             scores = {place: Mean(mean=mean, deviation=spread) for place, (mean, spread) in each.scores.items()}
-            yield Row(
+            yield TableRow(
                 values={"system": each.system, "reader": each.reader, "model": each.model, **scores}, published=where
             )
 
 
-def _published_differences(own: Sequence[Row]) -> Iterator[Row]:
-    """What section 5 says of the datasets and metrics for which one's own rows compare IRCoT."""
+def _published_differences(own: Sequence[TableRow]) -> Iterator[TableRow]:
+    """Differences of section 5 for the datasets and metrics that the own rows compare."""
     known = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
     for each in published().differences:
         for place, points in each.scores.items():
@@ -291,18 +293,18 @@ def _published_differences(own: Sequence[Row]) -> Iterator[Row]:
                 reader = None if each.metric == "support_recall" else each.reader
                 labels = {"metric": each.metric, "place": place, "model": each.model, "reader": reader}
                 compared = {"system": "ircot", "against": "one-step"}
-                yield Row(values={**labels, **compared, "difference": points}, published=each.where)
+                yield TableRow(values={**labels, **compared, "difference": points}, published=each.where)
 
 
 def _reported(score: float | None) -> Mean | None:
     return None if score is None else Mean(mean=score)
 
 
-def _kind(row: Row) -> tuple[Value, Value]:
+def _kind(row: TableRow) -> tuple[Value, Value]:
     return row.values["system"], row.values["reader"]
 
 
-def _rank(row: Row) -> tuple[int, ...]:
+def _rank(row: TableRow) -> tuple[int, ...]:
     """Systems and readers in the paper's order, then those that it doesn't have."""
     orders = zip((tuple(SYSTEMS), tuple(READERS)), map(str, _kind(row)), strict=True)
     return tuple(order.index(name) if name in order else len(order) for order, name in orders)

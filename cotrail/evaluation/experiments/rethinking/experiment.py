@@ -1,4 +1,4 @@
-"""An experiment as its file describes it, by the protocol of Rethinking with Retrieval (sections 4 and 5)."""
+"""Experiment file of the protocol of Rethinking with Retrieval (sections 4 and 5)."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,23 +6,23 @@ from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
-from cotrail.evaluation.experiments.ircot.experiment import ExperimentName, Whole
+from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.systems.parts.rules import Rules
 
-Table = Literal[1, 3, 4, 5, 7]
+TableNumber = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
 
 
 class TaskFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the questions of a task are, and what they are answered with.
+    """Location of a task's questions, and of the demonstrations and knowledge to answer them.
 
-    demonstrations: a file of chains of thought; few-shot prompting shows the answers that these state.
-    corpus: an indexed corpus by its name, where sentences are looked up; commonsense questions need one.
-    evidence: the corpus of the paragraphs that the dataset names as evidence, under their ids (section 5.3).
-    format: how the question file is written; the name of the dataset where it isn't given.
-    task: of questions of one's own, which don't say what is asked of them.
+    demonstrations: a file of chains of thought; few-shot prompting shows the answers that they state.
+    corpus: name of the indexed corpus in which sentences are looked up; commonsense questions need one.
+    evidence: name of the corpus with the dataset's annotated evidence under its ids (section 5.3).
+    format: format of the question file; the dataset's name by default.
+    task: required for custom questions, whose format doesn't imply a task.
     """
 
     questions: str
@@ -36,19 +36,19 @@ class TaskFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class RethinkingExperiment(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="rethinking"
 ):
-    """Everything that decides which runs there are and what comes out of them.
+    """Everything that determines the runs and their results.
 
-    tables: those that are to be filled, each for the tasks that the paper has it for.
-    test_questions: how many of each file are drawn, by the seed; all unless given.
-    chains: how many each question has (N); as many as the paper's unless given.
-    embedder, entailer: what weighs evidence; those of the paper, or what stands in for them, unless given.
+    tables: the paper's tables to fill, each for the tasks that the paper reports.
+    test_questions: number drawn from each file, by the seed; all by default.
+    chains: number of chains per question (N); the paper's by default.
+    embedder, entailer: the models that weigh evidence; by default those of the paper or their substitutes.
     settings: further settings of systems, by the system's name.
     """
 
     name: ExperimentName
     datasets: Annotated[dict[str, TaskFiles], Meta(min_length=1)]
     models: tuple[str, ...] = ()
-    tables: Annotated[tuple[Table, ...], Meta(min_length=1)] = (1, 3, 4, 5, 7)
+    tables: Annotated[tuple[TableNumber, ...], Meta(min_length=1)] = (1, 3, 4, 5, 7)
     rules: Rules = "paper"
     test_questions: Positive | None = None
     chains: Positive | None = None
@@ -69,6 +69,6 @@ class RethinkingExperiment(
                 raise ValueError(f"the dataset {name} has a task of its own; leave `task` out")
 
     def task_of(self, dataset: str) -> Task:
-        """What the questions of a dataset ask for."""
+        """The task of a dataset."""
         files = self.datasets[dataset]
         return files.task or TASK_OF[files.format or dataset]

@@ -1,6 +1,6 @@
-"""The protocol of Rethinking with Retrieval: which runs an experiment has (sections 4.5, 5.2, 5.3 and appendix A.5).
+"""Protocol of Rethinking with Retrieval: the runs of an experiment (sections 4.5, 5.2, 5.3 and appendix A.5).
 
-Nothing is chosen on the way, so all runs can begin at once. Those that sample chains sample the same ones.
+No run depends on another's result, so all can begin at once. Runs that sample chains sample the same ones.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, Table
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, TableNumber
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.faithfulness.tasks import Task
 
@@ -26,7 +26,7 @@ Variation = Literal[
     "generation-cot",
     "gold-facts",
 ]
-"""What a run does otherwise than its method in table 1; nothing where it is empty."""
+"""Deviation of a run from its method in table 1; empty for none."""
 
 GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
 
@@ -44,7 +44,7 @@ SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
     "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
     "gold-facts": {},
 }
-"""The settings of `RethinkingSettings` that make a variation."""
+"""The values of `RethinkingSettings` that define each variation."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -57,29 +57,29 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What names the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
+        """Name of the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
         return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings that make its variation."""
+        """The settings that define its variation."""
         return SETTINGS[self.variation]
 
     @property
     def has_facts(self) -> bool:
-        """Whether it is shown the facts that the dataset's annotators wrote."""
+        """Return whether its prompts show the facts that the dataset's annotators wrote."""
         return self.variation == "gold-facts"
 
     @property
     def has_evidence(self) -> bool:
-        """Whether it looks at the paragraphs that the dataset names as evidence."""
+        """Return whether it uses the paragraphs that the dataset annotates as evidence."""
         return "evidence" in self.settings.get("knowledge", ())
 
 
 def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
-    """The runs that fill the experiment's tables, each once, in the order of its file.
+    """The runs that the experiment's tables need, each once, in the order of its file.
 
-    Runs over annotated evidence, or over the annotators' facts, are left out where a dataset has none.
+    Runs over annotated evidence, or over the annotators' facts, are left out if a dataset has none.
     """
     compared = (
         Trial(dataset=dataset, model=model, method=method, variation=variation)
@@ -92,14 +92,14 @@ def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
 
 
 def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
-    """Whether the dataset has the evidence, or the facts, that the run is to look at; only StrategyQA has facts."""
+    """Return whether the dataset has the evidence or facts that the run needs; only StrategyQA has facts."""
     files = experiment.datasets[trial.dataset]
     has_facts = (files.format or trial.dataset) == "strategyqa"
     return bool(files.evidence or not trial.has_evidence) and (has_facts or not trial.has_facts)
 
 
-def _compared(table: Table, task: Task) -> Iterator[tuple[str, Variation]]:
-    """What a table compares on a task."""
+def _compared(table: TableNumber, task: Task) -> Iterator[tuple[str, Variation]]:
+    """The methods and variations that a table compares on a task."""
     match table, task:
         case 1, _:
             yield from ((method, "") for method in METHODS)

@@ -1,4 +1,4 @@
-"""What "Rethinking with Retrieval: Faithful Large Language Model Inference" reports in tables 1, 3, 4, 5 and 7.
+"""Results that "Rethinking with Retrieval: Faithful Large Language Model Inference" reports in tables 1, 3, 4, 5, 7.
 
 He, Zhang and Roth, 2022 (https://arxiv.org/abs/2301.00303), with GPT-3 text-davinci-002. In percent, as printed there:
 accuracy on StrategyQA's 229 development questions and on the 1,200 entailed and contradictory hypotheses of INFOTABS'
@@ -31,9 +31,9 @@ TASKS: Mapping[Task, str] = {"commonsense": "Commonsense", "temporal": "Temporal
 
 
 class Reported(Struct, frozen=True, kw_only=True):
-    """A row of a table: what stands before the numbers, and the numbers by column.
+    """A row of a table: its label, and its numbers by column.
 
-    model: what answers, where that isn't GPT-3 with chain-of-thought prompting.
+    model: what answers, if it isn't GPT-3 with chain-of-thought prompting.
     """
 
     where: str

@@ -1,4 +1,4 @@
-"""Runs of Rethinking with Retrieval and its baselines as its tables need them (section 4.5)."""
+"""Results of runs of Rethinking with Retrieval and its baselines, as its tables need them (section 4.5)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.ircot.cells import Cost
+from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
-from cotrail.evaluation.metrics.mcnemar import Contrast, mcnemar
+from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
 from cotrail.faithfulness.tasks import Task
@@ -22,11 +22,11 @@ from cotrail.systems.spec import SystemSpec
 
 
 class Method(Struct, frozen=True, kw_only=True):
-    """A system and those of its settings by which the paper's tables tell it apart.
+    """A system, and those of its settings that the paper's tables distinguish.
 
-    evidence: which of the dataset's evidence is looked at, where `knowledge` has it; function: 0 for none.
-    inference: how a variant infers its answer, with the reader where that is what does; empty where none does.
-    layout: of its prompts.
+    evidence: the form of the dataset's evidence, if `knowledge` includes it. function: the paper's number of the
+        faithfulness function, 0 for none.
+    inference: a variant's way to infer its answer, or its reader; empty if it isn't a variant. layout: of its prompts.
     """
 
     system: str
@@ -44,23 +44,23 @@ class Method(Struct, frozen=True, kw_only=True):
 
     @property
     def is_basic(self) -> bool:
-        """Whether it weighs outputs and lets them vote (section 3)."""
+        """Return whether it weighs outputs and lets them vote (section 3)."""
         return self.system == "rethinking" and self.variant == "basic" and self.voting
 
     @property
     def has_evidence(self) -> bool:
-        """Whether it looks at anything that the dataset names as evidence."""
+        """Return whether it uses anything that the dataset annotates as evidence."""
         return "evidence" in self.knowledge
 
     @property
     def is_on_evidence(self) -> bool:
-        """Whether it is as section 5.3 has it: on the annotated paragraphs alone, by function (3), by sentence."""
+        """Return whether it is as in section 5.3: annotated paragraphs only, function (3), one query per sentence."""
         on_paragraphs = self.knowledge == ("evidence",) and self.evidence == "paragraphs"
         return on_paragraphs and self.function == 3 and self.query == "sentence"
 
     @property
     def is_greedy(self) -> bool:
-        """Whether it has the likeliest chain alone, as chain-of-thought prompting does."""
+        """Return whether it uses the most likely chain alone, as chain-of-thought prompting does."""
         return self.chains == 1 and self.temperature == 0
 
 
@@ -97,7 +97,7 @@ def _inference(settings: RethinkingSettings) -> str:
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """A question of a run: its published answers and the run's, None where there is none (yet)."""
+    """A question of a run: its published answers, and the run's, None if there is none (yet)."""
 
     key: str
     answers: tuple[str, ...]
@@ -108,7 +108,7 @@ class Answered(Struct, frozen=True, kw_only=True):
 class RethinkingRun(Struct, frozen=True, kw_only=True):
     """A run of one of the paper's methods, or of another system on the same tasks.
 
-    id: what names it in tables; cost: None where nobody counted.
+    id: its name in tables; cost: None if unknown.
     """
 
     id: str
@@ -121,19 +121,19 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> int:
-        """How many questions have an answer, be it the empty one."""
+        """Number of questions that have an answer, including empty ones."""
         return sum(each.answer is not None for each in self.questions)
 
     @property
     def is_answered(self) -> bool:
-        """Whether every question has one."""
+        """Return whether every question has an answer."""
         return self.answered == len(self.questions)
 
 
 class Growth(Struct, frozen=True, kw_only=True):
-    """Accuracies with the first 1, 2, ... chains of each question: of the vote, and of faithful inference over them.
+    """Accuracy by number of chains, the first 1, 2, ... of each question: of the vote, and of faithful inference.
 
-    faithful: empty where no evidence was looked for.
+    faithful: empty if no evidence was retrieved.
     """
 
     questions: int
@@ -142,21 +142,21 @@ class Growth(Struct, frozen=True, kw_only=True):
 
 
 def accuracy_of(run: RethinkingRun) -> Accuracy:
-    """The run's accuracy, or exact match; a question without an answer is wrong and isn't unclear."""
+    """The run's accuracy, or exact match; a question without an answer is wrong, not unclear."""
     return accuracy((is_right(run, each, each.answer), _is_unclear(each)) for each in run.questions)
 
 
 def faithfulness_of(run: RethinkingRun) -> float | None:
-    """The mean faithfulness of the run's explanations, over the questions that have one; None where none has."""
+    """Mean faithfulness of the run's explanations, over the questions that have one; None if none has."""
     values = [explanation_faithfulness(each.weighing) for each in run.questions if each.weighing]
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def chain_alone(run: RethinkingRun) -> tuple[float, float] | None:
-    """Accuracy and faithfulness that a chain has by itself, on average over chains, then over questions.
+    """Accuracy and faithfulness of a single chain, averaged over chains, then over questions.
 
-    It is what chain-of-thought prompting would have with one chain drawn as these were; None where no chain was scored.
+    They estimate chain-of-thought prompting with one chain sampled like these; None if no chain was scored.
     """
     weighed = [(each, each.weighing) for each in run.questions if each.weighing and each.weighing.chains]
     faithful = [fmean(values) for _, weighing in weighed if (values := chain_faithfulness(weighing))]
@@ -167,9 +167,9 @@ def chain_alone(run: RethinkingRun) -> tuple[float, float] | None:
 
 
 def growth(run: RethinkingRun) -> Growth | None:
-    """The effect of the number of chains, over the questions that have all of them; None for one chain or a variant.
+    """Effect of the number of chains, over the questions that have all of them; None for one chain or a variant.
 
-    Chains are taken in the order in which they were drawn, and nothing is asked of a model.
+    Chains are taken in the order of sampling; recorded scores are reused, so no model is called.
     """
     weighed = [(each, each.weighing.chains) for each in run.questions if each.weighing]
     most = max((len(chains) for _, chains in weighed), default=0)
@@ -190,17 +190,17 @@ def growth(run: RethinkingRun) -> Growth | None:
 
 
 def voted(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
-    """What most of the chains state (self-consistency)."""
+    """The answer of the majority of the chains (self-consistency)."""
     return _inferred(chains, run, [1.0] * len(chains), voting=True).prediction
 
 
 def faithful(chains: Sequence[WeighedChain], run: RethinkingRun) -> str:
-    """What the chains come to by their faithfulness, with or without a vote as in the run."""
+    """The answer by the chains' faithfulness, with or without a vote as in the run."""
     return _inferred(chains, run, [chain.faithfulness for chain in chains], voting=run.method.voting).prediction
 
 
-def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
-    """How two runs differ on the questions that both have; None where there is none or the tasks aren't the same."""
+def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> McNemarResult | None:
+    """Compare two runs on the questions that both have; None without any, or if the tasks differ."""
     others = {each.key: each for each in theirs.questions}
     pairs = [(each, others[each.key]) for each in ours.questions if each.key in others]
     if ours.task != theirs.task or not pairs:
@@ -212,7 +212,7 @@ def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> Contrast | None:
 
 
 def is_right(run: RethinkingRun, question: Answered, answer: str | None) -> bool:
-    """Whether the answer is one of the published ones, by the measure of the run's dataset."""
+    """Return whether the answer is a published one, by the metric of the run's dataset."""
     scores = None if answer is None else answer_scores(run.dataset, answer, question.answers)
     return scores is not None and scores.em == 1
 

@@ -1,12 +1,12 @@
-"""The tables of Rethinking with Retrieval for one's own runs, beside what the paper reports, and the effect of N."""
+"""Tables of own runs as in Rethinking with Retrieval, beside what the paper reports, and the effect of N."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
-from cotrail.evaluation.experiments.ircot.figures import Panel, Plot, Point, Series
-from cotrail.evaluation.experiments.report_tables import Column, Row, Table, Value, listing
-from cotrail.evaluation.experiments.rethinking import published as published
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.experiments.rethinking import published
 from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS, Reported
 from cotrail.evaluation.experiments.rethinking.runs import (
     Method,
@@ -18,8 +18,8 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     growth,
 )
 
-Runs = Sequence[RethinkingRun]
-Placed = Sequence[tuple[str, RethinkingRun]]
+MethodRuns = Sequence[RethinkingRun]
+LabelledRuns = Sequence[tuple[str, RethinkingRun]]
 """Runs with the labels of their rows."""
 
 RUN, METHOD, MODEL = Column("run", "Run"), Column("label", "Method"), Column("model", "Model")
@@ -78,16 +78,16 @@ QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
 KNOWN = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
 VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
 ON_EVIDENCE = (
-    "One's own runs are here that look at the paragraphs which the dataset names as evidence, and at nothing else, and "
-    "weigh by function (3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought "
-    "prompting, whose faithfulness it tells."
+    "Own runs are listed if they use only the paragraphs that the dataset annotates as evidence, and weigh by function "
+    "(3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought prompting, with its "
+    "faithfulness."
 )
 READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
 EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
-def build_tables(runs: Runs) -> tuple[Table, ...]:
-    """Every table that the runs have something for."""
+def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
+    """Build all tables for which there are runs."""
     tables = (
         overview(runs),
         methods(runs),
@@ -102,31 +102,31 @@ def build_tables(runs: Runs) -> tuple[Table, ...]:
     return tuple(table for table in tables if table)
 
 
-def overview(runs: Runs) -> Table | None:
-    """All runs, each with its accuracy."""
+def overview(runs: MethodRuns) -> ReportTable | None:
+    """All runs with their accuracies."""
     return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(ADJUSTED,))
 
 
-def methods(runs: Runs) -> Table | None:
-    """The methods by task (table 1); of rethinking the basic approach with retrieved knowledge."""
+def methods(runs: MethodRuns) -> ReportTable | None:
+    """Methods by task (table 1); rethinking is represented by its basic approach with retrieved knowledge."""
     placed = [(title, run) for run in runs if (title := _method(run))]
     return _by_task("methods", "Methods (table 1)", placed, published.METHODS_BY_TASK)
 
 
-def retrieval(runs: Runs) -> Table | None:
+def retrieval(runs: MethodRuns) -> ReportTable | None:
     """Evidence for each sentence, or for the question (table 3)."""
     placed = [(QUERIED[run.method.query], run) for run in runs if _is_whole(run)]
     return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINTED,))
 
 
-def knowledge(runs: Runs) -> Table | None:
-    """What tabular reasoning is given to know (table 4)."""
+def knowledge(runs: MethodRuns) -> ReportTable | None:
+    """Knowledge for tabular reasoning (table 4)."""
     tabular = [run for run in runs if run.task == "tabular" and run.method.is_basic and run.method.query == "sentence"]
     placed = [(label, run) for run in tabular if (label := _knowledge(run.method))]
     return _by_task("knowledge", "Knowledge for tabular reasoning (table 4)", placed, published.KNOWLEDGE)
 
 
-def variants(runs: Runs) -> Table | None:
+def variants(runs: MethodRuns) -> ReportTable | None:
     """Accuracy and faithfulness of the variants (table 5)."""
     commonsense = [run for run in runs if run.task == "commonsense" and run.dataset != WITH_FACTS]
     placed = [(label, run) for run in commonsense if (label := _variant(run.method))]
@@ -142,8 +142,8 @@ def variants(runs: Runs) -> Table | None:
     return _beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
 
 
-def inference(runs: Runs) -> Table | None:
-    """What the final inference makes of facts (table 7), where a run generates some or is given the annotators'."""
+def inference(runs: MethodRuns) -> ReportTable | None:
+    """Final inference from facts (table 7), if a run generates them or is given the annotators'."""
     commonsense = [run for run in runs if run.task == "commonsense"]
     placed = [(label, run) for run in commonsense if (label := _given(run))]
     own = [_own(label, run, {"accuracy": accuracy_of(run).share, "model": _inferring(run)}) for label, run in placed]
@@ -153,7 +153,7 @@ def inference(runs: Runs) -> Table | None:
     return _beside("inference", "Inference with facts (table 7)", columns, own, published.INFERENCE)
 
 
-def effect_of_chains(runs: Runs) -> Table | None:
+def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
     """Accuracy with the first n chains, by vote and by faithfulness."""
     return listing(
         "chains",
@@ -164,25 +164,25 @@ def effect_of_chains(runs: Runs) -> Table | None:
     )
 
 
-def contrasts(runs: Runs) -> Table | None:
-    """How sure the differences between runs of a task are."""
+def contrasts(runs: MethodRuns) -> ReportTable | None:
+    """Significance of the differences between runs of a task."""
     rows = [row for ours, theirs in combinations(runs, 2) for row in _contrasted(ours, theirs)]
     return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows)
 
 
-def costs(runs: Runs) -> Table | None:
-    """What an answered question took on average, by run."""
-    rows = [Row(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
+def costs(runs: MethodRuns) -> ReportTable | None:
+    """Average cost of an answered question, by run."""
+    rows = [TableRow(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
     return listing("costs", "What a question costs", (RUN, *SPENT, *STEPS), rows, notes=(PER_QUESTION,))
 
 
-def chains_plot(runs: Runs) -> Plot | None:
-    """The effect of the number of chains as a figure, a panel a run; None where no run has several chains."""
+def chains_chart(runs: MethodRuns) -> Chart | None:
+    """Chart of the effect of the number of chains, a panel per run; None where no run has several chains."""
     panels = tuple(panel for run in runs if (panel := _panel(run)))
     if not panels:
         return None
     values = [point.value for panel in panels for series in panel.series for point in series.points if point]
-    return Plot(
+    return Chart(
         name="chains",
         title="The effect of the number of chains",
         axis="Accuracy (%)",
@@ -202,7 +202,7 @@ def _method(run: RethinkingRun) -> str | None:
 
 
 def _is_whole(run: RethinkingRun) -> bool:
-    """Whether it is the basic approach as table 1 has it: not over annotated evidence, nor with a part of table 4."""
+    """Return whether the run is table 1's basic approach: without annotated evidence, and with all knowledge."""
     is_part = run.task == "tabular" and _knowledge(run.method) in (KNOWN[True, False], KNOWN[False, True])
     return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
 
@@ -225,7 +225,7 @@ def _variant(method: Method) -> str | None:
 
 
 def _given(run: RethinkingRun) -> str | None:
-    """The facts that a run infers from, as table 7 has them."""
+    """The facts that a run infers from, under table 7's label."""
     method = run.method
     if method.system in ("zero-shot", "chain-of-thought"):
         return GOLD if run.dataset == WITH_FACTS else EMPTY
@@ -234,20 +234,20 @@ def _given(run: RethinkingRun) -> str | None:
 
 
 def _infers(run: RethinkingRun) -> dict[str, Value]:
-    """The model and how it infers, of a variant; nothing where chains alone decide."""
+    """The model and its way of inference, for a variant; empty where chains alone decide."""
     return {"model": _inferring(run)} if run.method.inference else {}
 
 
 def _inferring(run: RethinkingRun) -> str:
-    """The model that infers, and how."""
+    """The model that infers, and its way of doing so."""
     how = "unifiedqa" if run.method.layout == "unifiedqa" else run.method.inference or run.method.system
     return f"{run.model} ({READINGS.get(how, how)})"
 
 
 def _by_task(
-    name: str, title: str, placed: Placed, theirs: Sequence[Reported], notes: Sequence[str] = ()
-) -> Table | None:
-    """A table with a column for each task that one's own runs have."""
+    name: str, title: str, placed: LabelledRuns, theirs: Sequence[Reported], notes: Sequence[str] = ()
+) -> ReportTable | None:
+    """Make a table with a column for each task of the own runs."""
     tasks = {run.task for _, run in placed}
     columns = (METHOD, MODEL, KNOWLEDGE, *(column for column in BY_TASK if column.name in tasks), QUESTIONS, RUN)
     own = [_own(label, run, {run.task: accuracy_of(run).share}) for label, run in placed]
@@ -258,13 +258,13 @@ def _beside(
     name: str,
     title: str,
     columns: Sequence[Column],
-    own: Sequence[Row],
+    own: Sequence[TableRow],
     theirs: Sequence[Reported],
     notes: Sequence[str] = (),
-) -> Table | None:
-    """One's own rows, each label's before what the paper has of it, in the paper's order; None where there are none.
+) -> ReportTable | None:
+    """Put own rows before the paper's rows of the same label, in the paper's order; None without own rows.
 
-    Labels that the paper doesn't have come first.
+    Labels that the paper lacks come first.
     """
     names = {column.name for column in columns}
     reported = [_reported(row) for row in theirs if row.scores.keys() & names]
@@ -273,22 +273,22 @@ def _beside(
     return listing(name, title, columns, rows, notes=notes) if own else None
 
 
-def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> Row:
+def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:
     named = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
-    return Row(values={**named, **scores, "questions": len(run.questions), "run": run.id})
+    return TableRow(values={**named, **scores, "questions": len(run.questions), "run": run.id})
 
 
-def _alone(run: RethinkingRun) -> Iterator[Row]:
+def _alone(run: RethinkingRun) -> Iterator[TableRow]:
     if found := chain_alone(run):
         yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), found, strict=True)))
 
 
-def _reported(row: Reported) -> Row:
+def _reported(row: Reported) -> TableRow:
     scores = {name: round(value / 100, 4) for name, value in row.scores.items()}
-    return Row(values={"label": row.label, "model": row.model, **scores}, published=row.where)
+    return TableRow(values={"label": row.label, "model": row.model, **scores}, published=row.where)
 
 
-def _overview(run: RethinkingRun) -> Row:
+def _overview(run: RethinkingRun) -> TableRow:
     accuracy = accuracy_of(run)
     values: dict[str, Value] = {
         "settings": _settings(run.method) or None,
@@ -310,18 +310,18 @@ def _settings(method: Method) -> str:
     return ", ".join(told)
 
 
-def _growing(run: RethinkingRun) -> Iterator[Row]:
+def _growing(run: RethinkingRun) -> Iterator[TableRow]:
     if grown := growth(run):
         for place, share in enumerate(grown.voted):
             faithful = grown.faithful[place] if grown.faithful else None
             told: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
-            yield Row(values={**told, "voted": share, "faithful": faithful})
+            yield TableRow(values={**told, "voted": share, "faithful": faithful})
 
 
-def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[Row]:
+def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
     if found := contrast(ours, theirs):
         counts = {"questions": found.questions, "ours": found.ours, "theirs": found.theirs, "p_value": found.p_value}
-        yield Row(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts})
+        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts})
 
 
 def _panel(run: RethinkingRun) -> Panel | None:
@@ -333,7 +333,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
         series=tuple(
-            Series(system=system, points=tuple(Point(value=100 * share) for share in shares))
+            Series(system=system, points=tuple(ChartPoint(value=100 * share) for share in shares))
             for system, shares in lines.items()
             if shares
         ),

@@ -1,0 +1,146 @@
+"""Loading of question files in the publishers' formats, after a check that a file is of the named dataset."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cotrail.core.questions import Question
+from cotrail.data.datasets import (
+    hotpotqa,
+    iirc,
+    infotabs,
+    ircot_processed,
+    jsonl,
+    musique,
+    strategyqa,
+    tempquestions,
+    wikimultihop,
+)
+from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.file_formats import PROCESSED, apparent_content, detect_format
+from cotrail.data.datasets.jsonl import ParagraphLookup
+from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
+from cotrail.errors import DatasetError, UnknownNameError
+
+DATASETS = (
+    "hotpotqa",
+    "2wikimultihopqa",
+    "musique",
+    "iirc",
+    "strategyqa",
+    "strategyqa-facts",
+    "tempquestions",
+    "infotabs",
+    "jsonl",
+)
+"""Known datasets; `strategyqa-facts` shows the annotators' facts, `jsonl` is cotrail's own format.
+Files of the first four are the official ones or those that the authors of IRCoT processed, told apart by content."""
+
+LONGEST_ID = 1000
+"""Maximum bytes (UTF-8) of a question's id: it is part of an index in the database, whose entries hold about 2,700."""
+
+
+def load_questions(
+    dataset: str, path: Path, lookup: ParagraphLookup | None = None, official: Path | None = None
+) -> tuple[Question, ...]:
+    """Load the questions of a file in its order; DatasetError names the bad record or the dataset that the file is of.
+
+    Questions that the dataset marks as unanswerable are left out.
+    lookup: resolves gold paragraphs that a file gives by id (`jsonl`, StrategyQA), e.g. `TantivyRetriever.paragraphs`.
+    official: the dataset's own file, from which processed questions of 2WikiMultihopQA and MuSiQue take their answers.
+    """
+    questions = tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
+    if not is_processed(path):
+        if official:
+            raise DatasetError(f"{path} is the dataset's own file already; leave out {official} as its official one")
+        return questions
+    published = load_official(dataset, official, str(path))
+    return completed(questions, published, official) if official else questions
+
+
+def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Question]:
+    """Load the questions of the dataset's own file by id; empty where no file is given.
+
+    what: names the processed questions in the DatasetError that says that the own file is required.
+    """
+    if official is None:
+        check_whole(dataset, what)
+        return {}
+    check_aliases(dataset, official)
+    return {question.id: question for question in load_questions(dataset, official)}
+
+
+def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> tuple[AnnotatedQuestion, ...]:
+    """Load the questions with the other paragraphs of their records, and with the chains that annotators wrote."""
+    return tuple(record.annotated for record in read_records(dataset, path, lookup))
+
+
+def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> Iterator[QuestionRecord]:
+    """Read the questions with their places and their bytes."""
+    reader = _reader(dataset, path, lookup)
+    check_form(dataset, path)
+    if is_processed(path):
+        reader = ircot_processed.read(dataset, path)
+    ids = set()
+    for record in reader:
+        question = record.annotated.question
+        _check(question, record.place)
+        if question.id in ids:
+            raise DatasetError(f"{record.place}: a question before has the id {question.id!r} too; give each its own")
+        ids.add(question.id)
+        yield record
+    if not ids:
+        raise DatasetError(f"{path} holds no questions; check that it is the right file")
+
+
+def _check(question: Question, place: str) -> None:
+    if not question.id.strip() or not question.text.strip():
+        raise DatasetError(f"{place}: the id or the question is empty; fill it in or take the record out")
+    if (size := len(question.id.encode())) > LONGEST_ID:
+        raise DatasetError(f"{place}: the id has {size:,} bytes, and at most {LONGEST_ID:,} are taken; shorten it")
+
+
+def is_processed(path: Path) -> bool:
+    """Return whether the file is one that the authors of IRCoT processed."""
+    return detect_format(path, DatasetError) == PROCESSED
+
+
+def has_snippets(dataset: str, path: Path) -> bool:
+    """Return whether the file's gold is parts of paragraphs (IIRC's own), which `located` of the metrics resolves."""
+    return dataset == "iirc" and not is_processed(path)
+
+
+def check_form(dataset: str, path: Path) -> None:
+    """Raise DatasetError where the file seems to hold something other than questions of this dataset."""
+    form = detect_format(path, DatasetError)
+    if form and dataset.removesuffix("-facts") in form.datasets:
+        return
+    if form and form.datasets:
+        named = " or ".join(map(repr, form.datasets))
+        raise DatasetError(
+            f"{path}, {'entry' if form.is_list else 'line'} 1: this seems to be from {form.holds}; "
+            f"name the dataset {named} instead of {dataset!r}, or give another file"
+        )
+    if what := apparent_content(path, DatasetError):
+        raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
+
+
+def _reader(dataset: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    match dataset:
+        case "hotpotqa":
+            return hotpotqa.read(path)
+        case "2wikimultihopqa":
+            return wikimultihop.read(path)
+        case "musique":
+            return musique.read(path)
+        case "iirc":
+            return iirc.read(path)
+        case "strategyqa" | "strategyqa-facts":
+            return strategyqa.read(path, lookup, facts=dataset == "strategyqa-facts")
+        case "tempquestions":
+            return tempquestions.read(path)
+        case "infotabs":
+            return infotabs.read(path)
+        case "jsonl":
+            return jsonl.read(path, lookup)
+    hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
+    raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")

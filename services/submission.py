@@ -12,7 +12,8 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.coverage import coverage, located
 from cotrail.systems import find_system
 from models.commands import submission
-from services.composing import PreparedRun, check_evidence, compose
+from services.composing import check_evidence, compose
+from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
 from services.shots import make_shots, read_shown

@@ -17,10 +17,11 @@ from cotrail.evaluation.experiments.cells import Cell, Line
 from cotrail.evaluation.experiments.experiment import Experiment
 from cotrail.evaluation.experiments.protocol import cells_to_search, cells_to_test, choose, lines
 from cotrail.systems import find_system
-from services.composing import PreparedRun, compose
+from services.composing import compose
 from services.experiments.ircot_demonstrations import DemonstrationSets
 from services.experiments.ircot_inputs import Inputs
 from services.experiments.schedule import RecordedRuns
+from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
 from services.shots import complete_shots

@@ -19,8 +19,9 @@ from cotrail.evaluation.experiments.rethinking_experiment import RethinkingExper
 from cotrail.evaluation.experiments.rethinking_protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems import find_system
-from services.composing import PreparedRun, check_evidence, compose
+from services.composing import check_evidence, compose
 from services.experiments.schedule import RecordedRuns
+from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
 from services.shots import make_shots

@@ -50,6 +50,7 @@ def compose(
 
     corpus_revision: of the corpus that the request names; a system that searches none pins none.
     """
+    # The default model is named in the record too, since the settings may name another one later.
     model_name = request.model or settings().model
     model = find_model(settings().catalogue_path, model_name)
     profile = request.profile or default_profile(model, samples=system.needs.samples)
@@ -58,6 +59,7 @@ def compose(
     engines = _choose_evidence_engines(system.needs, request, model_identity)
     instead = {INSTEAD: engines.notes} if engines.notes else {}
     return Submission(
+        # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
         id=f"{system.spec.name}-{date.today():%Y%m%d}-{secrets.token_hex(3)}",
         system=system.spec.name,
         system_version=system.spec.version,

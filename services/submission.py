@@ -25,6 +25,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
     system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
+    # A system that searches no corpus may name one, from which gold paragraphs that a file gives by id are read.
     corpus = _open_corpus(system, request.corpus)
     path, official = Path(request.questions), Path(request.official) if request.official else None
     lookup = corpus.paragraphs if corpus else None

@@ -61,6 +61,7 @@ class IRCoTSchedule:
 
     def check(self) -> Sequence[str]:
         """See `Schedule`; the notes name corpora that lack gold paragraphs, which no system can then find."""
+        # The search runs name the files of every M, so a placeholder for the chosen K and M hides no missing file.
         for cell in self._cells():
             self.prepare(cell)
         return [note for dataset in self.experiment.datasets for note in self._missing(dataset)]

@@ -35,6 +35,7 @@ class RethinkingSchedule:
         self._experiment = experiment
         self._folder = folder
         self._trials = trials(experiment)
+        # The plan, the checks and the submission prepare the same runs, whose files are large.
         self._prepared = cache(self._prepare)
         self._drawn = cache(self._draw)
         self._corpus = cache(self._open_corpus)

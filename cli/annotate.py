@@ -107,6 +107,7 @@ def ask_key(screen: Console) -> tuple[Key, str]:
         typed = typer.prompt("true?", prompt_suffix=" ").strip()
         key, _, note = typed.partition(" ")
         match key.lower():
+            # Arrow keys arrive as escape sequences, which would become part of the note.
             case "y" | "n" as known if note.isprintable():
                 return known, note.strip()
             case "s" | "u" | "q" as known if not note:

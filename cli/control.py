@@ -41,6 +41,7 @@ def retry(
     json: Json = False,
 ) -> None:
     """Try a run's failed and blocked questions again, from the step that they stopped at."""
+    # Neither option means both, as both options do.
     both = failed == blocked
     with open_store() as engine, _counting("tried again") as report:
         retried = control.retry(engine, run, report, failed=failed or both, blocked=blocked or both)

@@ -80,6 +80,7 @@ def _read_repeatedly(engine: Engine, run: str, speed: "RunSpeed", show: "Show") 
                 progress = read_progress(connection, run)
             speed.note(progress, started)
         except SQLAlchemyError as error:
+            # Only a run that was seen before is waited for: at the start, an unreachable database is an error.
             if progress is None or not unanswered(error):
                 raise
             speed.lost, speed.reading_seconds = reason_of(error), 0.0
@@ -93,6 +94,7 @@ def _display(screen: Console) -> Iterator[Show]:
     if not screen.is_terminal:
         yield _lines(screen)
         return
+    # Refreshed by hand, since only a new reading changes anything.
     with Live(console=screen, auto_refresh=False, transient=True) as live:
         yield lambda progress, speed: live.update(_bars(progress, speed), refresh=True)
 

@@ -124,6 +124,7 @@ app.command(rich_help_panel=_RESULTS)(report.report)
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    # Libraries' warnings go to the terminal through this handler, and may quote texts with control characters.
     if logging.lastResort is not None:
         print_safely(logging.lastResort)
     try:
@@ -150,6 +151,7 @@ def _run() -> int:
     except typer.Abort:
         return INTERRUPTED
     except OSError as error:
+        # A closed pipe is no error to report: `main` ends the process quietly.
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
         return _refuse(f"{error.strerror}: {error.filename}" if error.filename else str(error), 1)

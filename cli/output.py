@@ -54,6 +54,7 @@ def _without_commands(text: Text) -> Text:
 def console(*, stderr: bool = False) -> Console:
     """A console without markup, as texts may hold brackets."""
     stream = sys.stderr if stderr else sys.stdout
+    # Rich would take 80 columns, or those of a terminal that the output doesn't go to.
     width = None if stream.isatty() else PLAIN_WIDTH
     return Screen(file=stream, markup=False, emoji=False, highlight=False, width=width)
 

@@ -53,6 +53,7 @@ def prune_runs(
 def _choose(engine: Engine, given: Sequence[str], older_than: float | None) -> tuple[list[str], Weight]:
     """The runs to remove, first those whose removal was interrupted, and what they hold."""
     with engine.connect() as connection:
+        # An interrupted removal left a run without some of its rows, so it is completed first, whatever is asked for.
         chosen = begun(connection)
         chosen += (resolve_run(connection, run) for run in given)
         if older_than is not None:

@@ -15,7 +15,7 @@ from cotrail.data.datasets.loading import DATASETS
 from cotrail.errors import InputError
 from cotrail.systems.registry import SYSTEMS
 from services import submission
-from services.composing import PreparedRun
+from services.prepared_run import PreparedRun
 from services.requests import REQUIRED, make_request, read_run_file
 from services.store import open_store
 

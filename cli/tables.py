@@ -20,6 +20,7 @@ def print_tables(tables: Sequence[ReportTable], screen: Console) -> None:
     for table in tables:
         text = sheet(table)
         drawn = _drawn(text)
+        # Another program or a file gets whole lines; on a terminal long cells wrap.
         if not screen.is_terminal:
             wide = screen.options.update(max_width=10_000)
             screen.width = max(screen.width, Measurement.get(screen, wide, drawn).maximum)

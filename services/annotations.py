@@ -108,6 +108,7 @@ def summarize(connection: Connection, record: RunRecord, annotator: str, chains:
 def write_rows(path: Path, rows: Sequence[SentenceRow]) -> None:
     """Writes an annotation file; InputError where it can't be written or is there already, as it may hold marks."""
     try:
+        # Exclusive creation, as a file that is there may hold hours of a person's work.
         with path.open("xb") as file:
             file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
     except FileExistsError as error:

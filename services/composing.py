@@ -12,29 +12,30 @@ from configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
+from cotrail.engines.embedding.catalogue import find_embedder
+from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import check_profile, default_profile, find_model, identity
 from cotrail.errors import InputError
+from cotrail.systems.spec import Needs
 from models.commands.new_runs import Submission
-from services.evidence_engines import choose_evidence_engines
 from services.provenance import INSTEAD, versions
 from services.requests import RunRequest
 from services.system_settings import ConfiguredSystem
 
 
-class PreparedRun(Struct, frozen=True, kw_only=True):
-    """A run that can be submitted: all checks have passed.
+class EvidenceEngines(Struct, frozen=True, kw_only=True):
+    """Names and identities of the models that compare sentences; each knowledge source's revision.
 
-    missing_gold: how many gold paragraphs of the questions the corpus lacks, which no system can then find.
+    notes: where a model stands in for the paper's, and why.
     """
 
-    submission: Submission
-    questions: tuple[Question, ...]
-    missing_gold: int = 0
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Where something stands in for what the paper has, and why."""
-        return tuple(self.submission.provenance.get(INSTEAD, ()))
+    embedder_name: str = ""
+    embedder: str = ""
+    entailer_name: str = ""
+    entailer: str = ""
+    knowledge: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 def compose(
@@ -49,14 +50,16 @@ def compose(
 
     corpus_revision: of the corpus that the request names; a system that searches none pins none.
     """
+    # The default model is named in the record too, since the settings may name another one later.
     model_name = request.model or settings().model
     model = find_model(settings().catalogue_path, model_name)
     profile = request.profile or default_profile(model, samples=system.needs.samples)
     check_profile(model, profile)
     model_identity = identity(model)
-    engines = choose_evidence_engines(system.needs, request, model_identity)
+    engines = _choose_evidence_engines(system.needs, request, model_identity)
     instead = {INSTEAD: engines.notes} if engines.notes else {}
     return Submission(
+        # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
         id=f"{system.spec.name}-{date.today():%Y%m%d}-{secrets.token_hex(3)}",
         system=system.spec.name,
         system_version=system.spec.version,
@@ -90,3 +93,26 @@ def check_evidence(questions: Sequence[Question], path: Path) -> None:
             "corpus has none of them: search StrategyQA's own (`cotrail index strategyqa_train_paragraphs.json --name "
             'evidence`), or set evidence = "pages" to search the pages of those titles'
         )
+
+
+def _choose_evidence_engines(needs: Needs, request: RunRequest, model: str) -> EvidenceEngines:
+    """Those that the request names, or the default ones; empty where the system needs none.
+
+    model: the identity of the run's language model. Raises InputError and its kinds, NotInstalledError.
+    """
+    store = KnowledgeStore(settings().knowledge_path)
+    knowledge: dict[str, str] = {source: store.revision(source) for source in needs.knowledge}
+    if not needs.weighs:
+        if request.embedder or request.entailer:
+            raise InputError(f"the system {request.system} compares no sentences: name no embedder and no entailer")
+        return EvidenceEngines(knowledge=knowledge)
+    embedder = find_embedder(settings().catalogue_path, request.embedder)
+    entailer = find_entailer(settings().catalogue_path, request.entailer)
+    return EvidenceEngines(
+        embedder_name=embedder.name,
+        embedder=embedder.identity(),
+        entailer_name=entailer.name,
+        entailer=entailer.identity(model),
+        knowledge=knowledge,
+        notes=tuple(note for note in (embedder.instead, entailer.instead) if note),
+    )

@@ -73,6 +73,7 @@ def _annotated(request: BuildRequest) -> tuple[AnnotatedQuestion, ...]:
 
 
 def _write(contents: dict[Path, bytes]) -> None:
+    # All are checked before any is written, so that a refusal leaves the folder as it was.
     for path, content in contents.items():
         if path.exists() and not (path.is_file() and path.read_bytes() == content):
             raise InputError(f"{path} is there already and holds something else; name another or remove it")

@@ -88,6 +88,7 @@ def prepare_fork(
         request,
         system,
         corpus_revision=record.corpus_revision,
+        # The origin's own demonstrations win: its prompts must stay the same byte for byte.
         shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
         provenance={**kept, "set": dict(changes)},
     )
@@ -138,6 +139,7 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
 
 def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
     """The demonstrations that the fork's are made from: the origin's chains, its file, or else its answers."""
+    # Answers can be cut from chains but not the reverse, so chains are taken wherever there are any.
     if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
         return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
     files, request = record.provenance.get("files", {}), record.provenance.get("request", {})

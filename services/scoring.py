@@ -63,6 +63,7 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
             f"a dataset, one of {', '.join(PROCESSED.datasets)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
             f"{run_id} is on {record.dataset!r}: leave it out or correct it"
         )
+    # Only some processed files lack answers; for the others no official file is read.
     published = load_official(dataset, official, f"run {run_id}")
     rows = (_answered(each, published).scores(dataset) for each in read_questions(connection, run_id))
     return run_scores(replace(record, dataset=dataset), read_progress(connection, run_id), rows)

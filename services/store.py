@@ -26,7 +26,8 @@ def open_store(*, idle_seconds: float | None = IDLE_SECONDS) -> Iterator[Engine]
             raise UnavailableError(_unreachable(error)) from error
         if refused(error):
             raise InputError(f"the database can't hold a value of the input: {reason_of(error)}; correct it") from error
-        if getattr(error.orig, "sqlstate", None) != "42P01":  # undefined_table
+        # undefined_table: a new server on which no migration has run.
+        if getattr(error.orig, "sqlstate", None) != "42P01":
             raise
         raise UnavailableError("the database has no tables yet; `cotrail up` makes them") from error
     finally:
@@ -36,8 +37,8 @@ def open_store(*, idle_seconds: float | None = IDLE_SECONDS) -> Iterator[Engine]
 @contextmanager
 def reading() -> Iterator[Connection]:
     """A read-only connection that sees one snapshot of the store, whatever workers write meanwhile."""
-    # Output to a pipe waits for its reader, so the transaction may be idle for long; as it can't write, it holds no
-    # lock that others wait for.
+    # Output to a pipe waits for its reader, so the transaction may be idle for long; as it can't write, no
+    # worker waits for it.
     with open_store(idle_seconds=None) as engine, engine.connect() as connection:
         yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 

@@ -12,7 +12,8 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.systems.registry import find_system
 from models.commands import submission
-from services.composing import PreparedRun, check_evidence, compose
+from services.composing import check_evidence, compose
+from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
 from services.shots import make_shots, read_shown
@@ -24,6 +25,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
     system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
+    # A system that searches no corpus may name one, from which gold paragraphs that a file gives by id are read.
     corpus = _open_corpus(system, request.corpus)
     path, official = Path(request.questions), Path(request.official) if request.official else None
     lookup = corpus.paragraphs if corpus else None

@@ -7,7 +7,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from services.composing import PreparedRun
+from services.prepared_run import PreparedRun
 from services.requests import make_request
 from services.submission import prepare
 

@@ -31,7 +31,7 @@ from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
 from cotrail.systems.registry import find_system
-from services.composing import PreparedRun
+from services.prepared_run import PreparedRun
 
 SEED = 1
 """Seed of the sample of questions."""

@@ -127,5 +127,6 @@ class Conductor:
             submission = prepared.submission
             # The model as the experiment pinned it, even where its file now bears another name.
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
+            # Another conductor may submit this cell too; the store keeps the first run of a cell.
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
             submit(self._engine, replace(submission, **member), prepared.questions, find_system)

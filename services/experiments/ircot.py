@@ -17,10 +17,11 @@ from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose
 from cotrail.systems.registry import SYSTEMS, find_system
-from services.composing import PreparedRun, compose
+from services.composing import compose
 from services.experiments.ircot_demonstrations import DemonstrationSets
 from services.experiments.ircot_inputs import Inputs
 from services.experiments.schedule import RecordedRuns
+from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
 from services.shots import complete_shots
@@ -61,6 +62,7 @@ class IRCoTSchedule:
 
     def check(self) -> Sequence[str]:
         """See `Schedule`; the notes name corpora that lack gold paragraphs, which no system can then find."""
+        # The search runs name the files of every M, so a placeholder for the chosen K and M hides no missing file.
         for cell in self._cells():
             self.prepare(cell)
         return [note for dataset in self.experiment.datasets for note in self._missing(dataset)]

@@ -19,8 +19,9 @@ from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExper
 from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems.registry import find_system
-from services.composing import PreparedRun, check_evidence, compose
+from services.composing import check_evidence, compose
 from services.experiments.schedule import RecordedRuns
+from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
 from services.shots import make_shots
@@ -34,6 +35,7 @@ class RethinkingSchedule:
         self._experiment = experiment
         self._folder = folder
         self._trials = trials(experiment)
+        # The plan, the checks and the submission prepare the same runs, whose files are large.
         self._prepared = cache(self._prepare)
         self._drawn = cache(self._draw)
         self._corpus = cache(self._open_corpus)

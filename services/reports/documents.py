@@ -51,5 +51,6 @@ def _page(name: str, report: ExperimentReport, drawings: Sequence[tuple[Chart, s
 
 def _inlined(svg: str, name: str) -> str:
     """A drawing for a page that holds several: without the XML declaration, and with ids of its own."""
+    # Two SVGs in one page share its ids: clip paths and glyphs of one would be used by the other.
     drawing = printable(svg[svg.index("<svg") :])
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", drawing)

@@ -8,6 +8,7 @@ from cotrail.common.short_digests import shortened
 
 def page(template: str, **values: Any) -> str:
     """A template of this package with the values filled in; raises where it uses one that isn't given."""
+    # Imported here, as most commands write no page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

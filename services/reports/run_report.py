@@ -81,6 +81,7 @@ class RunPage(Struct, frozen=True, kw_only=True):
 def run_report(connection: Connection, run: str) -> RunPage:
     """The report of a run as it stands; run: its id, the beginning of it, or `latest`."""
     record = read_run(connection, resolve_run(connection, run))
+    # All of it from one connection, which sees one snapshot: the numbers agree while workers record.
     progress = read_progress(connection, record.id)
     repeated = count_repeated(connection, record.id)
     questions = list(read_questions(connection, record.id))

@@ -83,7 +83,7 @@ def preferred(engines: Mapping[str, Installable]) -> tuple[str, str]:
             reasons.append(str(error))
         else:
             return name, f"{name} stands in for {next(iter(engines))}: {'; '.join(reasons)}" if reasons else ""
-    raise NotInstalledError(f"none of {', '.join(engines)} is at hand: {'; '.join(reasons)}")
+    raise NotInstalledError(f"none of {', '.join(engines)} is installed: {'; '.join(reasons)}")
 
 
 def _read(path: Path) -> _ModelsFile:

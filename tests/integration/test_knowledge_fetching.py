@@ -150,7 +150,7 @@ def test_a_server_that_gives_no_entities_is_told(
 
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="gives no entities"):
+    with pytest.raises(UnavailableError, match="returns no entities"):
         fetch_wikidata(["Q868"], "http://127.0.0.1:9/w/api.php", tmp_path / "wikidata")
 
 

@@ -591,5 +591,5 @@ def test_a_server_that_never_stops_writing_is_cut_off(
 def test_an_answer_that_is_packed_though_nobody_asked_for_that_is_refused(open_served: Make, served: Served) -> None:
     served.replies = [answer(200, {"choices": []}, {"Content-Encoding": "gzip"})]
     error = refused(open_served(served.url))
-    assert "packs its answers" in str(error)
+    assert "compresses its responses" in str(error)
     assert served.generations[0].headers["Accept-Encoding"] == "identity"

@@ -352,9 +352,12 @@ def test_a_server_that_chats_may_leave_the_space_out(open_served: OpenServed, se
 @pytest.mark.parametrize(
     ("likely", "problem"),
     [
-        ({" True": HALF, " False": QUARTER, "\n": EIGHTH}, "tells 3 tokens.*stands for ' Neither' alone"),
+        (
+            {" True": HALF, " False": QUARTER, "\n": EIGHTH},
+            "returned 3 likely next tokens.*stands for ' Neither' alone",
+        ),
         ({" T": HALF, " Neither": QUARTER, "alse": EIGHTH}, "stands for ' False' alone"),
-        ({}, "tells 0 tokens"),
+        ({}, "returned 0 likely next tokens"),
     ],
 )
 def test_a_choice_that_is_not_among_the_likeliest_is_an_error(

@@ -74,7 +74,7 @@ def test_where_fewer_answers_come_than_were_asked_for_nobody_waits_for_ever(even
     first, *others = crowd(held, combiner, ["a", "b", "c"], eventually)
     assert first.result() == "A"
     for other in others:
-        with pytest.raises(TransientStepError, match="2 were asked for at once, and 1 answers came"):
+        with pytest.raises(TransientStepError, match="2 requests were sent at once, and 1 answers came back"):
             other.result()
 
 

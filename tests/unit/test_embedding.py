@@ -178,5 +178,5 @@ def test_the_default_says_what_it_stands_in_for_and_why(lacking: dict[str, Path]
 def test_what_is_asked_for_by_name_has_to_be_at_hand(lacking: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(NotInstalledError, match="all-minilm-l6-v2 is nowhere: get it"):
         find_embedder(tmp_path / "models.toml", "all-minilm-l6-v2")
-    with pytest.raises(NotInstalledError, match="none of all-mpnet-base-v2, all-minilm-l6-v2 is at hand"):
+    with pytest.raises(NotInstalledError, match="none of all-mpnet-base-v2, all-minilm-l6-v2 is installed"):
         find_embedder(tmp_path / "models.toml", None)

@@ -126,7 +126,7 @@ class Engine:
 def test_the_first_that_is_at_hand_is_preferred(problems: list[str]) -> None:
     engines = {str(n): Engine(problem) for n, problem in enumerate(problems)}
     if all(problems):
-        with pytest.raises(NotInstalledError, match="is at hand: is"):
+        with pytest.raises(NotInstalledError, match="is installed: is"):
             preferred(engines)
         return
     first = problems.index("")

@@ -1,4 +1,5 @@
-"""Models that tell how alike texts are, by vectors that they make of them.
+"""Sentence embedding models, and the cosine similarities of their vectors.
 
-`embedder` is the port, `catalogue` says which there are, and `vectors` compares what they make.
+`catalogue` opens a model by name; `sentence_transformers` and `scripted` are the adapters of the port, and
+`cosine_similarity` compares vectors.
 """

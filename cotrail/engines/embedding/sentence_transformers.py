@@ -20,18 +20,18 @@ from cotrail.engines.model_folders import loading
 from cotrail.errors import StepError
 
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
-"""How much text the profile `fast` has read in one pass, padding included."""
+"""Characters that the profile `fast` reads in one pass, padding included."""
 
 REMEMBERED = 16_384
-"""How many texts' vectors are kept: 50 MB of all-mpnet-base-v2's. Paragraphs are found again and again."""
+"""The most embeddings kept: 50 MB with all-mpnet-base-v2. The same paragraphs are found again and again."""
 
 
 class SentenceTransformerEmbedder:
-    """A model in a folder that sentence-transformers saved, on a CUDA device or else the CPU, in float32.
+    """A model in a folder saved by sentence-transformers, on a CUDA device or otherwise the CPU, in float32.
 
-    path, identity: the folder, and what it is called.
-    profile: `fast` reads texts of like lengths together; `deterministic` reads one at a time, so that its vector has
-        the same bits whatever else is compared. Either may keep it, therefore.
+    path, identity: its folder, and its identity.
+    profile: `fast` reads texts of similar lengths together; `deterministic` reads one at a time, so that an embedding
+        has the same bits whatever else is compared. Either may therefore cache it.
     Raises InputError, NotInstalledError.
     """
 
@@ -50,6 +50,7 @@ class SentenceTransformerEmbedder:
     def compare(self, actions: Sequence[Embed]) -> list[Embedded]:
         """See `Embedder`."""
         wanted = dict.fromkeys(text for action in actions for side in texts(action) for text in side)
+        # The model and the cache serve one call at a time.
         with self._turn:
             vectors = self._vectors(list(wanted))
         return [embedded(action, vectors) for action in actions]
@@ -74,7 +75,7 @@ class SentenceTransformerEmbedder:
             batch, batch_size=len(batch), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
         if not np.isfinite(vectors).all():
-            raise StepError(f"{self._identity} makes something else than numbers of a text: its weights are broken")
+            raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
         return dict(zip(batch, vectors, strict=True))
 
 

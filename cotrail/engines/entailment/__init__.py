@@ -1,4 +1,5 @@
-"""Models that tell whether a sentence follows from a text (natural language inference).
+"""Entailment models (natural language inference): whether a sentence follows from a text.
 
-`entailer` is the port and `catalogue` says which there are; `labels` reads what a classifier's outputs mean.
+`catalogue` opens a model by name; `transformers`, `prompted` and `scripted` are the adapters of the port, and `labels`
+interprets a classifier's outputs.
 """

@@ -1,7 +1,5 @@
-"""The entailers that a name can mean: the built-in ones and those that a person added.
-
-A person adds one as a table `[entailers.NAME]` of the file that lists models (`cotrail.engines.models_file`), with the
-fields of the classes below.
+"""Catalogue of entailers: the built-in ones and those that a user adds as tables `[entailers.NAME]` of
+`models.toml`.
 """
 
 import hashlib
@@ -24,26 +22,28 @@ from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.script_files import read_script, script_identity
 
 OpenModel = Callable[[], LanguageModel]
-"""Opens the run's own language model; called only where the entailer asks it."""
+"""Opens the run's own language model; called only if the entailer uses it."""
 
 
 class EntailerEngine(Protocol):
-    """What runs an entailer."""
+    """Opens an entailer in one kind of engine."""
 
     def check(self) -> None:
-        """Raises NotInstalledError, which says how to get it, where it isn't at hand."""
+        """Raises NotInstalledError, which says how to get it, where it isn't installed."""
 
     def identity(self, name: str, model: str) -> str:
-        """What `open(name, ...).identity` will be, without loading anything; model: the language model's identity."""
+        """The identity of the entailer that `open(name, ...)` would return, without loading it; model: the identity of
+        the run's language model.
+        """
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
         """The loaded model."""
 
 
 class Transformers(EngineTable, frozen=True, tag="transformers"):
-    """A classifier in transformers, in this process, on its GPU if it has one.
+    """A classifier in transformers in this process, on its GPU if it has one.
 
-    path: a folder that transformers saved; labels: what its outputs mean, where its configuration doesn't say.
+    path: a folder saved by transformers; labels: the meaning of its outputs, where its configuration doesn't give it.
     """
 
     labels: tuple[Label, Label, Label] | None = None
@@ -66,7 +66,7 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 
 
 class Scripted(EngineTable, frozen=True, tag="scripted"):
-    """What a script says; path: its file."""
+    """A scripted entailer; path: its script."""
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
         """See `EntailerEngine`."""
@@ -78,7 +78,7 @@ class Scripted(EngineTable, frozen=True, tag="scripted"):
 
 
 class Published(Struct, frozen=True):
-    """A classifier by Nie et al. (2020), whose description says what its outputs mean, as its configuration should.
+    """A classifier by Nie et al. (2020), whose description gives the meaning of its outputs; its configuration doesn't.
 
     repository: its name on Hugging Face.
     """
@@ -105,10 +105,10 @@ class Published(Struct, frozen=True):
 
 
 class Prompted(Struct, frozen=True):
-    """The run's own language model, which the run's profile and all else is known of anyway."""
+    """The run's own language model, asked by a prompt."""
 
     def check(self) -> None:
-        """See `EntailerEngine`: a run has one."""
+        """See `EntailerEngine`: every run has a language model."""
 
     def identity(self, name: str, model: str) -> str:
         """See `EntailerEngine`."""
@@ -122,7 +122,7 @@ class Prompted(Struct, frozen=True):
 class EntailerSpec(Struct, frozen=True, kw_only=True):
     """An entailer's name and the engine that runs it.
 
-    instead: which one it stands in for and why, as a sentence; empty where it is the one that was asked for.
+    instead: a sentence on why it replaces the preferred one; empty where it doesn't.
     """
 
     name: str
@@ -131,18 +131,18 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def asks_model(self) -> bool:
-        """Whether it is the run's own language model that judges."""
+        """Return whether the run's own language model judges."""
         return isinstance(self.engine, Prompted)
 
     def identity(self, model: str) -> str:
-        """What the identity of the opened one will be, without loading it; InputError, NotInstalledError.
+        """The identity of the opened entailer, without loading it; raises InputError, NotInstalledError.
 
         model: the identity of the run's language model.
         """
         return self.engine.identity(self.name, model)
 
     def open(self, profile: Profile, open_model: OpenModel) -> Entailer:
-        """The loaded model; InputError, NotInstalledError, and what `open_model` raises."""
+        """The loaded model; raises InputError, NotInstalledError, and whatever `open_model` raises."""
         return self.engine.open(self.name, profile, open_model)
 
 
@@ -151,13 +151,13 @@ BUILT_IN: dict[str, EntailerEngine] = {
     "roberta-large-anli": Published("ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
     "prompted": Prompted(),
 }
-"""Those that nobody needs to add; the first one that is at hand is the default. The paper takes the very first."""
+"""The built-in entailers; the first one that is installed is the default. The paper uses the first."""
 
 
 def find_entailer(path: Path, name: str | None) -> EntailerSpec:
-    """The entailer of that name, or the default one where None; path: the file that lists a person's own.
+    """The entailer of that name, or the default one where None; path: `models.toml`.
 
-    Raises UnknownNameError, InputError, and NotInstalledError where it isn't at hand.
+    Raises UnknownNameError, InputError, and NotInstalledError where it isn't installed.
     """
     chosen, engine, instead = choose(path, "entailer", name, Transformers | Scripted, BUILT_IN)
     return EntailerSpec(name=chosen, engine=engine, instead=instead)

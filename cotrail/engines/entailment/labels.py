@@ -1,4 +1,4 @@
-"""What the outputs of a classifier mean, by its configuration."""
+"""The meaning of a classifier's outputs, by its configuration."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,24 +8,23 @@ from cotrail.errors import InputError
 Label = Literal["entailment", "neutral", "contradiction"]
 
 Order = tuple[Label, ...]
-"""What each output means, in their order."""
+"""The meaning of each output, in the order of the outputs."""
 
 _STEMS: dict[str, Label] = {"entail": "entailment", "neutral": "neutral", "contradict": "contradiction"}
-"""How names of labels begin, in any case."""
+"""Beginnings of labels' names, in any case."""
 
 
 def label_order(
     id2label: Mapping[int, str] | None, label2id: Mapping[str, int] | None, given: Order | None = None
 ) -> Order:
-    """The order that a configuration tells in either of its two tables, or the given one where it tells none.
+    """The order that a configuration gives in either of its two tables, or the given one where it gives none.
 
-    Raises InputError where it stays unclear, be it that the tables say different things, and where what is given isn't
-    what they say.
+    Raises InputError where the order is unclear, for example because the tables differ, or differs from the given one.
     """
     outputs = {int(number): str(name) for number, name in (id2label or {}).items()}
     if sorted(outputs) != list(range(len(_STEMS))):
         raise InputError(
-            f"the model tells {len(outputs)} classes apart ({_shown(outputs)}), and not entailment, neutral and "
+            f"the model has {len(outputs)} classes ({_shown(outputs)}) instead of entailment, neutral and "
             "contradiction: take another one"
         )
     by_name = {int(number): name for name, number in (label2id or {}).items()}
@@ -51,7 +50,7 @@ def _unclear(outputs: Mapping[int, str], by_name: Mapping[int, str], given: Orde
     if by_name and by_name != outputs:
         said += f", and elsewhere {_shown(by_name)}"
     if given:
-        return f"{said}, but its labels are given as {', '.join(given)}: mend whichever is wrong"
+        return f"{said}, but its labels are given as {', '.join(given)}: correct whichever is wrong"
     return (
         f'{said}, which leaves their meaning open: say it as labels = ["entailment", "neutral", "contradiction"], in '
         "their true order, in the entailer's table in the list of models"

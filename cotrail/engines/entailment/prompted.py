@@ -1,11 +1,11 @@
-"""Entailment as a language model's own probabilities tell it, where no model made for it is at hand.
+"""Entailment by a language model's own probabilities, where no entailment model is installed.
 
-The prompt asks what GPT-3's does (Brown et al. 2020, natural language inference), after six examples, two of each
-answer. A language model likes some answers whatever it is asked, so each answer's probability is divided by the one
-that it has without a premise (Zhao et al. 2021, contextual calibration).
+The prompt follows GPT-3's (Brown et al. 2020, natural language inference), after six examples, two of each answer. A
+language model prefers some answers whatever the question is, so each answer's probability is divided by its probability
+without a premise (contextual calibration, Zhao et al. 2021).
 
-In trials with SmolLM2-135M and made-up pairs that ranked contradictions better, whatever the order of the examples, and
-changed little else; models as small as this one hardly judge entailment at all.
+In trials with SmolLM2-135M and made-up pairs, calibration ranked contradictions better, whatever the order of the
+examples, and changed little else; models as small as this one hardly judge entailment at all.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from cotrail.engines.model_identity import model_identity
 from cotrail.errors import PromptTooLongError
 
 CHOICES = (" True", " Neither", " False")
-"""What stands for entailment, for neither, and for contradiction."""
+"""The answers for entailment, neutral and contradiction."""
 
 _OSLO = "Oslo\nOslo is the capital of Norway. It lies at the head of the Oslofjord."
 _CORVIN = "Corvin\nA corvin is a small boat with one sail, used by the fishermen of the Amber Sea."
@@ -38,20 +38,20 @@ EXAMPLES = (
 )
 
 FLOOR = 1e-6
-"""The least probability without a premise: an answer that is less likely then gains no more by a premise."""
+"""Lower bound of a probability without a premise; it limits what an unlikely answer can gain by a premise."""
 
 AT_ONCE = 8
-"""How many pairs a model is asked about at once; those that work on fewer let the others wait."""
+"""Pairs that are judged concurrently; models with fewer slots queue the others."""
 
 
 def prompted_identity(name: str, model: str) -> str:
-    """What such an entailer is called: by its prompt, and by the identity of the language model."""
+    """The identity of such an entailer: its prompt, and the identity of the language model."""
     digest = hashlib.sha256(canonical([_prompt("premise", "hypothesis"), CHOICES])).hexdigest()
     return f"{model_identity(name, digest)}+{model}"
 
 
 class PromptedEntailer:
-    """Asks a language model, twice for each pair; a premise that is too long is cut at its end."""
+    """Asks a language model twice for each pair; a premise that is too long is cut at its end."""
 
     def __init__(self, model: LanguageModel, name: str = "prompted") -> None:
         self._model = model

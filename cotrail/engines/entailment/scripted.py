@@ -1,4 +1,4 @@
-"""An entailer that says what a script says."""
+"""Scripted entailer: returns the judgements of a script."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ Probability = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Judgement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Two probabilities; what they leave of 1 is that of neither."""
+    """Two probabilities; the rest is that of neutral."""
 
     entailment: Probability = 0.0
     contradiction: Probability = 0.0
@@ -27,7 +27,7 @@ class Judgement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def entailed(self) -> Entailed:
-        """All three of them."""
+        """All three probabilities."""
         return entailed(self.entailment, 1 - self.entailment - self.contradiction, self.contradiction)
 
 
@@ -35,24 +35,24 @@ class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The content of a script file.
 
     judgements: by a premise, and then by a hypothesis. A premise is named by its title, by its text, or by a piece of
-        its text: the first of these that has the hypothesis counts, and of several pieces the longest.
-    default: for what the script doesn't know.
+        its text: the first that has the hypothesis counts, and of several pieces the longest.
+    default: for pairs that the script doesn't contain.
     """
 
     judgements: dict[str, dict[str, Judgement]] = {}
     default: Judgement = Judgement()
 
     def judgement(self, premise: Paragraph, hypothesis: str) -> Judgement:
-        """What the script says of a hypothesis."""
+        """The script's judgement of a hypothesis."""
         pieces = sorted((name for name in self.judgements if name in premise.text), key=len, reverse=True)
         known = (self.judgements.get(name, {}) for name in (premise.title, *pieces))
         return next((each[hypothesis] for each in known if hypothesis in each), self.default)
 
 
 class ScriptedEntailer:
-    """Judges as a script says.
+    """Judges by a script.
 
-    source: a script, its file, or the same content as a mapping; name: what the identity calls it.
+    source: a script, its file, or a mapping of the same content; name: the identity's name.
     """
 
     def __init__(self, source: EntailmentScript | Path | Mapping[str, object], name: str = "scripted") -> None:

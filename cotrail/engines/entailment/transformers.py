@@ -19,24 +19,24 @@ from cotrail.engines.model_folders import loading
 from cotrail.errors import InputError, PromptTooLongError, StepError
 
 TOKENS_AT_ONCE = {"cuda": 32_768, "cpu": 2048}
-"""Tokens that the profile `fast` has read in one pass, padding included."""
+"""Tokens that the profile `fast` reads in one pass, padding included."""
 
 LONGEST = 4096
-"""The most tokens that a pair may have where neither model nor tokenizer names fewer."""
+"""The most tokens of a pair where neither model nor tokenizer gives a limit."""
 
 Encoded = dict[str, list[int]]
-"""A premise and a hypothesis as the model takes them: tokens, and what belongs to each."""
+"""A premise and a hypothesis as the model's inputs: token ids, and which text each belongs to."""
 
 Pair = tuple[str, str]
 
 
 class TransformersEntailer:
-    """A classifier in a folder that transformers saved, on a CUDA device or else the CPU, in float32.
+    """A classifier in a folder saved by transformers, on a CUDA device or otherwise the CPU, in float32.
 
-    path, identity: the folder, and what it is called.
-    profile: `fast` reads pairs of like lengths together; `deterministic` reads one at a time, so that its probabilities
-        have the same bits whatever else is judged.
-    labels: what its outputs mean, where its configuration doesn't say.
+    path, identity: its folder, and its identity.
+    profile: `fast` reads pairs of similar lengths together; `deterministic` reads one at a time, so that its
+        probabilities have the same bits whatever else is judged.
+    labels: the meaning of its outputs, where its configuration doesn't give it.
     A premise that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
 
@@ -45,7 +45,7 @@ class TransformersEntailer:
         self._model, self._tokenizer = _load(path)
         config = self._model.config
         self._order = label_order(config.id2label, config.label2id, labels)
-        # Some tokenizers, ALBERT's among them, leave this out though the model was trained with it.
+        # Some tokenizers, such as ALBERT's, leave out token types by default though the model was trained with them.
         self._tells_parts = getattr(config, "type_vocab_size", 0) > 1
         self._limit = _most_tokens(self._model, self._tokenizer)
         self._most = TOKENS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
@@ -57,7 +57,7 @@ class TransformersEntailer:
         return self._identity
 
     def judge(self, actions: Sequence[Entail]) -> list[Entailed]:
-        """See `Entailer`; PromptTooLongError where a hypothesis leaves no room for its premise."""
+        """See `Entailer`; raises PromptTooLongError where a hypothesis leaves no room for its premise."""
         pairs = [(action.premise.statement, action.hypothesis) for action in actions]
         with self._turn:
             judged = self._judged(list(dict.fromkeys(pairs)))
@@ -92,7 +92,7 @@ class TransformersEntailer:
             logits = self._model(**inputs).logits
         likely = torch.softmax(logits.double(), dim=-1)
         if not likely.isfinite().all():
-            raise StepError(f"{self._identity} makes something else than numbers of a text: its weights are broken")
+            raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
         return [entailed(**dict(zip(self._order, row, strict=True))) for row in likely.tolist()]
 
 
@@ -103,15 +103,16 @@ def _load(path: Path) -> tuple[Any, Any]:
     with loading("transformers", path):
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
         model, found = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
+    # transformers would initialize missing weights at random, with a mere warning.
     if missing := found["missing_keys"]:
         raise InputError(f"{path} holds no classifier: its weights lack {', '.join(sorted(missing)[:3])}")
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
 
 
 def _most_tokens(model: Any, tokenizer: Any) -> int:
-    """How many tokens a pair may have."""
+    """The most tokens of a pair."""
     limits = [LONGEST, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", LONGEST)]
     for name, layer in model.named_modules():
         if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
-            limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's places begin behind padding's
+            limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's positions begin behind padding's
     return int(min(limits))

@@ -1,1 +1,5 @@
-"""Knowledge that is no corpus of paragraphs: what may be said of a text's entities, words or table, as sentences."""
+"""Knowledge sources, which are no corpora of paragraphs: sentences on a text's entities, words or table.
+
+`store` builds and opens sources: `wikidata`, `wordnet` and `conceptnet`, each in a `database` built from
+    `source_files`. `words` splits texts into the words that are looked up.
+"""

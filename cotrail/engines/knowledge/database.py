@@ -1,4 +1,4 @@
-"""SQLite files that are built aside, take their place in one move, and from then on are only read."""
+"""SQLite databases that are built in a draft, put in place atomically, and then only read."""
 
 import hashlib
 import os
@@ -23,49 +23,49 @@ FILE_NAME = "knowledge.sqlite"
 DRAFT_NAME = "draft.sqlite"
 
 CACHE_KIB = 256 * 1024
-"""How much memory a build's pages may take."""
+"""Memory for the page cache of a build."""
 
 _ABOUT = "CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY, content BLOB NOT NULL);"
 
 MAPPED_BYTES = 1 << 31
-"""How much of a file is mapped, which all processes that read it share."""
+"""Bytes of a file that are memory-mapped, and thus shared by all processes that read it."""
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What a built source says about itself: the digest of what is in it, and how much that is."""
+    """Description of a built source: the digest of its content, and how much there is of each kind."""
 
     digest: str
     counts: dict[str, int]
 
 
 class Digest:
-    """Takes in everything that goes into a source, in order."""
+    """Digest of everything that goes into a source, in order."""
 
     def __init__(self, former: str = "") -> None:
         self._sha = hashlib.sha256(former.encode())
 
     def add(self, row: object) -> None:
-        """Takes in the next row."""
+        """Adds the next row."""
         self._sha.update(msgspec.msgpack.encode(row))
 
     def passing(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Takes in the rows as they pass by."""
+        """Adds the rows as they pass by."""
         for row in rows:
             self.add(row)
             yield row
 
     def __str__(self) -> str:
-        """The digest of all so far."""
+        """The digest of everything so far."""
         return self._sha.hexdigest()
 
 
 @contextmanager
 def drafted(folder: Path, schema: str, *, extends: bool = False) -> Iterator[sqlite3.Connection]:
-    """A database to fill, which becomes the folder's when the block ends well.
+    """A database to fill, which replaces the folder's when the block ends without an error.
 
-    Until then, and after an error or a `kill -9` for good, the former one stays as it is and goes on being read.
-    extends: begin with what the former one holds, if there is one. InputError where the folder can't be written, or
-    where another process is building in it.
+    Until then, and after an error or a `kill -9`, the former database stays as it is and can be read.
+    extends: begin with the content of the former database, if there is one. Raises InputError where the folder can't be
+        written, or another process is building in it.
     """
     draft = folder / DRAFT_NAME
     try:
@@ -85,25 +85,25 @@ def drafted(folder: Path, schema: str, *, extends: bool = False) -> Iterator[sql
 
 
 def finish(connection: sqlite3.Connection, digest: str, counts: Mapping[str, int]) -> About:
-    """Says in a draft what it holds."""
+    """Writes the description into a draft."""
     about = About(digest=digest, counts=dict(counts))
     connection.execute("INSERT OR REPLACE INTO about VALUES (1, ?)", (msgspec.json.encode(about),))
     return about
 
 
 def about(connection: sqlite3.Connection) -> About | None:
-    """What a database says about itself; None where it is still empty."""
+    """The description of a database; None where it is still empty."""
     row = connection.execute("SELECT content FROM about").fetchone()
     return msgspec.json.decode(row[0], type=About) if row else None
 
 
 class Database:
-    """Reads a folder's database as it was when this was made, whatever is built meanwhile. Safe for many threads."""
+    """Reads a folder's database as it was when it was opened, whatever is built meanwhile. Safe for many threads."""
 
     def __init__(self, folder: Path) -> None:
         file = folder / FILE_NAME
         try:
-            # Files are never changed in place, so SQLite need not look for changes or take locks.
+            # Files are never changed in place, so SQLite needn't look for changes or take locks.
             self._connection = sqlite3.connect(
                 f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
             )
@@ -118,8 +118,9 @@ class Database:
         self._reading = threading.Lock()
 
     def rows(self, query: str, *parameters: object) -> list[Any]:
-        """What a query finds. Parameters that are lists are to be taken apart by `json_each`."""
+        """The rows that a query finds. Parameters that are lists are passed as JSON, for `json_each`."""
         bound = [msgspec.json.encode(value).decode() if isinstance(value, list) else value for value in parameters]
+        # One connection is shared by all threads, and SQLite's Python module doesn't allow concurrent use.
         with self._reading:
             return self._connection.execute(query, bound).fetchall()
 
@@ -131,7 +132,7 @@ def unusable(folder: Path, reason: object) -> InputError:
 
 
 def is_built(folder: Path) -> bool:
-    """Whether there is a database in this folder."""
+    """Return whether there is a database in this folder."""
     return (folder / FILE_NAME).is_file()
 
 
@@ -139,7 +140,7 @@ def _begun(folder: Path, schema: str, *, extends: bool) -> sqlite3.Connection:
     if extends and is_built(folder):
         shutil.copyfile(folder / FILE_NAME, folder / DRAFT_NAME)
     connection = sqlite3.connect(folder / DRAFT_NAME)
-    # A draft that breaks off is thrown away: it needs no journal.
+    # A draft that fails is deleted, so that it needs no journal.
     for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{CACHE_KIB}"):
         connection.execute(f"PRAGMA {pragma}")
     connection.executescript(_ABOUT + schema)
@@ -147,6 +148,7 @@ def _begun(folder: Path, schema: str, *, extends: bool) -> sqlite3.Connection:
 
 
 def _place(draft: Path, folder: Path) -> None:
+    # The file first, so that the rename can't expose a partial file; then the folder, so that the rename lasts.
     for path, move in ((draft, True), (folder, False)):
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The lines of large files, packed or not."""
+"""Lines of large source files, compressed or not."""
 
 import bz2
 import gzip
@@ -15,11 +15,11 @@ from cotrail.common.limits import numbered_lines
 from cotrail.errors import InputError
 
 TOLD_EVERY = 10_000
-"""After how many lines progress is told."""
+"""Number of lines between two reports of progress."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a build is, in bytes of its files as they lie there."""
+    """Progress of a build, in bytes of its files as stored (compressed)."""
 
     done: int
     total: int
@@ -29,19 +29,20 @@ ProgressCallback = Callable[[Progress], None]
 
 
 def ignore_progress(_: Progress) -> None:
-    """Tells nobody."""
+    """Does nothing."""
 
 
 NumberedLines = Iterator[tuple[int, bytes]]
-"""Those of a file that aren't blank, each with its number."""
+"""The lines of a file that aren't blank, each with its number."""
 
 
 def opened_files(
     paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
 ) -> Iterator[tuple[Path, NumberedLines]]:
-    """Each file with its lines, to be read before the next; `.gz` and `.bz2` are unpacked as they are read.
+    """Each file with its lines, which have to be read before the next file; `.gz` and `.bz2` are decompressed on the
+    fly.
 
-    InputError: a file can't be read or breaks off.
+    Raises InputError where a file can't be read or is truncated.
     """
     sizes = [_size(path) for path in paths]
     for before, path in enumerate(paths):
@@ -52,7 +53,7 @@ def opened_files(
 
 
 def lines(paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress) -> Iterator[tuple[Path, int, bytes]]:
-    """The lines of all the files, as in `opened_files`."""
+    """The lines of all files, as in `opened_files`."""
     return ((path, number, line) for path, found in opened_files(paths, on_progress) for number, line in found)
 
 

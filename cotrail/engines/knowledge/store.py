@@ -1,4 +1,4 @@
-"""The knowledge sources of a folder, each built once and from then on only read."""
+"""Store of knowledge sources: a folder in which each source is built once and then only read."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +13,14 @@ from cotrail.errors import InputError, UnknownNameError
 SOURCES: tuple[Source, ...] = get_args(Source)
 
 TABLE: Source = "table"
-"""The source that needs no building: a table is all that it knows."""
+"""The source that needs no building: it knows only the table of the question."""
 
 NEEDS = {
     "wikidata": "its dump (`wikidata-*-all.json.gz`) or extracts of it",
     "wordnet": "the folder of its database files, or nothing where the package that ships them is installed",
     "conceptnet": "its assertions (`conceptnet-assertions-5.7.0.csv.gz`)",
 }
-"""What each source is built from."""
+"""The files that each source is built from."""
 
 
 class KnowledgeStore:
@@ -30,17 +30,19 @@ class KnowledgeStore:
         self._folder = folder
 
     def names(self) -> tuple[Source, ...]:
-        """The sources that can be asked, sorted."""
+        """The sources that are built, sorted."""
         return tuple(sorted(name for name in SOURCES if name == TABLE or is_built(self._folder / name)))
 
     def revision(self, source: Source) -> str:
-        """What a run pins: everything that decides what is found; UnknownNameError where it isn't built."""
+        """The revision that a run pins: everything that decides what is found. Raises UnknownNameError where it isn't
+        built.
+        """
         return self.open(source).revision
 
     def open(self, source: Source) -> Knowledge:
-        """The source, safe for many threads; it stays as it is when it is built anew meanwhile.
+        """The source, safe for many threads; it stays as it is even if it is rebuilt meanwhile.
 
-        UnknownNameError where it isn't built, InputError where it can't be read.
+        Raises UnknownNameError where it isn't built, InputError where it can't be read.
         """
         folder = self._built(source)
         match source:
@@ -60,14 +62,14 @@ class KnowledgeStore:
                 return ConceptNet(folder)
 
     def about(self, source: Source) -> About | None:
-        """What a source says of itself; None for `table`."""
+        """The description of a source; None for `table`."""
         return None if source == TABLE else Database(self._built(source)).about
 
     def build(self, source: Source, files: Sequence[Path], on_progress: ProgressCallback = ignore_progress) -> About:
         """Builds a source from its publisher's files.
 
-        The former one is asked as before until the new one is whole; an error or an interruption leaves it as it is.
-        InputError: the files aren't what the source is built from, or one of them is broken.
+        The former one can be used until the new one is complete; an error or an interruption leaves it as it is.
+        Raises InputError where these aren't the source's files, or one of them is broken.
         """
         folder = self._folder / source
         match source:
@@ -98,7 +100,7 @@ class KnowledgeStore:
 
 
 def find_source(name: str) -> Source:
-    """The source of that name; UnknownNameError lists those there are."""
+    """The source of that name; raises UnknownNameError, which lists those there are."""
     for source in SOURCES:
         if source == name:
             return source

@@ -1,4 +1,4 @@
-"""The words of a text, as knowledge sources look them up."""
+"""Words of a text, as knowledge sources look them up."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 LONGEST = 3
-"""How many words a term of a text has at most."""
+"""The most words of a term."""
 
 STOP_WORDS = frozenset(
     (  # noqa: SIM905
@@ -19,7 +19,7 @@ STOP_WORDS = frozenset(
         "would you your yours yourself yourselves"
     ).split()
 )
-"""Words that only hold sentences together."""
+"""Words that carry no content."""
 
 _WORD = re.compile(r"[^\W_]+(?:(?:\.?'|[.&-])[^\W_]+)*")
 _POSSESSIVE = re.compile(r"\.?'s$", re.IGNORECASE)
@@ -28,22 +28,22 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The text's words in their order, without marks and possessive endings: "Harry S. Truman's" has three."""
+    """The text's words in order, without punctuation and possessive endings: "Harry S. Truman's" has three."""
     plain = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     return tuple(_POSSESSIVE.sub("", word) for word in _WORD.findall(plain))
 
 
 def runs(sequence: Sequence[str], longest: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Every run of one to `longest` words, with where it begins; at each place the longest first."""
+    """Every n-gram of one to `longest` words with its position; at each position the longest first."""
     for start in range(len(sequence)):
         for end in range(min(start + longest, len(sequence)), start, -1):
             yield start, tuple(sequence[start:end])
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """What may be in a dictionary: runs of up to three words, in lower case with spaces, each once, in their order.
+    """Dictionary terms: n-grams of up to three words, in lower case, each once, in order.
 
-    None begins or ends with a stop word or with what has no letter.
+    None begins or ends with a stop word or with a word without letters.
     """
     lowered = [word.lower() for word in words(text)]
     found = (run for _, run in runs(lowered, LONGEST) if _says_something(run[0]) and _says_something(run[-1]))
@@ -51,7 +51,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 
 def content(text: str) -> frozenset[str]:
-    """The text's words in lower case, numbers too, without stop words."""
+    """The text's words in lower case, including numbers, without stop words."""
     return frozenset(word.lower() for word in words(text)) - STOP_WORDS
 
 
@@ -64,7 +64,9 @@ Bases = Mapping[str, frozenset[str]]
 
 
 def differ(here: Bases, there: Bases) -> Callable[[str, str], bool]:
-    """Tells of a base form here and one there whether different words have them, and not one word both."""
+    """A predicate of a base form here and one there: True if they come from different words, False if one word has
+    both.
+    """
     owners, others = _owners(here), _owners(there)
 
     def differ(one: str, other: str) -> bool:
@@ -82,5 +84,5 @@ def _owners(bases: Bases) -> dict[str, list[str]]:
 
 
 def capitalized(sentence: str) -> str:
-    """The sentence with a capital at its beginning."""
+    """The sentence with its first letter in upper case."""
     return sentence[:1].upper() + sentence[1:]

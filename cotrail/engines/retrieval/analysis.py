@@ -1,4 +1,4 @@
-"""How titles, texts and queries become words: as Elasticsearch's `english` analyzer does it, with tantivy's parts."""
+"""Text analysis of titles, texts and queries: like Elasticsearch's `english` analyzer, from tantivy's parts."""
 
 import tantivy
 
@@ -9,11 +9,11 @@ WORDS = (
     r"\w+(?:['.]\w+)*",
     rf"[{_SINGLE}]|(?:{_LETTER}(?:['‘.:·]{_LETTER})*|\p{{N}}(?:['.,;]\p{{N}})*|\p{{M}}|_)+",  # noqa: RUF001
 )
-"""What a word is, in each version of the analyzer; the last one is that of new indexes.
+"""The pattern of a word, in each version of the analyzer; new indexes use the last one.
 
-As Unicode's annex 29 has it: some marks hold letters together and others digits (`o'neil`, `u.s.a`, `15,140`), none
-holds a letter and a digit together (`no` and `1` in `No.1`), and Chinese characters and hiragana are words one by one.
-The first version held together whatever an apostrophe or a point is inside of.
+As in Unicode's annex 29, some marks join letters and others digits (`o'neil`, `u.s.a`, `15,140`), none joins a letter
+and a digit (`no` and `1` in `No.1`), and each Chinese character or hiragana is a word. The first version joined
+everything around an apostrophe or a point.
 """
 
 STOP_WORDS = (
@@ -26,17 +26,17 @@ ANALYZERS = {
     f"{number}: {word}, lower-cased, without 's and Lucene's stop words, stemmed as English": word
     for number, word in enumerate(WORDS, start=1)
 }
-"""The analyzers by their names, which indexes have; an index with another one isn't searched."""
+"""The analyzers by their names, which indexes record; an index with an unknown one isn't searched."""
 
 ANALYZER = tuple(ANALYZERS)[-1]
-"""That of new indexes."""
+"""The analyzer of new indexes."""
 
 _APOSTROPHES = str.maketrans("’＇", "''")  # noqa: RUF001 - both are written for possessives
 
 
 def english(analyzer: str = ANALYZER) -> tantivy.TextAnalyzer:
-    """The analyzer of that name; hand it what `plain` returns."""
-    # The stemmer takes the possessive off, but only behind the stop words: so `it's` is a stop word too.
+    """The analyzer of that name; its input has to be what `plain` returns."""
+    # The stemmer removes the possessive, but only after the stop words, so that `it's` has to be a stop word too.
     stop_words = [form for word in STOP_WORDS.split() for form in (word, f"{word}'s")]
     return (
         tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.regex(ANALYZERS[analyzer]))

@@ -1,4 +1,4 @@
-"""The interface of what keeps corpora by name: a folder, or a search server that every host reaches."""
+"""Interface of the stores that keep corpora by name: a folder, or a search server that every host reaches."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -8,21 +8,21 @@ from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.manifest import IndexManifest
 
 CountCallback = Callable[[int], None]
-"""Is told the number of paragraphs so far."""
+"""Called with the number of paragraphs so far."""
 
 
 class CorpusStore(Protocol):
-    """Keeps corpora by name. UnavailableError where it doesn't answer, InputError for names that no corpus can have."""
+    """Keeps corpora by name. Raises UnavailableError where it doesn't respond, InputError for invalid names."""
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
         """Indexes the paragraphs, whose ids are distinct, as the corpus of that name.
 
-        A corpus of that name is searched as before until the new one is whole; an error or an interruption leaves
+        An existing corpus of that name is searched until the new one is complete; an error or an interruption leaves
         nothing behind.
         """
 
     def open(self, name: str) -> Corpus:
-        """The corpus of that name; UnknownNameError lists those there are."""
+        """The corpus of that name; raises UnknownNameError, which lists those there are."""
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The corpora by name, sorted."""

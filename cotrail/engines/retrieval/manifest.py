@@ -1,4 +1,4 @@
-"""What an index says about itself, and the indexes of a folder, one a name."""
+"""Manifest of an index, and the indexes of a folder by name."""
 
 import hashlib
 import os
@@ -17,11 +17,11 @@ FILE_NAME = "manifest.json"
 
 
 class IndexManifest(Struct, frozen=True, kw_only=True):
-    """An index as it was built.
+    """Description of an index as it was built.
 
     revision: the SHA-256 of all paragraphs with their ids, in order, the analyzer and the ranking's parameters.
-    paragraphs: how many there are. k1, b: None where somebody else fills the index. created_by: the versions of what
-    built it.
+    paragraphs: their number. k1, b: BM25's parameters, None where others fill the index. created_by: the versions of
+        the software that built it.
     """
 
     revision: str
@@ -33,27 +33,27 @@ class IndexManifest(Struct, frozen=True, kw_only=True):
 
 
 class FolderManifest(IndexManifest, frozen=True, kw_only=True):
-    """One whose files are in this folder, inside the index's own."""
+    """Manifest of an index in a folder; folder: the folder of its files inside the index's own."""
 
     folder: str
 
 
 class Revision:
-    """Makes an index's revision and counts while its paragraphs pass by, once each and in order."""
+    """Computes an index's revision and counts its paragraphs while they pass by, once each and in order."""
 
     def __init__(self, analyzer: str, k1: float, b: float) -> None:
         self.count = 0
         self._digest = hashlib.sha256(msgspec.json.encode([analyzer, k1, b]))
 
     def add(self, paragraph: Paragraph) -> bytes:
-        """Takes in the next paragraph; returns it as MessagePack."""
+        """Adds the next paragraph; returns it as MessagePack."""
         content = msgspec.msgpack.encode(paragraph)
         self._digest.update(content)
         self.count += 1
         return content
 
     def __str__(self) -> str:
-        """The digest of all so far."""
+        """The digest of everything added so far."""
         return self._digest.hexdigest()
 
 
@@ -66,7 +66,7 @@ def installed(name: str) -> str:
 
 
 def read_manifest(directory: Path) -> FolderManifest:
-    """The manifest of the index in this folder; CorpusError where there is none or it can't be read."""
+    """The manifest of the index in this folder; raises CorpusError where there is none or it can't be read."""
     try:
         return msgspec.json.decode((directory / FILE_NAME).read_bytes(), type=FolderManifest)
     except FileNotFoundError as error:
@@ -76,11 +76,12 @@ def read_manifest(directory: Path) -> FolderManifest:
 
 
 def write_manifest(directory: Path, manifest: FolderManifest) -> None:
-    """Puts the manifest in place in one move; from then on the index is the one that it describes."""
+    """Puts the manifest in place atomically; from then on the index is the one that it describes."""
     draft = directory / f"{FILE_NAME}.draft"
     with draft.open("wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
         file.flush()
+        # Before the rename: otherwise a power cut could leave an empty file under the final name.
         os.fsync(file.fileno())
     draft.replace(directory / FILE_NAME)
 
@@ -91,7 +92,7 @@ def unusable(directory: Path, reason: object) -> CorpusError:
 
 
 def checked_name(name: str) -> str:
-    """The name; InputError for one that no corpus can have."""
+    """The name; raises InputError where no corpus can have it."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise InputError(
             f"a corpus can't be named {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
@@ -100,12 +101,12 @@ def checked_name(name: str) -> str:
 
 
 def corpus_directory(corpora: Path, name: str) -> Path:
-    """Where the index of this name is or would be; InputError for a name that no corpus can have."""
+    """The folder of the index of this name, whether it exists or not; raises InputError for an invalid name."""
     return corpora / checked_name(name)
 
 
 def existing_corpus(corpora: Path, name: str) -> Path:
-    """Where the index of this name is; UnknownNameError, which lists the names there are, where it isn't."""
+    """The folder of the index of this name; raises UnknownNameError, which lists the names there are."""
     directory = corpus_directory(corpora, name)
     if not (directory / FILE_NAME).is_file():
         raise unknown(name, corpus_names(corpora))
@@ -113,7 +114,7 @@ def existing_corpus(corpora: Path, name: str) -> Path:
 
 
 def unknown(name: str, there: Iterable[str]) -> UnknownNameError:
-    """The error for a corpus that isn't among those there are."""
+    """The error for a corpus that doesn't exist; there: the names of those that do."""
     listed = ", ".join(there) or "none yet"
     return UnknownNameError(f"there is no corpus {name!r} (there are: {listed}); build it with `cotrail index`")
 
@@ -124,5 +125,5 @@ def corpus_names(corpora: Path) -> tuple[str, ...]:
 
 
 def corpora(directory: Path) -> dict[str, FolderManifest]:
-    """The indexes in this folder by name, sorted."""
+    """The manifests of the indexes in this folder by name, sorted."""
     return {name: read_manifest(directory / name) for name in corpus_names(directory)}

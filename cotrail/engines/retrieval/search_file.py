@@ -1,4 +1,4 @@
-"""`search.toml`: how indexes are made in the search server, and which indexes of others are corpora."""
+"""The file `search.toml`: settings of new indexes on the search server, and existing indexes that are corpora."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +17,10 @@ OURS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
 
 
 class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the file says.
+    """The content of the file.
 
-    index: settings of the indexes that cotrail makes, by their dotted names without `index.`.
-    corpora: indexes of others by the names of their corpora.
+    index: settings of the indexes that cotrail creates, by their dotted names without `index.`.
+    corpora: existing indexes by the names of their corpora.
     """
 
     index: dict[str, Any] = {}
@@ -28,7 +28,7 @@ class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_search_file(path: Path) -> SearchFile:
-    """The file; a missing one says nothing. InputError says what is wrong with it."""
+    """The file's content, empty for a missing file; raises InputError where it is malformed."""
     what = "the search settings"
     try:
         read = msgspec.convert(read_toml(path, what), SearchFile)

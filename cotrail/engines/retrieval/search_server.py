@@ -1,4 +1,4 @@
-"""The address of a search server, the credentials for it, and the indexes in it."""
+"""Address, credentials and index settings of a search server."""
 
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ from cotrail.errors import InputError
 
 
 class SearchServer(Struct, frozen=True, kw_only=True):
-    """How Elasticsearch or OpenSearch is reached, and what is where in it.
+    """How to connect to Elasticsearch or OpenSearch, and which indexes it has.
 
-    urls: one a node, `https://user:password@host:9200`, user and password where they are wanted.
-    cloud_id: an Elastic Cloud deployment, in the place of URLs. sniff: whether the server is asked for further nodes.
-    api_key: Elasticsearch's, encoded; None without. ca: a file of the authorities to trust; None for the usual ones.
-    prefix: what the names of all indexes begin with. index, corpora: see `SearchFile`.
+    urls: one for each node, `https://user:password@host:9200`, with user and password where they are needed.
+    cloud_id: an Elastic Cloud deployment, instead of URLs. sniff: whether the server is asked for further nodes.
+    api_key: Elasticsearch's, encoded; None for none. ca: a file of trusted certificate authorities; None for the usual
+        ones.
+    prefix: prefix of the names of all indexes. index, corpora: see `SearchFile`.
     """
 
     urls: tuple[str, ...] = ()
@@ -42,23 +43,23 @@ class SearchServer(Struct, frozen=True, kw_only=True):
             raise InputError("COTRAIL_SEARCH_URL has several users or passwords; all nodes take the same")
 
     def __repr__(self) -> str:
-        """Without users, passwords and keys."""
+        """Leaves out users, passwords and keys."""
         nodes = [str(check_node(url)).rpartition("://")[2] for url in self.urls]
         return f"SearchServer({', '.join(nodes) or (self.cloud_id or '').partition(':')[0]})"
 
     @property
     def secrets(self) -> Secrets:
-        """What must be shown nowhere."""
+        """Strings that must not appear in any message."""
         return Secrets((self.api_key or "", *(each for url in self.urls for each in check_node(url).secrets)))
 
 
 def check_node(url: str) -> Address:
-    """The address of a search server's node; ValueError says what is wrong with it, and quotes nothing."""
+    """The address of a node; raises ValueError, whose message quotes nothing of it."""
     address = read_address(url, ("http", "https"))
     if not address.host:
         raise ValueError("it names no host; it reads like https://user:password@host:9200")
     if address.user is not None and not address.password:
         raise ValueError("it has a user and no password; a key alone belongs into COTRAIL_SEARCH_API_KEY")
     if address.query:
-        raise ValueError("it has parameters, which a search server's address has not")
+        raise ValueError("it has parameters, which the address of a search server can't have")
     return address

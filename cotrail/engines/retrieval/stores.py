@@ -1,4 +1,4 @@
-"""The corpora of a folder, and the store that the settings name."""
+"""Corpora in a folder, and the choice between a folder and a search server."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,24 +18,24 @@ class FolderStore:
         self._folder = folder
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
-        """Indexes the paragraphs as the corpus of that name; CorpusError where the folder can't be written."""
+        """Indexes the paragraphs as the corpus of that name; raises CorpusError where the folder can't be written."""
         from cotrail.engines.retrieval.tantivy import build_index
 
         return build_index(paragraphs, corpus_directory(self._folder, name), progress)
 
     def open(self, name: str) -> Corpus:
-        """The corpus of that name; UnknownNameError lists those there are."""
+        """The corpus of that name; raises UnknownNameError, which lists those there are."""
         from cotrail.engines.retrieval.tantivy import open_corpus
 
         return open_corpus(self._folder, name)
 
     def manifests(self) -> dict[str, IndexManifest]:
-        """The corpora by name, sorted."""
+        """The manifests of the corpora by name, sorted."""
         return dict(corpora(self._folder))
 
 
 def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
-    """The server's corpora where there is a server, otherwise the folder's."""
+    """The server's corpora if a server is given, otherwise the folder's."""
     if server is None:
         return FolderStore(folder)
     try:

@@ -28,16 +28,16 @@ from cotrail.engines.retrieval.manifest import (
 from cotrail.errors import CorpusError
 
 K1, B = 1.2, 0.75
-"""BM25's parameters; they are tantivy's and can't be changed."""
+"""BM25's parameters; tantivy has them built in."""
 
 HEAP_BYTES = 4_000_000_000
-"""How much the writer may hold before it begins a second segment. It takes only what it fills."""
+"""Memory that the writer may use before it begins a second segment; it allocates only what it fills."""
 
 MAX_OF_A_TITLE = 10_000
 """More paragraphs than any page has."""
 
 PROGRESS_EVERY = 1_000
-"""After how many paragraphs progress is told."""
+"""Number of paragraphs between two calls of the progress callback."""
 
 
 def build_index(
@@ -45,8 +45,8 @@ def build_index(
 ) -> FolderManifest:
     """Indexes the paragraphs, whose ids are distinct, in this folder.
 
-    An index that is there already stays as it is, and goes on being searched, until this one is whole; an error or
-    an interruption leaves nothing behind. progress is told the number of paragraphs so far.
+    An existing index stays as it is, and is searched, until this one is complete; an error or an interruption leaves
+    nothing behind. progress: called with the number of paragraphs so far.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -58,14 +58,16 @@ def build_index(
 
 
 def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> FolderManifest:
-    """Builds beside the former index; the manifest's one move makes it the index, and then the former one goes."""
+    """Builds the index beside the former one, then switches to it by replacing the manifest, then deletes the former
+    one.
+    """
     folder = directory / f"index-{secrets.token_hex(6)}"
     try:
         manifest = _write(paragraphs, folder, progress)
         write_manifest(directory, manifest)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # the former index is in there
+        with suppress(OSError):  # it isn't empty where there is a former index
             directory.rmdir()
         raise
     for other in directory.glob("index-*"):
@@ -76,7 +78,7 @@ def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callabl
 
 def _write(paragraphs: Iterable[Paragraph], folder: Path, progress: Callable[[int], None]) -> FolderManifest:
     folder.mkdir()
-    # Within a segment paragraphs are sorted by id, and that is how tantivy orders equal scores.
+    # Within a segment tantivy orders equal scores by position, so that sorting by id orders them by id.
     index = tantivy.Index(_schema(), str(folder), reuse=False, sort_by_field="id")
     index.register_tokenizer("english", english())
     revision = Revision(ANALYZER, K1, B)
@@ -99,13 +101,13 @@ def _write(paragraphs: Iterable[Paragraph], folder: Path, progress: Callable[[in
 
 @contextmanager
 def _writer(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
-    """Commits what is written in the block, or takes it back; its threads have ended afterwards."""
+    """Commits what the block writes, or rolls it back; the writer's threads have ended afterwards."""
     writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
     try:
         yield writer
         writer.commit()
     except BaseException:
-        with suppress(ValueError):  # a writer whose disk is full can't even take back
+        with suppress(ValueError):  # with a full disk even the rollback fails
             writer.rollback()
             writer.wait_merging_threads()
         raise
@@ -133,13 +135,14 @@ def _document(paragraph: Paragraph, content: bytes) -> tantivy.Document:
 
 
 def _open(folder: Path) -> tantivy.Index:
-    """Opens an index. Where nothing may be written, by way of links: tantivy needs a lock beside the files.
+    """Opens an index; where the folder is read-only, through links in a temporary folder, since tantivy needs a lock
+    file.
 
-    All files are mapped into memory at once, so that nobody needs the links afterwards.
+    All files are mapped into memory when the index is opened, so that the links aren't needed afterwards.
     """
     if os.access(folder, os.W_OK):
         return tantivy.Index.open(str(folder))
-    # tantivy's own watcher may be taking the lock just now.
+    # tantivy's own watcher may be taking the lock at the same time.
     with tempfile.TemporaryDirectory(prefix="cotrail-index-", ignore_cleanup_errors=True) as links:
         for file in folder.iterdir():
             if file.suffix != ".lock":
@@ -148,9 +151,9 @@ def _open(folder: Path) -> tantivy.Index:
 
 
 class TantivyRetriever:
-    """Searches the index in a folder; CorpusError where there is none that can be used. Safe for many threads.
+    """Searches the index in a folder; raises CorpusError where there is none that can be used. Safe for many threads.
 
-    A paragraph's score is BM25 of its title plus BM25 of its text, each word of the query a clause of its own.
+    A paragraph's score is the sum of the BM25 scores of its title and its text; each word of the query is a clause.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -183,11 +186,11 @@ class TantivyRetriever:
         field: Field = "all",
         distinct: bool = False,
     ) -> tuple[Hit, ...]:
-        """The best `count` paragraphs, the best first, equal scores by paragraph id.
+        """The best `count` paragraphs for a query of plain words, the best first, equal scores by paragraph id.
 
-        The query is plain words. titles: where given, only paragraphs of these titles: with the scope `only`, exactly
-        these, their scores as ever; with `after`, the words of the titles are searched for in titles too, and of the
-        best `count` those of these titles are kept, whatever their case (IRCoT's released code). distinct: see `best`.
+        titles: where given, only paragraphs of these titles. With the scope `only`, exactly these, with unchanged
+            scores; with `after`, the titles' words are searched for in titles too, and of the best `count` those of
+            these titles are kept, whatever their case (IRCoT's released code). distinct: see `best`.
         """
         words = self._words(query)
         if count < 1 or not words:
@@ -208,7 +211,7 @@ class TantivyRetriever:
         )
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """Those of the paragraphs that are there, by id."""
+        """The paragraphs of these ids, by id; unknown ids are left out."""
         if not ids:
             return {}
         query = tantivy.Query.term_set_query(self._schema, "id", list(ids))
@@ -238,17 +241,19 @@ class TantivyRetriever:
         return matches.and_must_match(tantivy.Query.const_score_query(titled, 0.0))
 
     def _named(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
-        """Adds the titles' words to the query: one title's must be met, several only count."""
+        """Adds the titles' words to the query: those of a single title must match, those of several only add to the
+        score.
+        """
         occur = tantivy.Occur.Must if len(titles) == 1 else tantivy.Occur.Should
         named = [self._matches(words, ("title",)) for title in titles if (words := self._words(title))]
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, matches), *((occur, query) for query in named)])
 
     def _best(self, query: tantivy.Query, count: int) -> list[tuple[float, tantivy.DocAddress]]:
-        """The best hits, and with more than one segment all that tie with the last of them."""
+        """The best hits, and with more than one segment all hits that tie with the last of them."""
         everything = max(self._searcher.num_docs, 1)
         limit = min(count, everything)
         hits = self._searcher.search(query, limit=limit, count=False).hits
-        # One segment, which is the rule, has its ties in order already.
+        # A single segment, the usual case, has its ties in order already.
         while self._searcher.num_segments > 1 and len(hits) == limit < everything and hits[-1][0] == hits[count - 1][0]:
             limit = min(4 * limit, everything)
             hits = self._searcher.search(query, limit=limit, count=False).hits
@@ -259,5 +264,5 @@ class TantivyRetriever:
 
 
 def open_corpus(corpora: Path, name: str) -> TantivyRetriever:
-    """The retriever for a corpus by its name; UnknownNameError lists those there are."""
+    """The retriever for a corpus by its name; raises UnknownNameError, which lists those there are."""
     return TantivyRetriever(existing_corpus(corpora, name))

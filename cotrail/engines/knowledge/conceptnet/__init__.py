@@ -1,5 +1,5 @@
-"""ConceptNet: how the words of two texts are related, as sentences (section 4.4 of Rethinking with Retrieval).
+"""ConceptNet: relations between the words of two texts, as sentences (section 4.4 of Rethinking with Retrieval).
 
-`building` makes a database of the assertions file, `relations` has a template for each relation, and `source` says how
-the words of two texts are related.
+`building` builds a database from the assertions file, `relations` has a template for each relation, and `source` looks
+up the words of two texts.
 """

@@ -1,7 +1,7 @@
-"""Making the database of the assertions file, `conceptnet-assertions-5.7.0.csv.gz`.
+"""Builds the database from the assertions file, `conceptnet-assertions-5.7.0.csv.gz`.
 
-A line has five columns with tabs between them: the URI, the relation, where it starts, where it ends, and as JSON its
-weight and where it comes from.
+A line has five columns separated by tabs: the URI, the relation, its start, its end, and its weight and sources as
+JSON.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ COLUMNS = 5
 _ENGLISH = b"/c/en/"
 _RELATION = b"/r/"
 
-# The same words may be related in several senses, and then the heaviest counts.
+# Words may be related in several senses; the greatest weight counts.
 _SCHEMA = """
 CREATE TABLE edges (
     start TEXT, end TEXT, relation TEXT, weight REAL, PRIMARY KEY (start, end, relation)
@@ -35,7 +35,7 @@ ON CONFLICT (start, end, relation) DO UPDATE SET weight = max(weight, excluded.w
 _FORMS = f"INSERT OR IGNORE INTO forms SELECT start, end FROM edges WHERE relation = '{FORM_OF}'"  # noqa: S608
 
 Edge = tuple[str, str, str, float]
-"""Where it starts, where it ends, the relation, and the weight."""
+"""Start, end, relation and weight."""
 
 
 class _Details(Struct, frozen=True):
@@ -43,9 +43,10 @@ class _Details(Struct, frozen=True):
 
 
 def build_conceptnet(paths: Sequence[Path], folder: Path, on_progress: ProgressCallback = ignore_progress) -> About:
-    """Makes the folder's database of what the files assert of English words.
+    """Builds the folder's database from the files' assertions on English words.
 
-    Other languages and relations without a template are skipped and counted. InputError names a line that is broken.
+    Other languages and relations without a template are skipped and counted. Raises InputError, which names the line,
+    where one is broken.
     """
     counts = Counter(assertions=0, skipped_in_other_languages=0, skipped_of_other_relations=0)
     digest = Digest()
@@ -63,7 +64,7 @@ def _edges(paths: Sequence[Path], counts: Counter[str], on_progress: ProgressCal
     for path, number, line in lines(paths, on_progress):
         columns = line.rstrip(b"\r\n").split(b"\t")
         if len(columns) != COLUMNS or not columns[1].startswith(_RELATION):
-            raise InputError(f"{path}, line {number}: no assertion of ConceptNet's; get the file again")
+            raise InputError(f"{path}, line {number}: not an assertion of ConceptNet; get the file again")
         if not (columns[2].startswith(_ENGLISH) and columns[3].startswith(_ENGLISH)):
             counts["skipped_in_other_languages"] += 1
         elif (relation := columns[1][len(_RELATION) :].decode(errors="replace")) not in TEMPLATES:
@@ -78,4 +79,4 @@ def _edge(relation: str, columns: Sequence[bytes], place: str) -> Edge:
         start, end = (column.decode().split("/")[3].replace("_", " ") for column in columns[2:4])
         return start, end, relation, msgspec.json.decode(columns[4], type=_Details).weight
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
-        raise InputError(f"{place}: no assertion of ConceptNet's ({error}); get the file again") from error
+        raise InputError(f"{place}: not an assertion of ConceptNet ({error}); get the file again") from error

@@ -1,4 +1,4 @@
-"""What is said of two words that a relation of ConceptNet connects."""
+"""Templates for sentences on two words that a relation of ConceptNet connects."""
 
 TEMPLATES = {
     "Antonym": "{} is an antonym of {}.",
@@ -52,7 +52,7 @@ TEMPLATES = {
     "dbpedia/occupation": "The occupation of {} is {}.",
     "dbpedia/product": "A product of {} is {}.",
 }
-"""By the relation's name, of where it starts and where it ends. ExternalURL, the only other one, leads to no word."""
+"""Templates by relation, of its start and its end. ExternalURL, the only relation left out, leads to no word."""
 
 FORM_OF = "FormOf"
 """The relation of an inflected form to its base form."""

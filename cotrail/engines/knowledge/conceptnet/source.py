@@ -1,4 +1,4 @@
-"""How the words of two texts are related."""
+"""Relations between the words of two texts."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 
 VERSION = 1
-"""Of what is done here; another one finds other sentences."""
+"""Version of the look-up; another version finds other sentences."""
 
 _FORMS = "SELECT form, base FROM forms WHERE form IN (SELECT value FROM json_each(?))"
 
-# In this order each pair is one look-up by the primary key, however many relations a word has.
+# This join order makes each pair one look-up by the primary key, however many relations a word has.
 _BETWEEN = """
 SELECT start, end, relation, weight FROM json_each(?) AS starts CROSS JOIN json_each(?) AS ends
 CROSS JOIN edges ON start = starts.value AND end = ends.value
@@ -21,18 +21,18 @@ CROSS JOIN edges ON start = starts.value AND end = ends.value
 
 
 class ConceptNet:
-    """Says how a word of the premise (`text`) and one of the hypothesis (`other`) are related, in either direction."""
+    """Relations of a word of the premise (`text`) with one of the hypothesis (`other`), in either direction."""
 
     def __init__(self, folder: Path) -> None:
         self._database = Database(folder)
 
     @property
     def revision(self) -> str:
-        """The version of what is done here, and the digest of the database."""
+        """The version of the look-up, and the digest of the database."""
         return f"conceptnet-{VERSION}:{self._database.about.digest}"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
-        """A sentence for each assertion of a word of each text, the weightier the better."""
+        """A sentence for each assertion on a word of each text; the weight is the score."""
         here, there = self._bases(text), self._bases(other)
         found = {*self._between(here, there), *self._between(there, here)}
         return ranked(
@@ -50,7 +50,7 @@ class ConceptNet:
         return [row for row in self._database.rows(_BETWEEN, starts, ends) if different(row[0], row[1])]
 
     def _bases(self, text: str) -> Bases:
-        """Each term with the forms that ConceptNet derives it from."""
+        """The base forms of each term: the term itself and the forms that ConceptNet derives it from."""
         found = {term: {term} for term in terms(text)}
         for form, base in self._database.rows(_FORMS, list(found)):
             found[form].add(base)

@@ -1,4 +1,4 @@
-"""Making the database of the entities, or adding some to it."""
+"""Builds the database of entities, or adds entities to it."""
 
 import sqlite3
 from collections import Counter
@@ -12,7 +12,7 @@ from cotrail.engines.knowledge.wikidata.entities import Entity, EntityJson, Stat
 from cotrail.engines.knowledge.wikidata.names import normalized_name
 from cotrail.errors import InputError
 
-# Of an item without `links` only the label is known, as others refer to it.
+# An item without `links` is known by its label alone, because others refer to it.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, label TEXT, links INTEGER, statements INTEGER);
 CREATE TABLE IF NOT EXISTS properties (id INTEGER PRIMARY KEY, label TEXT);
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS statements (
     point TEXT, start TEXT, end TEXT
 );
 """
-# Made last, as sorting everything once is quicker than keeping it in order.
+# Created at the end, since sorting everything once is faster than keeping indexes in order.
 _INDEXES = """
 CREATE INDEX IF NOT EXISTS names_by_key ON names (key);
 CREATE INDEX IF NOT EXISTS statements_by_item ON statements (item);
@@ -39,9 +39,9 @@ _STATEMENT = "INSERT INTO statements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def build_wikidata(paths: Sequence[Path], folder: Path, on_progress: ProgressCallback = ignore_progress) -> About:
-    """Makes the folder's database of the entities in dumps and extracts; of several of one id the first counts.
+    """Builds the folder's database from the entities of dumps and extracts; of several with one id the first counts.
 
-    InputError names a line that isn't JSON or no entity.
+    Raises InputError, which names the line, where one isn't JSON or not an entity.
     """
     with drafted(folder, _SCHEMA) as draft:
         builder = _Builder(draft)
@@ -55,9 +55,9 @@ def build_wikidata(paths: Sequence[Path], folder: Path, on_progress: ProgressCal
 
 
 def extend_wikidata(found: Iterable[EntityJson], referred: Iterable[EntityJson], folder: Path, place: str) -> About:
-    """Adds entities to the folder's database, or begins it with them; what is there already stays as it is.
+    """Adds entities to the folder's database, or starts it with them; existing entities stay as they are.
 
-    referred: entities of which only the labels count. place: where all of them are from, for errors.
+    referred: entities of which only the labels are added. place: the origin of all of them, for errors.
     """
     with drafted(folder, _SCHEMA, extends=True) as draft:
         builder = _Builder(draft, about(draft))
@@ -69,7 +69,7 @@ def extend_wikidata(found: Iterable[EntityJson], referred: Iterable[EntityJson],
 
 
 class _Builder:
-    """Puts entities into a draft and counts them; former: what the draft says of what is in it already."""
+    """Adds entities to a draft and counts them; former: the description of what the draft contains already."""
 
     def __init__(self, draft: sqlite3.Connection, former: About | None = None) -> None:
         self.counts = Counter({"items": 0, "properties": 0, "statements": 0} | (former.counts if former else {}))
@@ -97,12 +97,12 @@ class _Builder:
                 self._put(found, "labels", _LABELLED, (found.id, found.label))
 
     def finish(self) -> About:
-        """Sorts everything; what the draft holds now."""
+        """Creates the indexes; returns the description of the draft."""
         self._draft.executescript(_INDEXES)
         return finish(self._draft, str(self._digest), self.counts)
 
     def _put(self, found: Entity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
-        """Whether this is new."""
+        """Adds a row; returns whether it is new."""
         is_new = self._draft.execute(statement, row).rowcount == 1
         if is_new:
             self._digest.add((noun, found))

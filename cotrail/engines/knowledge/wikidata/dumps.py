@@ -1,7 +1,7 @@
-"""Files of entities.
+"""Dumps and extracts of entities.
 
-A dump has one entity a line inside a list, packed or not; lines of entities without the list will do too. An extract is
-one object `{"entities": {...}}`, as Special:EntityData and the API give it.
+A dump is a list with one entity a line, compressed or not; lines of entities without the list work too. An extract is
+one object `{"entities": {...}}`, as Special:EntityData and the API return it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,20 +26,20 @@ class _Record(EntityJson, frozen=True):
 def entities(
     paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
 ) -> Iterator[tuple[str, EntityJson]]:
-    """The files' entities, each with its place, e.g. `dump.json.gz, line 3`; one of a dump is held at a time.
+    """The files' entities, each with its place, e.g. `dump.json.gz, line 3`. Dumps are streamed.
 
-    InputError: a file can't be read or breaks off, a line isn't JSON or no entity.
+    Raises InputError where a file can't be read or is truncated, or a line isn't JSON or not an entity.
     """
     for path, lines in opened_files(paths, on_progress):
         start = next(lines, (1, b""))
-        if start[1].strip() == b"{":  # an extract, laid out over lines
+        if start[1].strip() == b"{":  # an extract over several lines
             yield from decoded(b"".join(_bounded(path, chain([start], lines))), str(path))
         else:
             yield from _entities(path, chain([start], lines))
 
 
 def _bounded(path: Path, lines: NumberedLines) -> Iterator[bytes]:
-    """The lines of an extract, which is held whole."""
+    """The lines of an extract, which is held in memory as a whole, up to a limit."""
     room = MAX_SMALL_FILE_BYTES
     for number, line in lines:
         room -= len(line)
@@ -51,7 +51,7 @@ def _bounded(path: Path, lines: NumberedLines) -> Iterator[bytes]:
 
 
 def decoded(raw: bytes, place: str) -> Iterator[tuple[str, EntityJson]]:
-    """The entity that this is, or those of an extract, each with the place."""
+    """The entity, or those of an extract, each with the place."""
     record = decode(raw, _Record, place, InputError)
     if isinstance(record.entities, dict) and record.entities:
         yield from ((place, each) for each in record.entities.values())

@@ -1,4 +1,4 @@
-"""Entities in Wikidata's JSON, as dumps, Special:EntityData and the API have them."""
+"""Entities in Wikidata's JSON, as in dumps, Special:EntityData and the API."""
 
 from collections.abc import Iterator
 from typing import Literal, TypeVar
@@ -12,28 +12,29 @@ from cotrail.errors import InputError
 T = TypeVar("T")
 
 LANGUAGES = ("en", "mul")
-"""Where labels and aliases are taken from; `mul` has what is the same in most languages, such as people's names."""
+"""Languages of labels and aliases; `mul` has what is the same in most languages, such as people's names."""
 
 MAX_NUMBER = 2**63 - 1
-"""What a database can hold of an entity's number."""
+"""The greatest number of an entity that the database can hold."""
 
 POINT, START, END = "P585", "P580", "P582"
-"""The qualifiers that date a statement: point in time, start time, end time."""
+"""Qualifiers that date a statement: point in time, start time, end time."""
 
 INSTANCE_OF = "P31"
 
 NOT_ENTITIES = frozenset({"Q4167410", "Q4167836", "Q11266439", "Q13406463", "Q22808320", "Q17362920"})
-"""Pages of Wikipedias and nothing in the world: disambiguations, categories, templates, lists, duplicates."""
+"""Classes of Wikipedia pages that are nothing in the world: disambiguations, categories, templates, lists,
+duplicates."""
 
 ValueKind = Literal["item", "time", "text", "quantity"]
-"""What a statement's value is. The other data types, such as identifiers and coordinates, say nothing in a sentence."""
+"""The kind of a statement's value. Other data types, such as identifiers and coordinates, say nothing in a sentence."""
 
 
 class Statement(Struct, frozen=True, kw_only=True):
     """A dated statement of an item.
 
     number: its place among the item's statements of that property, from 0.
-    item: the value's number, or a quantity's unit's; text: the value otherwise.
+    item: the number of the item that is the value, or of a quantity's unit; text: any other value.
     point, start, end: when it holds, in words.
     """
 
@@ -50,7 +51,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 class Entity(Struct, frozen=True, kw_only=True):
     """An item or a property. Properties have labels only.
 
-    names: label and aliases, where the item may be named in a sentence. links: how many wikis have a page about it.
+    names: label and aliases, where a sentence can name the item. links: the number of wikis with a page about it.
     """
 
     id: int
@@ -97,7 +98,7 @@ class _Monolingual(Struct, frozen=True):
 
 
 class EntityJson(Struct, frozen=True):
-    """An entity as published, as far as it is needed. Empty objects may be written as empty lists."""
+    """An entity as published, as far as it is needed. Wikidata may write an empty object as an empty list."""
 
     id: str = ""
     type: str = ""
@@ -111,9 +112,9 @@ class EntityJson(Struct, frozen=True):
 
 
 def entity(json: EntityJson, place: str) -> Entity | None:
-    """The entity; None for redirects, missing ones and what is neither an item nor a property.
+    """The entity; None for redirects, missing entities and whatever is neither an item nor a property.
 
-    InputError: a value isn't of Wikidata's form; the error names the place.
+    Raises InputError, which names the place, where a value isn't in Wikidata's form.
     """
     try:
         return _entity(json)
@@ -160,9 +161,9 @@ def _statements(json: EntityJson) -> Iterator[Statement]:
 
 
 def _statement(property_: str, number: int, claim: _Claim) -> Statement | None:
-    """The claim as a statement, where a sentence can hold its value and it is dated."""
+    """The claim as a statement; None where it isn't dated or its value can't be said in a sentence."""
     point, start, end = map(_time_among, map(_mapping(claim.qualifiers).get, (POINT, START, END)))
-    if not (point or start or end or _is_time(claim.mainsnak)):  # as most are
+    if not (point or start or end or _is_time(claim.mainsnak)):  # most claims
         return None
     value = _value(claim.mainsnak)
     if value is None:
@@ -201,7 +202,7 @@ def _value(snak: _Snak) -> tuple[ValueKind, int | None, str] | None:
 
 
 def _time_among(qualifiers: list[_Snak] | None) -> str | None:
-    """The first of the qualifiers that says when."""
+    """The first of the qualifiers that has a time."""
     return next(filter(None, map(_time, qualifiers)), None) if qualifiers else None
 
 

@@ -1,4 +1,4 @@
-"""Asking a server of Wikidata's API for single entities. Only a person's command does this, never a run."""
+"""Fetches single entities from a server with Wikidata's API: only when a user runs the command, never during a run."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ from cotrail.engines.knowledge.wikidata.entities import LANGUAGES, EntityJson, e
 from cotrail.errors import InputError, UnavailableError
 
 AT_ONCE = 50
-"""How many entities the API gives in one answer."""
+"""The most entities in one response of the API."""
 
 TIMEOUT_SECONDS = 60.0
 
 SITE = "enwiki"
-"""The Wikipedia whose pages' titles name entities."""
+"""The Wikipedia whose page titles name entities."""
 
 _WHOLE = "labels|aliases|claims|sitelinks"
 _ALWAYS = {"action": "wbgetentities", "format": "json", "languages": "|".join(LANGUAGES)}
@@ -28,11 +28,11 @@ _ID = re.compile(r"[QP]\d+")
 
 
 def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
-    """Adds entities to the folder's database, with the labels of all that their dated statements speak of.
+    """Adds entities to the folder's database, with the labels of all entities that their dated statements mention.
 
-    names: ids (`Q868`) or titles of English Wikipedia's pages (`Aristotle`). url: an API's, such as
-    `https://www.wikidata.org/w/api.php`. InputError lists names that aren't there, UnavailableError says why the server
-    gave nothing; either leaves the database as it is.
+    names: ids (`Q868`) or titles of pages of English Wikipedia (`Aristotle`). url: an API's, such as
+        `https://www.wikidata.org/w/api.php`. Raises InputError, which lists unknown names, and UnavailableError where
+        the server returned nothing; either leaves the database as it is.
     """
     _check(url)
     ids = [name for name in names if _ID.fullmatch(name)]
@@ -45,7 +45,7 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
 
 
 def _check(url: str) -> None:
-    """What stands on a command line is there for everybody on the machine to read, and so holds no password."""
+    """Checks the URL, which must not hold a password: command lines can be read by all users of a machine."""
     try:
         address = read_address(url, ("http", "https"))
     except ValueError as error:
@@ -70,7 +70,7 @@ class _Server:
         self._url = url
 
     def entities(self, key: str, values: Sequence[str], props: str) -> Iterator[EntityJson]:
-        """The entities of those ids or titles."""
+        """The entities with these ids or titles."""
         for start in range(0, len(values), AT_ONCE):
             asked = {key: "|".join(values[start : start + AT_ONCE]), "props": props} | _ALWAYS
             found = self._answer(asked | ({"sites": SITE} if key == "titles" else {}))
@@ -83,16 +83,16 @@ class _Server:
             response = self._client.get(self._url, params=asked).raise_for_status()
             answer = decode(response.content, _Answer, self._url, InputError)
         except (httpx2.HTTPError, httpx2.InvalidURL, InputError) as error:
-            raise UnavailableError(f"{self._url} gives no entities ({error}); check that an API is there") from error
+            raise UnavailableError(f"{self._url} returns no entities ({error}); check that an API is there") from error
         if answer.error is not None:
             raise InputError(f"{self._url} refuses: {answer.error.info} ({answer.error.code}); check the names")
         if not answer.entities:
-            raise UnavailableError(f"{self._url} gives no entities; check that an API of Wikidata's is there")
+            raise UnavailableError(f"{self._url} returns no entities; check that an API of Wikidata's is there")
         return list(answer.entities.values())
 
 
 def _referred(found: Sequence[EntityJson], url: str) -> list[str]:
-    """The ids of all that the entities' dated statements speak of."""
+    """The ids of all entities that the dated statements mention."""
     items = filter(None, (entity(json, url) for json in found))
     statements = [statement for item in items for statement in item.statements]
     properties = {f"P{statement.property}" for statement in statements}

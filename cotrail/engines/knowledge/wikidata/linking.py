@@ -1,7 +1,7 @@
-"""Finding the entities that a sentence names.
+"""Entity linking: the entities that a sentence names.
 
 The authors' linker, spacy-entity-linker, takes the likeliest entity for each phrase. Here a name is the longest run of
-words that is a label or an alias, and of the items that are called so the one with the most pages is meant.
+words that is a label or an alias, and it means the item of that name with the most pages.
 """
 
 import re
@@ -15,7 +15,7 @@ from cotrail.engines.knowledge.wikidata.names import normalized_name
 from cotrail.engines.knowledge.words import STOP_WORDS, runs, words
 
 LONGEST = 10
-"""How many words a name has at most."""
+"""The most words of a name."""
 
 _CALENDAR = frozenset(
     (  # noqa: SIM905
@@ -32,7 +32,7 @@ WHERE key IN (SELECT value FROM json_each(?))
 
 
 class _Called(Struct, frozen=True):
-    """An item with one of its names, and how well known it is."""
+    """An item with one of its names, and its popularity."""
 
     name: str
     item: int
@@ -41,12 +41,12 @@ class _Called(Struct, frozen=True):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """The best known first, equals by number."""
+        """Sort key: the most popular first, equals by number."""
         return -self.links, -self.statements, self.item
 
 
 class _Named(Struct, frozen=True):
-    """An item that a sentence names, where the name ends in it, and whether that is written alike."""
+    """An item that a sentence names, the position where the name ends, and whether its case matches."""
 
     item: int
     end: int
@@ -54,11 +54,11 @@ class _Named(Struct, frozen=True):
 
 
 def link(database: Database, sentence: str) -> tuple[int, ...]:
-    """The numbers of the items that the sentence names, in its order, each once.
+    """The numbers of the items that the sentence names, in order, each once.
 
-    Names count as they are written; the first word may also be one in lower case. Whatever their case, names of several
-    words count too, and in a sentence without capitals all. Within such a one those count that are written alike:
-    "governor of Minnesota" names an office and a state.
+    Names match in their own case; the first word of a sentence may also be in lower case. Names of several words match
+    in any case, and in a sentence without capitals all names do. Within a name that matched in another case, names that
+    match in their own case count too: "governor of Minnesota" names an office and a state.
     """
     sequence = words(sentence)
     called = _called(database, sequence)
@@ -80,7 +80,7 @@ def link(database: Database, sentence: str) -> tuple[int, ...]:
 
 
 def _called(database: Database, sequence: Sequence[str]) -> dict[str, list[_Called]]:
-    """The items by each run of the words that may be their name."""
+    """The items by each run of words that may be their name."""
     keys = sorted({normalized_name(" ".join(run))[0] for _, run in runs(sequence, LONGEST) if _may_name(run)})
     called = defaultdict(list)
     for key, *item in database.rows(_CALLED, keys):
@@ -89,7 +89,7 @@ def _called(database: Database, sequence: Sequence[str]) -> dict[str, list[_Call
 
 
 def _longest(sequence: Sequence[str], position: int, called: dict[str, list[_Called]], least: int) -> _Named | None:
-    """The longest name from there on; one of other case has at least so many words."""
+    """The longest name from a position on; one in another case needs at least `least` words."""
     for end in range(min(position + LONGEST, len(sequence)), position, -1):
         key, written = normalized_name(" ".join(sequence[position:end]))
         forms = {written} if position else {written, written[:1].lower() + written[1:]}
@@ -100,6 +100,6 @@ def _longest(sequence: Sequence[str], position: int, called: dict[str, list[_Cal
 
 
 def _may_name(run: Sequence[str]) -> bool:
-    """Whether there is more in it than numbers, dates and words that hold sentences together."""
+    """Return whether a run has more than numbers, dates and stop words."""
     lowered = (word.lower() for word in run)
     return any(word not in STOP_WORDS | _CALENDAR and not _NUMBER.fullmatch(word) for word in lowered)

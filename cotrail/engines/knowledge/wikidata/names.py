@@ -1,9 +1,9 @@
-"""Names of entities as they are looked up."""
+"""Normalization of entities' names for looking them up."""
 
 from cotrail.engines.knowledge.words import words
 
 
 def normalized_name(name: str) -> tuple[str, str]:
-    """A name as it is looked up, in lower case and without marks, and the same as it is written."""
+    """A name as it is looked up, in lower case and without punctuation, and the same in its own case."""
     written = " ".join(words(name))
     return written.casefold(), written

@@ -1,4 +1,4 @@
-"""DatedStatement statements as sentences."""
+"""Templates that turn dated statements into sentences."""
 
 import re
 
@@ -17,7 +17,7 @@ HAPPENED = {
     582: "{} ended in {}.",
     585: "{} took place in {}.",
 }
-"""What is said of properties whose value is a time, by their numbers."""
+"""Templates of properties whose value is a time, by their numbers."""
 
 DID = {
     26: "was married to",
@@ -32,13 +32,13 @@ DID = {
     551: "lived in",
     1411: "was nominated for",
 }
-"""What an item did with the value of a property; the properties by their numbers."""
+"""Verbs that connect an item with the value of a property, by the properties' numbers."""
 
 _LIKE_A_VERB = re.compile(r"(?:\w+ed (?:at|by|for|from|in|of|on|to|with)\b.*|.* (?:at|by|for|from|in|of|on|to|with))$")
 
 
 class DatedStatement(Struct, frozen=True):
-    """A statement of an item with the labels of what it is about; times in words."""
+    """A dated statement with the labels of its entities; times in words."""
 
     item: int
     property: int

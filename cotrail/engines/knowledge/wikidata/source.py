@@ -1,4 +1,4 @@
-"""What is dated about the entities that a sentence names."""
+"""Dated statements on the entities that a sentence names."""
 
 import math
 from pathlib import Path
@@ -11,9 +11,9 @@ from cotrail.engines.knowledge.wikidata.sentences import DatedStatement, sentenc
 from cotrail.engines.knowledge.words import content
 
 VERSION = 1
-"""Of what is done here; another one finds other sentences."""
+"""Version of the look-up; another version finds other sentences."""
 
-# Without labels nothing can be said.
+# A statement whose entities have no labels can't be said.
 _DATED = """
 SELECT item, property, number, subject.label, properties.label, kind = 'time',
     CASE kind
@@ -30,18 +30,18 @@ WHERE item IN (SELECT value FROM json_each(?))
 
 
 class Wikidata:
-    """Says what is dated about the entities that a sentence names."""
+    """Dated statements on the entities that a sentence names."""
 
     def __init__(self, folder: Path) -> None:
         self._database = Database(folder)
 
     @property
     def revision(self) -> str:
-        """The version of what is done here, and the digest of the database."""
+        """The version of the look-up, and the digest of the database."""
         return f"wikidata-{VERSION}:{self._database.about.digest}"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:  # noqa: ARG002 - a source of one text
-        """A sentence for each dated statement, those first that share most words with the text (cosine)."""
+        """A sentence for each dated statement; the score is its cosine similarity with the text as sets of words."""
         asked = content(text)
         found = (DatedStatement(*row) for row in self._database.rows(_DATED, list(link(self._database, text))))
         return ranked(_sentence(asked, statement) for statement in found)
@@ -57,5 +57,5 @@ def _sentence(asked: frozenset[str], statement: DatedStatement) -> Sentence:
 
 
 def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """The cosine of two sets of words."""
+    """The cosine similarity of two sets of words."""
     return len(one & other) / math.sqrt(len(one) * len(other)) if one and other else 0.0

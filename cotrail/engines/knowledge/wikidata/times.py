@@ -1,9 +1,9 @@
-"""Points in time as Wikidata writes them, in words. Years are all that is said (as in the authors' code)."""
+"""Times of Wikidata in words, as precise as years (as in the authors' code)."""
 
 from msgspec import Struct
 
 MILLENNIUM, CENTURY, DECADE, YEAR = 6, 7, 8, 9
-"""Wikidata's numbers for how precise a time is; higher ones are more precise, lower ones say next to nothing."""
+"""Wikidata's numbers of precision; higher ones are more precise, lower ones say next to nothing."""
 
 
 class Time(Struct, frozen=True):

@@ -1,5 +1,5 @@
-"""WordNet: how the words of two texts are related, as sentences (section 4.4 of Rethinking with Retrieval).
+"""WordNet: relations between the words of two texts, as sentences (section 4.4 of Rethinking with Retrieval).
 
-`files` reads the database files, `building` makes a database of them, `forms` finds the words of a text in it, and
-`source` says how those of two texts are related.
+`database_files` reads WordNet's files, `building` builds a database from them, `speech` numbers parts of speech,
+`forms` finds the words of a text in it, and `source` relates those of two texts.
 """

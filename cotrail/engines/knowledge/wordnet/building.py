@@ -1,4 +1,4 @@
-"""Making the database of the files."""
+"""Builds the database from WordNet's files."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from cotrail.engines.knowledge.wordnet.database_files import Synset, irregular, 
 from cotrail.errors import InputError
 
 LINKS = {"@": "above", "@i": "above", "#m": "whole", "#s": "whole", "#p": "whole"}
-"""The pointers that are kept between synsets: what this is a kind or an instance of, and what it is a part of."""
+"""Relations between synsets that are kept: hypernyms (of kinds and instances) and holonyms."""
 
 _SCHEMA = """
 CREATE TABLE senses (lemma TEXT, synset INTEGER, written TEXT, PRIMARY KEY (lemma, synset)) WITHOUT ROWID;
@@ -23,7 +23,7 @@ _ANTONYMS = "INSERT OR IGNORE INTO antonyms VALUES (?, ?)"
 
 
 def build_wordnet(files: Path, folder: Path) -> About:
-    """Makes the folder's database of WordNet's files, which are in another folder."""
+    """Builds the folder's database from WordNet's files, which are in another folder."""
     with drafted(folder, _SCHEMA) as draft:
         digest = Digest()
         read = {synset.id: synset for synset in synsets(files)}

@@ -1,4 +1,4 @@
-"""The database files that every distribution of WordNet has; wndb(5WN) and morphy(7WN) describe them."""
+"""WordNet's database files, which every distribution has; wndb(5WN) and morphy(7WN) describe them."""
 
 import importlib.util
 import re
@@ -12,13 +12,13 @@ from cotrail.engines.knowledge.wordnet.speech import SPEECHES, synset_id
 from cotrail.errors import InputError
 
 PACKAGE = "wn"
-"""The package whose release 0.0.23 ships the files; later ones are another project's and ship none."""
+"""The package whose release 0.0.23 ships the files; later releases are another project and ship none."""
 
 _MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
 class Pointer(Struct, frozen=True):
-    """A relation of a synset, by its symbol (`@` above, `#p` whole, `!` antonym), to another synset.
+    """A relation of a synset, by its symbol (`@` hypernym, `#p` holonym, `!` antonym), to another synset.
 
     words: for a relation between two words, the numbers of both in their synsets from 1; otherwise both are 0.
     """
@@ -29,7 +29,7 @@ class Pointer(Struct, frozen=True):
 
 
 class Synset(Struct, frozen=True):
-    """Words that mean the same."""
+    """A set of synonyms."""
 
     id: int
     words: tuple[str, ...]
@@ -37,7 +37,7 @@ class Synset(Struct, frozen=True):
 
 
 def shipped() -> Path:
-    """The folder of the files in the package that ships them; InputError where it isn't installed."""
+    """The folder of the files in the package that ships them; raises InputError where it isn't installed."""
     spec = importlib.util.find_spec(PACKAGE)
     places = (spec.submodule_search_locations or []) if spec else []
     found = sorted(file.parent for place in places for file in Path(place).glob("data/wordnet-*/data.noun"))
@@ -50,15 +50,15 @@ def shipped() -> Path:
 
 
 def synsets(folder: Path) -> Iterator[Synset]:
-    """All synsets, in the order of the files; InputError names a line that is broken."""
+    """All synsets, in the order of the files; raises InputError, which names the line, where one is broken."""
     for speech in SPEECHES:
         for path, number, line in lines([folder / f"data.{speech}"]):
-            if not line.startswith(b"  "):  # else a line of the licence
+            if not line.startswith(b"  "):  # otherwise a line of the licence
                 try:
                     yield _synset(line)
                 except (ValueError, IndexError, KeyError, TypeError) as error:
                     place = f"{path}, line {number}"
-                    raise InputError(f"{place}: this is no line of WordNet's database; get the file again") from error
+                    raise InputError(f"{place}: this isn't a line of WordNet's database; get the file again") from error
 
 
 def irregular(folder: Path) -> Iterator[tuple[str, int, str]]:

@@ -1,4 +1,4 @@
-"""The words of a text in WordNet: base forms, as morphy(7WN) finds them, and what these mean."""
+"""Base forms of a text's words, as morphy(7WN) finds them, and their synsets."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ ENDINGS = {
     3: ("er:", "est:", "er:e", "est:e"),
     4: (),
 }
-"""Which endings become which, by part of speech."""
+"""Inflectional endings and their replacements, by part of speech."""
 
 _IRREGULAR = "SELECT form, speech, base FROM irregular WHERE form IN (SELECT value FROM json_each(?))"
 _SENSES = "SELECT lemma, synset FROM senses WHERE lemma IN (SELECT value FROM json_each(?))"
@@ -22,7 +22,7 @@ Senses = dict[str, set[int]]
 
 
 def senses(database: Database, terms: Sequence[str]) -> dict[str, Senses]:
-    """What those terms mean that WordNet has. A form counts only as the part of speech that its ending is of."""
+    """The senses of those terms that WordNet has. A form counts only as the part of speech of its ending."""
     forms = _forms(database, terms)
     known: dict[tuple[str, int], set[int]] = defaultdict(set)
     for lemma, synset in database.rows(_SENSES, sorted({base for bases in forms.values() for base in bases})):
@@ -36,7 +36,7 @@ def senses(database: Database, terms: Sequence[str]) -> dict[str, Senses]:
 
 
 def _forms(database: Database, terms: Sequence[str]) -> dict[tuple[str, int], set[str]]:
-    """What each term may be a form of, by part of speech; an irregular form is no regular one."""
+    """The possible base forms of each term, by part of speech; an irregular form isn't inflected regularly as well."""
     irregular: dict[tuple[str, int], set[str]] = defaultdict(set)
     for form, speech, base in database.rows(_IRREGULAR, list(terms)):
         irregular[form, speech].add(base)

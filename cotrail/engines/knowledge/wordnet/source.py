@@ -1,4 +1,4 @@
-"""How the words of two texts are related."""
+"""Relations between the words of two texts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ from cotrail.engines.knowledge.wordnet.forms import senses
 from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 
 VERSION = 1
-"""Of what is done here; another one finds other sentences."""
+"""Version of the look-up; another version finds other sentences."""
 
 LEVELS = 4
-"""How far up one word may stand above another; further up are words like "object", of which everything is a kind."""
+"""The most steps between a word and its hypernym; beyond are words like "object", which is a hypernym of everything."""
 
 STEPS = 8
 """Words that are n steps apart score 1 - n / 8, as in KIM (Chen et al. 2018)."""
@@ -31,7 +31,7 @@ TEMPLATES = {
     "whole": "{} has {} as a part.",
     "distinct": "{} is distinct from {}.",
 }
-"""What is said of a word of the premise and one of the hypothesis, two kinds of one thing are distinct."""
+"""Templates for a word of the premise and one of the hypothesis; two hyponyms of one hypernym are distinct."""
 
 _ABOVE = """
 WITH RECURSIVE above (start, synset, steps) AS (
@@ -52,7 +52,7 @@ Reach = dict[str, dict[int, int]]
 
 
 class _Side(Struct, frozen=True):
-    """What WordNet has of a text: its words' base forms, what stands above these, what they are parts of."""
+    """A text's words in WordNet: their base forms, hypernyms and holonyms."""
 
     bases: Bases
     above: Reach
@@ -69,18 +69,20 @@ class _Related(Struct, frozen=True):
 
 
 class WordNet:
-    """Says how a word of the premise (`text`) is related to one of the hypothesis (`other`), in whatever senses."""
+    """Relations of a word of the premise (`text`) with one of the hypothesis (`other`), in all their senses."""
 
     def __init__(self, folder: Path) -> None:
         self._database = Database(folder)
 
     @property
     def revision(self) -> str:
-        """The version of what is done here, and the digest of the database."""
+        """The version of the look-up, and the digest of the database."""
         return f"wordnet-{VERSION}:{self._database.about.digest}"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
-        """A sentence for each relation of two words, the closer first; distinct are those with no other relation."""
+        """A sentence for each relation of two words, the closest first; words with any other relation aren't called
+        distinct.
+        """
         here, there = self._side(text), self._side(other)
         different = differ(here.bases, there.bases)
         found = [each for each in self._related(here, there) if different(each.one, each.other)]
@@ -105,7 +107,7 @@ class WordNet:
         reach: Reach = {}
         for word, starts in synsets.items():
             found = sorted(chain.from_iterable(led[start] for start in starts), key=lambda each: -each[1])
-            reach[word] = dict(found)  # of several ways to a synset the shortest, which comes last
+            reach[word] = dict(found)  # of several paths to a synset the shortest, which comes last
         return reach
 
     def _related(self, here: _Side, there: _Side) -> Iterator[_Related]:
@@ -138,7 +140,9 @@ class WordNet:
 
 
 def _reaching(here: Reach, there: Reach, level: int = 0) -> Iterator[tuple[str, str, int]]:
-    """Two words and some steps, for each synset that the one leads to by these and the other by `level` steps."""
+    """Pairs of words and the steps between them, for each synset that the first leads to and that the second reaches in
+    `level` steps.
+    """
     ends: dict[int, list[str]] = defaultdict(list)
     for other, reached in there.items():
         for synset, steps in reached.items():

@@ -40,5 +40,5 @@ class ChoiceStream(Stream):
     def shares(self) -> tuple[float, ...]:
         """The probabilities of the tokens among them alone."""
         if not self._found.keys() >= set(self._tokens):
-            raise StepError(f"llama.cpp takes one of the choices for less likely than e^-{BIAS:.0f}")
+            raise StepError(f"llama.cpp rates one of the choices as less likely than e^-{BIAS:.0f}")
         return shares([self._found[token] for token in self._tokens])

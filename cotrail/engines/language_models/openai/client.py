@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import msgspec
@@ -128,7 +128,8 @@ class Client:
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
                 raise self._refusal(response.status_code, message_in(await _read(response)))
-            response.stream = _Bounded(response.stream)
+            # An AsyncClient's responses have no other streams.
+            response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream))
             try:
                 async for event in httpx2.EventSource(response):
                     if stream.take(event.data):
@@ -176,7 +177,7 @@ class Client:
             raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
-            raise StepError(f"{url} packs its answers, though it is asked not to; have it answer plainly")
+            raise StepError(f"{url} compresses its responses, though it was asked not to; turn its compression off")
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:
@@ -207,8 +208,7 @@ def _reason(error: Exception) -> str:
 class _Bounded(httpx2.AsyncByteStream):
     """A stream of bounded size: a server might write without end and without an event that completes the stream."""
 
-    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
-        assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - an AsyncClient's
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

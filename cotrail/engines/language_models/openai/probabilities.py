@@ -57,13 +57,13 @@ def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> 
     try:
         likely = msgspec.convert(logprobs or {}, _Logprobs).first
     except msgspec.ValidationError as error:
-        raise StepError(f"{endpoint.url} tells probabilities that aren't OpenAI's: {error}") from error
+        raise StepError(f"{endpoint.url} returns log probabilities that aren't in OpenAI's form: {error}") from error
     found = [_beginning(likely, choice) for choice in choices]
     for choice, token in zip(choices, found, strict=True):
         if token is None or found.count(token) > 1:
             raise StepError(
-                f"{endpoint.url} tells {len(likely)} tokens that may be next, and none of them stands for {choice!r} "
-                "alone: have a model that cotrail's own workers run tell how likely it is, or take another entailer"
+                f"{endpoint.url} returned {len(likely)} likely next tokens, and none of them stands for {choice!r} "
+                "alone: use a model that cotrail's own workers run, or another entailer"
             )
     highest = max(likely.values())
     return shares([_weight(likely, token, highest) for token in found if token is not None])

@@ -1,7 +1,7 @@
-"""Filling an index, and putting it in the place of the former one.
+"""Building an index: it is filled beside the former one, which it then replaces.
 
-Bulk requests are sent by threads of our own. Of the client's helpers `streaming_bulk` sends one at a time, and
-`parallel_bulk` tells of a document that isn't taken only once it has read and sent all the others.
+Bulk requests are sent by threads of our own. Of the official client's helpers, `streaming_bulk` sends one at a time,
+and `parallel_bulk` reports a rejected document only after it has read and sent all others.
 """
 
 import secrets
@@ -31,29 +31,31 @@ from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installe
 from cotrail.errors import CorpusError, CotrailError
 
 DRAFT = "~draft"
-"""Ends the alias of an index that isn't whole; no corpus has such a name."""
+"""Suffix of the alias of an incomplete index; no corpus has such a name."""
 
 BULK_BYTES = 5_000_000
-"""How much a request brings at least, but for the last one."""
+"""The least size of a bulk request, except for the last one."""
 
 IN_FLIGHT = 3
-"""How many requests may be under way: the server indexes one while others are read, written and sent."""
+"""The most bulk requests under way: the server indexes one while others are read, serialized and sent."""
 
 BULK_SECONDS = 120.0
 PATIENCE = 15
-"""Attempts, some two minutes: hours of indexing aren't given up for a server that starts anew."""
+"""Attempts over about two minutes: a restart of the server must not cost hours of indexing."""
 
 WANTED = "errors,items.*.status,items.*.error"
-"""What of the answer to a bulk request."""
+"""Fields of the response to a bulk request."""
 
 MERGE_SECONDS = 7200.0
 
 NO_COPIES: dict[str, Any] = {"number_of_replicas": 0, "auto_expand_replicas": False}
-"""While it is filled."""
+"""Replication is off while the index is filled: copying the finished index is cheaper than indexing it twice."""
 
 
 class _Bulk(Struct, frozen=True):
-    """Paragraphs to be sent together: their ids, the lines that are sent, and how many there were up to the last."""
+    """Paragraphs to be sent together: their ids, the lines to send, and the number of paragraphs up to the last of
+    them.
+    """
 
     ids: list[str]
     operations: list[Any]
@@ -87,11 +89,11 @@ class _Counted(Struct, frozen=True):
 def build_index(
     client: Client, alias: str, settings: dict[str, Any], paragraphs: Iterable[Paragraph], progress: CountCallback
 ) -> IndexManifest:
-    """Fills a new index, and has the alias lead there once it is whole; the former one is removed then.
+    """Fills a new index and points the alias to it once it is complete; the former one is then deleted.
 
-    settings: the index's, besides those that it always has. Copies are made of the whole index.
-    An error or an interruption removes the new one. What a killed build left, the next one removes, and it ends one
-    that is still at work.
+    settings: the index's, in addition to those that it always has. Replicas are made of the complete index.
+    An error or an interruption deletes the new index. The next build deletes what a killed build left, and takes over
+    from one that is still running.
     """
     created_by = _created_by(client)
     with _draft(client, alias, SETTINGS | settings | NO_COPIES) as index:
@@ -117,7 +119,7 @@ def _created_by(client: Client) -> dict[str, str]:
 
 @contextmanager
 def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str]:
-    """A new index, known by the draft's alias alone; removed where the block fails before it is published."""
+    """A new index, known by the draft's alias alone; deleted if the block fails before the index is published."""
     draft = alias + DRAFT
     for former in indexes(client, draft):
         remove(client, former)
@@ -137,7 +139,9 @@ def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str
 
 
 def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bulk]:
-    """The paragraphs as bulk requests. Documents are called by their number, so that sending twice changes nothing."""
+    """The paragraphs as bulk requests. Documents have their numbers as ids, so that sending them twice is
+    idempotent.
+    """
     ids: list[str] = []
     operations: list[Any] = []
     size = 0
@@ -165,9 +169,9 @@ def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCal
 
 
 def _send(client: Client, draft: str, bulk: _Bulk) -> int:
-    """Sends it; returns how many paragraphs there are so far. Raises CorpusError for the first that isn't taken."""
+    """Sends a bulk; returns the number of paragraphs so far. Raises CorpusError for the first that is rejected."""
     answer = client.ask(
-        # The draft's alias and not the index: one that is removed meanwhile must not come again by being written to.
+        # The draft's alias instead of the index: writing to an index that was deleted meanwhile would create it again.
         lambda api: api.bulk(index=draft, operations=bulk.operations, require_alias=True, filter_path=WANTED),
         _Bulked,
         seconds=BULK_SECONDS,
@@ -186,12 +190,12 @@ def _not_taken(status: int, fault: str, id_: str) -> CotrailError:
         return BusyError(f"the search server is too busy to take paragraphs ({fault}); index when it has less to do")
     if status == 404:
         return CorpusError("another process began to build this corpus; wait until it is done")
-    return CorpusError(f"the search server doesn't take the paragraph {id_!r} ({fault}); mend it or leave it out")
+    return CorpusError(f"the search server rejects the paragraph {id_!r} ({fault}); correct it or leave it out")
 
 
 def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[str, Any]) -> None:
-    """Makes the filled index searchable, in one segment a shard, and lets nobody write to it any more."""
-    # Where a proxy waits for less long than the merge takes, asking again waits for the same merge.
+    """Makes the filled index searchable, in one segment per shard, and read-only."""
+    # If a proxy times out before the merge is done, asking again waits for the same merge.
     client.ask(
         lambda api: api.indices.forcemerge(index=index, max_num_segments=1), seconds=MERGE_SECONDS, attempts=PATIENCE
     )
@@ -205,7 +209,8 @@ def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[st
 
 
 def _publish(client: Client, alias: str, index: str) -> None:
-    """In one step the alias leads to the index, and the former one is gone."""
+    """Points the alias to the index and deletes the former one, in a single atomic step."""
+    # One request, which the server applies atomically: searches see either the former index or this one.
     actions: list[dict[str, Any]] = [{"remove_index": {"index": former}} for former in indexes(client, alias)]
     actions.append({"add": {"index": index, "alias": alias}})
     actions.append({"remove": {"index": index, "alias": alias + DRAFT}})

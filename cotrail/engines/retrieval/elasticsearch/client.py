@@ -1,6 +1,6 @@
-"""Elasticsearch's official client, with requests made again while the server is away or busy, and errors of our own.
+"""Elasticsearch's official client with exponential backoff while the server is away or busy, and with our own errors.
 
-The client's own attempts follow one another at once where a server answers that it is busy, so they are switched off.
+The official client's own retries follow one another at once where a server responds that it is busy, so they are off.
 """
 
 import ssl
@@ -31,51 +31,51 @@ Done = TypeVar("Done")
 Reply = TypeVar("Reply")
 
 REQUEST_SECONDS = 30.0
-"""How long an answer may take."""
+"""Timeout of a request."""
 
 ATTEMPTS = 5
-"""How often a request is made before the server counts as away: some seconds."""
+"""Attempts before the server counts as away, over some seconds."""
 
 LONGEST_PAUSE = 10.0
-"""Seconds between two attempts at most."""
+"""The longest pause between two attempts, in seconds."""
 
 LONGEST_FAULT = 500
-"""How much of what a server says is wrong is passed on, in characters."""
+"""Characters of a server's error message that are passed on."""
 
 CONNECTIONS = 32
-"""How many threads may ask a node at once before they wait for each other."""
+"""The most connections to a node; further threads wait."""
 
 BUSY = (429, 502, 503, 504)
-"""What a server or a proxy answers that may do better soon."""
+"""Statuses of a server or proxy that may recover soon."""
 
 MANAGERS = {"master", "cluster_manager"}
-"""The roles, in Elasticsearch and in OpenSearch, of nodes that are best left to manage."""
+"""Roles of nodes, in Elasticsearch and in OpenSearch, that only manage the cluster and shouldn't be searched."""
 
 
 class BusyError(UnavailableError):
-    """The server is away or busy; another attempt may do."""
+    """The server is away or busy; another attempt may succeed."""
 
 
 class FaultyError(UnavailableError):
-    """The server answers, but with an error of its own or as no search server does."""
+    """The server responds with an error of its own, or not as a search server does."""
 
 
 class MissingError(CorpusError):
-    """The index or alias isn't there."""
+    """The index or alias doesn't exist."""
 
 
 class RefusedError(CorpusError):
-    """The server understands the request and won't do it."""
+    """The server understands the request and refuses it."""
 
 
 class Fault(Struct, frozen=True):
-    """What a server says is wrong."""
+    """An error as a server describes it."""
 
     type: str = "error"
     reason: str | None = None
 
     def __str__(self) -> str:
-        """Both in a line."""
+        """Type and reason in one line."""
         return f"{self.type}: {self.reason}" if self.reason else self.type
 
 
@@ -84,10 +84,10 @@ class _Faulty(Struct, frozen=True):
 
 
 class Client:
-    """Speaks with one server, be it of several nodes; safe for many threads.
+    """Talks to one server, of one or several nodes; safe for many threads.
 
-    UnavailableError: it doesn't answer, is busy for long or isn't such a server; InputError: it doesn't accept the
-    user, or the settings can't be used.
+    Raises UnavailableError where the server doesn't respond, stays busy or isn't a search server, and InputError where
+    it rejects the user or the settings are invalid.
     """
 
     def __init__(self, server: SearchServer) -> None:
@@ -109,9 +109,10 @@ class Client:
         seconds: float | None = None,
         attempts: int = ATTEMPTS,
     ) -> Reply:
-        """What the official client's method returns that is called in `call`.
+        """Calls a method of the official client, with retries, and decodes its response.
 
-        Besides: MissingError, RefusedError, and CorpusError for a request that is too large.
+        call: calls the method. Besides the class's errors, raises MissingError, RefusedError, and CorpusError for a
+            request that is too large.
         """
         answer = self.insist(self._once, call, seconds, attempts=attempts)
         try:
@@ -120,7 +121,7 @@ class Client:
             raise self._strange(error) from error
 
     def insist(self, work: Callable[..., Done], *arguments: object, attempts: int = ATTEMPTS) -> Done:
-        """Does the work, again after pauses for as long as it raises BusyError and there are attempts left."""
+        """Does the work, with retries and exponential backoff while it raises BusyError."""
         retrying = Retrying(
             retry=retry_if_exception_type(BusyError),
             wait=wait_random_exponential(multiplier=0.25, max=LONGEST_PAUSE),
@@ -130,7 +131,7 @@ class Client:
         return retrying(work, *arguments)
 
     def _once(self, call: Callable[[Elasticsearch], Done], seconds: float | None = None) -> Done:
-        """What `call` makes of the official client, whose errors become ours; it isn't tried again."""
+        """Calls the official client once and translates its errors into ours."""
         try:
             return call(self._api if seconds is None else self._api.options(request_timeout=seconds))
         except ApiError as error:
@@ -139,7 +140,7 @@ class Client:
             raise self._unreached(error) from None
 
     def said(self, fault: object) -> str:
-        """What a server says is wrong, which may hold what it was sent."""
+        """A server's error message, without the secrets that it may repeat."""
         return self._secrets.hidden(str(fault))[:LONGEST_FAULT]
 
     def _strange(self, error: Exception) -> FaultyError:
@@ -149,7 +150,7 @@ class Client:
         )
 
     def _unreached(self, error: TransportError) -> UnavailableError:
-        """Only what may be otherwise soon is BusyError."""
+        """The error for a server that couldn't be reached; only what may pass soon is a BusyError."""
         if isinstance(error, SerializationError):
             return self._strange(error)
         if isinstance(error, TooLargeError):
@@ -181,12 +182,12 @@ class Client:
 def _official(server: SearchServer) -> Elasticsearch:
     ca = str(server.ca) if server.ca is not None else None
     if ca is not None:
-        ssl.create_default_context(cafile=ca)  # a file that can't be used would otherwise be found out much later
+        ssl.create_default_context(cafile=ca)  # an unusable file would otherwise be noticed only at the first request
     options: dict[str, Any] = {"cloud_id": server.cloud_id} if server.cloud_id else {}
     if server.cloud_id and ca:
         options["ca_certs"] = ca
     if server.sniff:
-        # With a limit of its own a sniff would fail, and each request with it, where the server is only slow.
+        # A shorter timeout would make a sniff fail, and with it each request, where the server is only slow.
         options |= {"sniff_before_requests": True, "sniff_on_node_failure": True, "sniff_timeout": REQUEST_SECONDS}
         options["sniffed_node_callback"] = _no_manager
     return Elasticsearch(
@@ -213,7 +214,7 @@ def _no_manager(node: dict[str, Any], config: NodeConfig) -> NodeConfig | None:
 
 
 def _fault(body: object) -> str:
-    """What the server says is wrong, in a line."""
+    """The server's error message, in one line."""
     try:
         return str(msgspec.convert(body, _Faulty).error)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Doing together what threads ask for at the same time."""
+"""Flat combining: micro-batching of concurrent requests without a thread of its own."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ Done = TypeVar("Done")
 
 
 class Combiner(Generic[Item, Done]):
-    """Calls `work` with all items that came while it was last at work; an item that comes alone waits for nothing.
+    """Calls `work` with all items that arrived during its previous call; an item that arrives alone doesn't wait.
 
-    work: returns a result or an error for each item, in their order; what it raises counts for all of them.
-    It runs in the thread of one of those that wait, so that nothing has to be stopped.
+    work: returns a result or an error for each item, in their order; an exception counts for all items.
+    It runs in the thread of one of the waiting callers, so that there is no thread to stop.
     """
 
     def __init__(self, work: Callable[[Sequence[Item]], Sequence[Done | Exception]]) -> None:
@@ -30,6 +30,7 @@ class Combiner(Generic[Item, Done]):
         with self._handing_in:
             self._waiting.append((item, future))
         with self._working:
+            # The previous holder of the lock may have done this item along with its own.
             if not future.done():
                 self._do_all()
         return future.result()
@@ -40,8 +41,10 @@ class Combiner(Generic[Item, Done]):
         try:
             results = self._work([item for item, _ in batch])
             if len(results) != len(batch):
-                raise TransientStepError(f"{len(batch)} were asked for at once, and {len(results)} answers came")
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed the items in
+                raise TransientStepError(
+                    f"{len(batch)} requests were sent at once, and {len(results)} answers came back"
+                )
+        except BaseException as error:  # noqa: BLE001 - it is raised by all callers of these items
             for _, future in batch:
                 future.set_exception(error)
             return

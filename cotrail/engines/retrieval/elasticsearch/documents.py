@@ -1,4 +1,4 @@
-"""A document of an index, read as a paragraph."""
+"""Documents of an index as paragraphs."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from cotrail.errors import StepError
 
 
 def paragraph(id_: str, source: dict[str, Any], fields: Fields) -> Paragraph:
-    """The paragraph in a document; StepError where it has no id. A title or a text that isn't there is empty."""
+    """The paragraph in a document; a missing title or text is empty. Raises StepError where it has no id."""
     found = id_ if fields.id == "_id" else _text(_at(source, fields.id))
     if not found:
         raise StepError(f"the document {id_!r} has no {fields.id}; correct search.toml, or the document")
@@ -16,7 +16,7 @@ def paragraph(id_: str, source: dict[str, Any], fields: Fields) -> Paragraph:
 
 
 def _at(value: Any, path: str) -> Any:
-    """What stands at a dotted path; names may have dots themselves, and a multi-field is its field."""
+    """The value at a dotted path. Names may contain dots themselves, and a multi-field has the value of its field."""
     if not isinstance(value, dict) or not path:
         return value
     if path in value:
@@ -26,7 +26,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Several values are one text, as they are for a search."""
+    """The value as text; several values are joined, as a search treats them."""
     if isinstance(value, list):
         return " ".join(map(_text, value))
     return "" if value is None else str(value)

@@ -1,4 +1,6 @@
-"""An index that somebody else fills, searched as a corpus: never written to, and searched on only while nobody does."""
+"""An existing index that others fill, searched as a corpus: it is never written to, and must not change during a
+run.
+"""
 
 import hashlib
 from typing import Any
@@ -32,7 +34,9 @@ class _Counted(Struct, frozen=True):
 
 
 def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
-    """The index or the alias's indexes, None where there are none; CorpusError for fields that can't be searched."""
+    """The index, or the alias's indexes, None where there are none; raises CorpusError for fields that can't be
+    searched.
+    """
     name = existing.index
     try:
         indexes = client.ask(lambda api: api.indices.get(index=name), dict[str, _Index])
@@ -54,7 +58,9 @@ def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
 
 
 def _check_fields(client: Client, existing: ExistingIndex) -> None:
-    """By the fields' mappings: `_field_caps` takes its fields in the body or in the address, by the server's age."""
+    """Checks the fields by their mappings; `_field_caps` takes its parameters differently in servers of different
+    ages.
+    """
     keywords = [name for name in (existing.id, existing.whole_title) if name and name != "_id"]
     wanted = [(existing.title, "text"), (existing.text, "text"), *((name, "keyword") for name in keywords)]
     for index, there in client.ask(
@@ -72,7 +78,7 @@ def _check_fields(client: Client, existing: ExistingIndex) -> None:
 
 
 def _revision(existing: ExistingIndex, indexes: dict[str, _Index], numbers: object) -> str:
-    """The digest of what decides a search's result: fields, analysis, ranking, and all that was written."""
+    """The digest of what decides a search's result: fields, analysis, ranking, and everything that was written."""
     told = {
         index.settings["index"]["uuid"]: [
             index.mappings.get("properties"),

@@ -1,4 +1,4 @@
-"""An index of ours as it lies in the server: its settings, its mapping, and what it says of itself."""
+"""An index that cotrail creates on the server: its settings, its mapping, and its manifest."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.errors import CorpusError
 
 ANALYZER = "Elasticsearch's `english`"
-"""Names the words; an index with others isn't searched."""
+"""Name of the analyzer; an index with another one isn't searched."""
 
 K1, B = 1.2, 0.75
 """BM25's parameters, Lucene's defaults."""
@@ -35,7 +35,7 @@ MAPPINGS: dict[str, Any] = {
         "text": {"type": "text", "analyzer": "english", "index_options": "freqs"},
     },
 }
-"""A document is a paragraph as JSON. `title.whole` is for looking titles up, and the ids order equal scores."""
+"""A document is a paragraph as JSON. `title.whole` is for looking up titles, and ids order equal scores."""
 
 
 class _Meta(Struct, frozen=True):
@@ -55,7 +55,7 @@ class _AllSettings(Struct, frozen=True):
 
 
 class Index(Struct, frozen=True):
-    """What a server says of an index."""
+    """A server's description of an index."""
 
     aliases: dict[str, Any] = {}
     mappings: _Mappings = _Mappings()
@@ -63,12 +63,12 @@ class Index(Struct, frozen=True):
 
     @property
     def manifest(self) -> IndexManifest | None:
-        """None until it is whole."""
+        """The manifest, None until the index is complete."""
         return self.mappings.meta.cotrail
 
 
 def indexes(client: Client, pattern: str) -> dict[str, Index]:
-    """The indexes by name that have such a name or alias."""
+    """The indexes that match a name or alias, by name."""
     try:
         return client.ask(lambda api: api.indices.get(index=pattern), dict[str, Index])
     except MissingError:
@@ -76,12 +76,12 @@ def indexes(client: Client, pattern: str) -> dict[str, Index]:
 
 
 def remove(client: Client, index: str) -> None:
-    """Removes an index by its name; MissingError where it isn't there."""
+    """Deletes an index by its name; raises MissingError where there is none."""
     client.ask(lambda api: api.indices.delete(index=index))
 
 
 def locate(client: Client, alias: str) -> Located | None:
-    """The index that an alias leads to, None where there is no such alias; CorpusError where it can't be searched."""
+    """The index behind an alias, None where there is no such alias; raises CorpusError where it can't be searched."""
     there = indexes(client, alias)
     if not there:
         return None
@@ -95,5 +95,5 @@ def locate(client: Client, alias: str) -> Located | None:
 
 
 def with_manifest(manifest: IndexManifest) -> dict[str, Any]:
-    """A manifest as an index's mapping keeps it."""
+    """The metadata of a mapping that holds a manifest."""
     return {"cotrail": msgspec.to_builtins(manifest)}

@@ -1,4 +1,4 @@
-"""An index on the server that can be searched, as every search needs to know it."""
+"""An index on the server that can be searched."""
 
 from msgspec import Struct
 
@@ -6,16 +6,17 @@ from cotrail.engines.retrieval.existing_index import Fields
 from cotrail.engines.retrieval.manifest import IndexManifest
 
 SequenceNumbers = dict[str, dict[str, int]]
-"""The highest sequence number of each shard, by the UUIDs of indexes and then the shards; deletions too."""
+"""The highest sequence number of each shard, by the UUIDs of indexes and then the shards; deletions have numbers
+too."""
 
 FIELDS = Fields(id="id", title="title", text="text", whole_title="title.whole")
-"""The fields of an index that cotrail made."""
+"""The fields of an index that cotrail created."""
 
 
 class Located(Struct, frozen=True, kw_only=True):
-    """An index, or several under an alias, that can be searched.
+    """An index that can be searched, or several under an alias.
 
-    sequence_numbers: those of the last writes; None where nothing is written any more.
+    sequence_numbers: those of the last writes; None where the index is read-only.
     """
 
     name: str

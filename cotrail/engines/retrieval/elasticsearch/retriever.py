@@ -1,4 +1,4 @@
-"""Searching a corpus of a search server."""
+"""Searches a corpus on a search server."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
 MOST = 10_000
-"""How many paragraphs a search returns at most, as the servers have it by default; more than any page has."""
+"""The most paragraphs of a search, which is the servers' default limit; more than any page has."""
 
 QueryBody = dict[str, Any]
 
@@ -50,7 +50,7 @@ class _Shards(Struct, frozen=True):
 
 
 class _Found(Struct, frozen=True):
-    """The answer to a search, or what was wrong."""
+    """The response to a search, or its error."""
 
     hits: _Hits = _Hits([])
     shards: _Shards = field(name="_shards", default=_Shards())
@@ -64,9 +64,9 @@ class _FoundAll(Struct, frozen=True):
 
 
 class ElasticsearchRetriever:
-    """Searches one corpus of a server. Safe for many threads, whose searches become one request.
+    """Searches one corpus of a server. Safe for many threads, whose searches are batched into one request.
 
-    A paragraph's score is BM25 of its title plus BM25 of its text, each word of the query a clause of its own.
+    A paragraph's score is the sum of the BM25 scores of its title and its text; each word of the query is a clause.
     """
 
     def __init__(self, client: Client, locate: Callable[[], Located | None], located: Located) -> None:
@@ -78,13 +78,13 @@ class ElasticsearchRetriever:
 
     @classmethod
     def opened(cls, client: Client, locate: Callable[[], Located | None]) -> "ElasticsearchRetriever | None":
-        """The retriever for what is located; None where there is nothing."""
+        """The retriever for the located index; None where there is none."""
         located = locate()
         return None if located is None else cls(client, locate, located)
 
     @property
     def manifest(self) -> IndexManifest:
-        """What the index says of itself."""
+        """The manifest of the index."""
         return self._located.manifest
 
     @property
@@ -102,13 +102,12 @@ class ElasticsearchRetriever:
         field: Field = "all",
         distinct: bool = False,
     ) -> tuple[Hit, ...]:
-        """The best `count` paragraphs, the best first, equal scores by paragraph id.
+        """The best `count` paragraphs for a query of plain words, the best first, equal scores by paragraph id.
 
-        The query is plain words. titles: where given, only paragraphs of these titles; distinct: whether those of the
-        same text count as one; both as in every retriever.
-        UnavailableError: the server doesn't answer, or has too much to do. TransientStepError: it answers with an error
-        or a part only. StepError: it refuses the query, as it does with one of more words than its
-        `indices.query.bool.max_clause_count`. CorpusChangedError: the corpus has been indexed anew meanwhile.
+        titles, distinct: as in the port.
+        Raises UnavailableError where the server doesn't respond or is too busy, TransientStepError where it responds
+        with an error or a partial result, StepError where it refuses the query, for example one of more words than its
+        `indices.query.bool.max_clause_count`, and CorpusChangedError where the corpus was rebuilt.
         """
         if count < 1 or not query.strip():
             return ()
@@ -121,7 +120,7 @@ class ElasticsearchRetriever:
         return picked(hits, titles) if after else hits
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """Those of the paragraphs that are there, by id."""
+        """The paragraphs of these ids, by id; unknown ids are left out."""
         parts = [list(ids[start : start + MOST]) for start in range(0, len(ids), MOST)]
         return {each.id: each for part in parts for each in self._looked_up(self._located.fields.id, part)}
 
@@ -148,7 +147,7 @@ class ElasticsearchRetriever:
         return paragraph(document.id, document.source, self._located.fields)
 
     def _ranked(self, query: QueryBody, count: int) -> tuple[Hit, ...]:
-        factor = self._factor  # which another thread may find out meanwhile
+        factor = self._factor  # another thread may set it meanwhile
         best = self._best(_scaled(query, factor or 1), min(count, MOST))
         if best and factor is None:
             factor = self._factor = self._missing_factor(query)
@@ -169,7 +168,9 @@ class ElasticsearchRetriever:
         return self._best_by_any_id(body, count)
 
     def _best_by_any_id(self, body: QueryBody, count: int) -> list[Scored]:
-        """Servers don't sort by `_id`, so all that tie with the last one are fetched."""
+        """The same where ids are `_id`, which servers don't sort by: all hits that tie with the last one are
+        fetched.
+        """
         limit = min(count + 1, MOST)
         hits = self._found(body | {"size": limit}).hits.hits
         while len(hits) == limit < MOST and hits[-1].score == hits[count - 1].score:
@@ -194,10 +195,10 @@ class ElasticsearchRetriever:
             return self._searches.do(body)
 
     def _locate_again(self) -> None:
-        """The same paragraphs indexed again are the same corpus."""
+        """Follows the alias to a new index, which is the same corpus if it has the same revision."""
         located = self._locate()
         if located is None or located.manifest.revision != self.revision:
-            raise self._changed("was built anew or removed", "index the former files again, then `cotrail resume RUN`")
+            raise self._changed("was rebuilt or removed", "index the former files again, then `cotrail resume RUN`")
         self._located, self._factor = located, None
 
     def _changed(self, how: str, remedy: str) -> CorpusChangedError:
@@ -206,7 +207,7 @@ class ElasticsearchRetriever:
     def _search_all(self, bodies: Sequence[QueryBody]) -> list[_Found | Exception]:
         located = self._located
         searches = [line for body in bodies for line in ({}, body)]
-        # Each shard counts its own words and would score by them; this way all are counted first.
+        # By default each shard scores by its own word counts; this search type sums the counts of all shards first.
         kind = "dfs_query_then_fetch" if located.shards > 1 else None
         found = self._client.ask(
             lambda api: api.msearch(index=located.name, searches=searches, search_type=kind), _FoundAll
@@ -218,7 +219,7 @@ class ElasticsearchRetriever:
 
 
 def _checked(found: _Found, said: str) -> _Found | Exception:
-    """What was found, unless it isn't all there is; said: what the server says is wrong, if it does."""
+    """The result if it is complete, otherwise the error; said: the server's error message."""
     if found.status == 404:
         return MissingError(f"the search server no longer has the index ({said})")
     if found.error is not None and found.status in {400, 413}:
@@ -244,7 +245,9 @@ def _titled(matches: QueryBody, whole_title: str, titles: Sequence[str]) -> Quer
 
 
 def _named(matches: QueryBody, field: str, titles: Sequence[str]) -> QueryBody:
-    """Adds the titles' words to the query: one title's must be met, if it has any, several only count."""
+    """Adds the titles' words to the query: those of a single title must match, if it has any, those of several only add
+    to the score.
+    """
     query: QueryBody = {"should": [matches, *(_title(field, title, without_words="none") for title in titles)]}
     if len(titles) == 1:
         query |= {"filter": [_title(field, titles[0], without_words="all")], "minimum_should_match": 1}
@@ -252,7 +255,7 @@ def _named(matches: QueryBody, field: str, titles: Sequence[str]) -> QueryBody:
 
 
 def _title(field: str, title: str, *, without_words: str) -> QueryBody:
-    """without_words: which paragraphs a title of stop words alone matches."""
+    """A query for a title's words; without_words: what a title of stop words alone matches, `all` or `none`."""
     return {"match": {field: {"query": title, "zero_terms_query": without_words}}}
 
 

@@ -1,4 +1,4 @@
-"""How far an index that others write to has been written: a server numbers whatever is written to a shard."""
+"""Detection of writes to an index, by the sequence numbers that a server gives to all writes to a shard."""
 
 from collections.abc import Iterator
 
@@ -33,9 +33,9 @@ class _Stats(Struct, frozen=True):
 
 
 def sequence_numbers(client: Client, name: str, shards: int) -> SequenceNumbers:
-    """How far the index or the alias's indexes, of so many shards, have been written.
+    """The sequence numbers of an index, or of an alias's indexes, with that many shards.
 
-    BusyError where a shard has no primary copy for long.
+    Raises BusyError where a shard has had no primary copy for long.
     """
     return client.insist(_read, client, name, shards)
 
@@ -53,5 +53,6 @@ def _read(client: Client, name: str, shards: int) -> SequenceNumbers:
 def _highest(index: _Index) -> Iterator[tuple[str, int]]:
     for shard, copies in index.shards.items():
         for copy in copies:
+            # Replicas may lag behind; the primary copy has every write.
             if copy.routing.primary:
                 yield shard, copy.seq_no.max_seq_no

@@ -1,4 +1,4 @@
-"""The corpora of a search server: an alias each, which leads to the index that is searched, or an index of others."""
+"""The corpora of a search server: aliases that lead to indexes of ours, and existing indexes."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -26,9 +26,9 @@ class ElasticsearchStore:
         self._existing = server.corpora
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
-        """Indexes the paragraphs as the corpus of that name; CorpusError for one that the server doesn't take.
+        """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 
-        Of two builds of one corpus the one begun later goes on.
+        Of two concurrent builds of one corpus, the later one continues and the earlier one fails.
         """
         if name in self._existing:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
@@ -36,14 +36,14 @@ class ElasticsearchStore:
         return build_index(self._client, alias, self._settings, paragraphs, progress or (lambda _count: None))
 
     def open(self, name: str) -> ElasticsearchRetriever:
-        """The corpus of that name; UnknownNameError lists those there are."""
+        """The corpus of that name; raises UnknownNameError, which lists those there are."""
         retriever = ElasticsearchRetriever.opened(self._client, partial(self._located, checked_name(name)))
         if retriever is None:
             raise unknown(name, self.manifests())
         return retriever
 
     def manifests(self) -> dict[str, IndexManifest]:
-        """The corpora by name, sorted."""
+        """The manifests of the corpora by name, sorted."""
         found = {
             alias.removeprefix(self._prefix): index.manifest
             for index in indexes(self._client, f"{self._prefix}*").values()

@@ -1,7 +1,7 @@
-"""What stands between Elasticsearch's official client and a server, so that it speaks with every server of its kind.
+"""Transport beneath Elasticsearch's official client that works with every server of its kind.
 
-As it comes, the client sends a media type that names its vendor and its own version, which servers of former versions
-and of others refuse, and refuses answers that don't name the product. Plain JSON is taken by all of them.
+By default the client sends a media type with its vendor's name and its own version, which older servers and other
+products reject, and it rejects responses that don't name the product. All servers accept plain JSON.
 """
 
 import re
@@ -22,30 +22,30 @@ from urllib3 import BaseHTTPResponse, HTTPHeaderDict
 from cotrail.common.limits import MIB, shown
 
 MAX_ANSWER_BYTES = 256 * MIB
-"""What an answer may hold: the hits of many searches at once, thousands of times what is usual."""
+"""The most bytes of a response: the hits of many searches at once, thousands of times the usual size."""
 
 VENDORS_TYPE = re.compile(r"application/vnd\.elasticsearch\+([a-z-]+)(; *compatible-with=\d+)?")
 
 
 class TooLargeError(TransportError):
-    """An answer is larger than `MAX_ANSWER_BYTES`."""
+    """A response is larger than `MAX_ANSWER_BYTES`."""
 
 
 class PlainTransport(Transport):
-    """Sends plain media types; says of every answer that it comes from the client's product."""
+    """Sends plain media types, and marks every response as coming from the client's product."""
 
     def perform_request(self, method: str, target: str, **options: Any) -> TransportApiResponse:
         """See `Transport.perform_request`, which takes the same."""
         sent = {name: VENDORS_TYPE.sub(r"application/\1", value) for name, value in options.get("headers", {}).items()}
         answer = super().perform_request(method, target, **options | {"headers": sent})
         answer.meta.headers["x-elastic-product"] = "Elasticsearch"
-        # The client would make Python warnings of these; whoever runs cotrail can't change its requests.
+        # The client would turn these into Python warnings, but users of cotrail can't change its requests.
         answer.meta.headers.pop("warning", None)
         return answer
 
 
 class _Answer(NamedTuple):
-    """As much of an answer as a node needs."""
+    """The part of a response that a node needs."""
 
     status: int
     headers: HTTPHeaderDict
@@ -53,10 +53,11 @@ class _Answer(NamedTuple):
 
 
 class BoundedNode(Urllib3HttpNode):
-    """Reads no more of an answer than shows that it is too large; TooLargeError then."""
+    """Stops reading a response once it is too large, and raises TooLargeError."""
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
+        # The node has no option to stream; urllib3 would read the whole response into memory.
         self.pool.urlopen = _bounded(self.pool.urlopen)  # type: ignore[method-assign, assignment]
 
     def perform_request(self, *arguments: Any, **options: Any) -> Any:
@@ -80,7 +81,7 @@ def _bounded(urlopen: Callable[..., BaseHTTPResponse]) -> Callable[..., _Answer]
 
 
 class Json(Serializer):
-    """JSON by msgspec; what isn't JSON stays text, since errors of proxies are often pages."""
+    """JSON by msgspec; anything else stays text, because errors of proxies are often HTML pages."""
 
     mimetype: ClassVar[str] = "application/json"
 
@@ -89,7 +90,7 @@ class Json(Serializer):
         return data if isinstance(data, bytes) else msgspec.json.encode(data)
 
     def loads(self, data: bytes) -> Any:
-        """The value, or the text."""
+        """The value, or the text where it isn't JSON."""
         try:
             return msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -97,12 +98,12 @@ class Json(Serializer):
 
 
 class JsonLines(Json):
-    """A JSON value a line."""
+    """One JSON value a line."""
 
     mimetype: ClassVar[str] = "application/x-ndjson"
 
     def dumps(self, data: Any) -> bytes:
-        """The values as lines, the last one ended too, as servers want it."""
+        """The values as lines; servers require the last one to end in a line break too."""
         return b"".join(super(JsonLines, self).dumps(value) + b"\n" for value in data)
 
 
@@ -112,4 +113,4 @@ SERIALIZERS: Mapping[str, Serializer] = {
     "application/*": Json(),
     "text/*": Json(),
 }
-"""By media type, as the client takes them."""
+"""Serializers by media type, in the form that the client takes."""

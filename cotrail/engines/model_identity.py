@@ -35,6 +35,7 @@ def weights_digest(path: Path, context: int, engine: str = "") -> str:
         content = _folder_digest(path) if path.is_dir() else content_digest(path)
     except OSError as error:
         raise InputError(f"the model file {path} can't be read: {error.strerror}") from error
+    # Stripped, so that digests of llama.cpp's models are those from before there were other engines.
     return hashlib.sha256(f"{content} {context} {engine}".strip().encode()).hexdigest()
 
 

@@ -67,6 +67,7 @@ class SentenceTransformerEmbedder:
 
     def _made(self, wanted: list[str]) -> dict[str, Vector]:
         made: dict[str, Vector] = {}
+        # By characters: how many tokens a text has is known only once it is read.
         in_batches(lambda batch: made.update(self._encode(batch)), wanted, len, self._most)
         return made
 

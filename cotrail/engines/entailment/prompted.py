@@ -80,6 +80,7 @@ class PromptedEntailer:
         except PromptTooLongError:
             if not premise:
                 raise
+            # Halved until it fits: the port doesn't count tokens.
             return self._probabilities(premise[: len(premise) // 2], hypothesis)
 
 

@@ -90,6 +90,7 @@ class TransformersEntailer:
         inputs = self._tokenizer.pad(batch, return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
             logits = self._model(**inputs).logits
+        # In float64: in float32 the last of six decimals would depend on the order of the sum.
         likely = torch.softmax(logits.double(), dim=-1)
         if not likely.isfinite().all():
             raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")

@@ -107,6 +107,7 @@ class Database:
             self._connection = sqlite3.connect(
                 f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
             )
+            # Python warns of connections that are collected without having been closed.
             weakref.finalize(self, self._connection.close)
             self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
             found = about(self._connection)

@@ -58,6 +58,7 @@ def lines(paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
 
 
 def _report(on_progress: ProgressCallback, file: BinaryIO, before: int, total: int) -> None:
+    # The position in the compressed file, whose size is known.
     on_progress(Progress(done=before + file.tell(), total=total))
 
 

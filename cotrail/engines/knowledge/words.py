@@ -21,6 +21,7 @@ STOP_WORDS = frozenset(
 )
 """Words that carry no content."""
 
+# Marks within a word belong to it: O'Neil, U.S, AT&T, Jean-Luc.
 _WORD = re.compile(r"[^\W_]+(?:(?:\.?'|[.&-])[^\W_]+)*")
 _POSSESSIVE = re.compile(r"\.?'s$", re.IGNORECASE)
 _APOSTROPHES = str.maketrans("’＇‘", "'''")  # noqa: RUF001 - all are written for apostrophes
@@ -29,6 +30,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 def words(text: str) -> tuple[str, ...]:
     """The text's words in order, without punctuation and possessive endings: "Harry S. Truman's" has three."""
+    # So that ligatures and full-width letters match their plain forms.
     plain = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
     return tuple(_POSSESSIVE.sub("", word) for word in _WORD.findall(plain))
 

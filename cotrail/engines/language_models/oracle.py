@@ -63,6 +63,7 @@ def _filled(question: str, answers: tuple[str, ...]) -> str:
         number = int(reference[1])
         return answers[number - 1] if 1 <= number <= len(answers) else reference[0]
 
+    # MuSiQue separates commas and possessives from the references before them.
     return re.sub(r" (?=,|'s\b)", "", re.sub(r"#(\d+)", answer, question))
 
 

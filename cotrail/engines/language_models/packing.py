@@ -52,9 +52,11 @@ def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_t
     Raises PromptTooLongError where the question and its chain alone don't fit, or not even the shortest demonstration
     fits beside the question.
     """
+    # The authors' code requires one token less than the context.
     room = _Room(count_tokens, context, max_tokens if prompt.drop == "last" else max_tokens + 1)
     whole = room.fits(prompt.keep(0, len(prompt.paragraphs)))
     packed = _with_demonstrations(prompt, room) if whole else _with_paragraphs(prompt, room)
+    # A few-shot run would silently become a zero-shot one.
     if prompt.demonstrations.items and not packed.demonstrations.items:
         _check_one_fits(prompt, room)
     return packed

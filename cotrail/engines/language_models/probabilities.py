@@ -34,4 +34,6 @@ def shares(weights: Sequence[float]) -> tuple[float, ...]:
 
 def _next(before: list[int], after: list[int]) -> int | None:
     """The first token that the longer text adds; None where it changes the tokens before it."""
+    # A tokenizer may merge the end of the text with the choice's beginning; the probability behind the text is then not
+    # the choice's.
     return after[len(before)] if len(after) > len(before) and after[: len(before)] == before else None

@@ -171,6 +171,7 @@ class ScriptedModel:
         """The question itself: instructions, as for Flan-T5, stand on the lines before it, and a prefix on its line."""
         parts = asked.split("\n")
         endings = ["\n".join(parts[start:]) for start in range(len(parts))]
+        # A question may have several lines itself, so any ending of the prompt that the script knows counts.
         endings += [ending.removeprefix(YES_OR_NO) for ending in endings]
         return next((ending for ending in endings if ending in self._script.questions), parts[-1])
 

@@ -25,6 +25,7 @@ class Pipeline:
         except ModuleNotFoundError as error:
             raise NotInstalledError(f"spaCy isn't installed: {_how(name)}") from error
         try:
+            # Broken packages raise errors of all these kinds.
             self._nlp: Any = spacy.load(name)
         except (AttributeError, ImportError, OSError, TypeError, ValueError) as error:
             raise InputError(f"{name} can't be loaded as a spaCy pipeline: {error}") from error

@@ -77,6 +77,7 @@ def read_manifest(directory: Path) -> FolderManifest:
 
 def write_manifest(directory: Path, manifest: FolderManifest) -> None:
     """Puts the manifest in place atomically; from then on the index is the one that it describes."""
+    # In the same folder, so that the rename is atomic.
     draft = directory / f"{FILE_NAME}.draft"
     with draft.open("wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")

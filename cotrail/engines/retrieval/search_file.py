@@ -46,6 +46,7 @@ def read_search_file(path: Path) -> SearchFile:
 
 
 def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    # TOML reads dotted names as nested tables.
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{name}.")

@@ -102,6 +102,7 @@ def _write(paragraphs: Iterable[Paragraph], folder: Path, progress: Callable[[in
 @contextmanager
 def _writer(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
     """Commits what the block writes, or rolls it back; the writer's threads have ended afterwards."""
+    # One thread, because several would write a segment each.
     writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
     try:
         yield writer
@@ -118,6 +119,7 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("whole_title", tokenizer_name="raw", index_option="basic")
+    # Without positions, which only phrase queries need.
     builder.add_text_field("title", tokenizer_name="english", index_option="freq")
     builder.add_text_field("text", tokenizer_name="english", index_option="freq")
     builder.add_bytes_field("paragraph", stored=True, indexed=False)
@@ -130,6 +132,7 @@ def _document(paragraph: Paragraph, content: bytes) -> tantivy.Document:
     document.add_text("whole_title", paragraph.title)
     document.add_text("title", plain(paragraph.title))
     document.add_text("text", plain(paragraph.text))
+    # The whole paragraph, since the other fields can't be read back.
     document.add_bytes("paragraph", content)
     return document
 
@@ -238,6 +241,7 @@ class TantivyRetriever:
 
     def _titled(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
         titled = tantivy.Query.term_set_query(self._schema, "whole_title", list(titles))
+        # A constant score of 0: the titles select paragraphs and leave their scores unchanged.
         return matches.and_must_match(tantivy.Query.const_score_query(titled, 0.0))
 
     def _named(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
@@ -255,6 +259,7 @@ class TantivyRetriever:
         hits = self._searcher.search(query, limit=limit, count=False).hits
         # A single segment, the usual case, has its ties in order already.
         while self._searcher.num_segments > 1 and len(hits) == limit < everything and hits[-1][0] == hits[count - 1][0]:
+            # Geometric growth needs few searches even where many hits tie.
             limit = min(4 * limit, everything)
             hits = self._searcher.search(query, limit=limit, count=False).hits
         return [hit for hit in hits if hit[0] >= hits[:count][-1][0]]

@@ -76,6 +76,7 @@ def _edges(paths: Sequence[Path], counts: Counter[str], on_progress: ProgressCal
 
 def _edge(relation: str, columns: Sequence[bytes], place: str) -> Edge:
     try:
+        # An end reads `/c/en/WORD`, often with a part of speech and a sense behind it.
         start, end = (column.decode().split("/")[3].replace("_", " ") for column in columns[2:4])
         return start, end, relation, msgspec.json.decode(columns[4], type=_Details).weight
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:

@@ -67,5 +67,6 @@ def _entities(path: Path, lines: NumberedLines) -> Iterator[tuple[str, EntityJso
             is_open = stripped == b"["
         elif stripped:
             yield from decoded(stripped.removesuffix(b","), f"{path}, line {number}")
+    # A download that broke off between two lines can be read without any other error.
     if is_open:
         raise InputError(f"{path} breaks off: its list doesn't end; get the file again")

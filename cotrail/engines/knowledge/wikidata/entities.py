@@ -156,6 +156,7 @@ def _is_page(json: EntityJson) -> bool:
 def _statements(json: EntityJson) -> Iterator[Statement]:
     for property_, claims in _mapping(json.claims).items():
         for number, claim in enumerate(claims):
+            # Deprecated claims are known to be wrong.
             if claim.rank != "deprecated" and (statement := _statement(property_, number, claim)):
                 yield statement
 
@@ -191,6 +192,7 @@ def _value(snak: _Snak) -> tuple[ValueKind, int | None, str] | None:
             return None if time is None else ("time", None, time)
         case _DataValue("quantity", raw):
             amount = msgspec.json.decode(raw, type=_Amount)
+            # Units are items' URLs; a quantity without one has the unit `1`.
             unit = amount.unit.rpartition("/Q")[2]
             return "quantity", _number(f"Q{unit}") if "/Q" in amount.unit else None, amount.amount.removeprefix("+")
         case _DataValue("monolingualtext", raw):

@@ -37,6 +37,7 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
     _check(url)
     ids = [name for name in names if _ID.fullmatch(name)]
     titles = [name for name in names if not _ID.fullmatch(name)]
+    # Wikimedia rejects requests without a user agent.
     with httpx2.Client(timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True) as client:
         server = _Server(client, url)
         found = [*server.entities("ids", ids, _WHOLE), *server.entities("titles", titles, _WHOLE)]

@@ -66,6 +66,7 @@ def link(database: Database, sentence: str) -> tuple[int, ...]:
     items: list[int] = []
     position = loose_until = 0
     while position < len(sequence):
+        # Within a name that matched in another case no run is long enough, unless it matches in its own case.
         least = LONGEST + 1 if position < loose_until else shortest
         match _longest(sequence, position, called, least):
             case None:
@@ -81,6 +82,7 @@ def link(database: Database, sentence: str) -> tuple[int, ...]:
 
 def _called(database: Database, sequence: Sequence[str]) -> dict[str, list[_Called]]:
     """The items by each run of words that may be their name."""
+    # One query for the whole sentence.
     keys = sorted({normalized_name(" ".join(run))[0] for _, run in runs(sequence, LONGEST) if _may_name(run)})
     called = defaultdict(list)
     for key, *item in database.rows(_CALLED, keys):

@@ -23,6 +23,7 @@ def in_words(value: Time) -> str | None:
         case 8:
             return f"the {year - year % 10}s{era}"
         case 7:
+            # Rounded up: 1901 and 2000 are both in the 20th century.
             return f"the {_ordinal(-(-year // 100))} century{era}"
         case 6:
             return f"the {_ordinal(-(-year // 1000))} millennium{era}"

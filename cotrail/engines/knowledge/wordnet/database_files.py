@@ -70,6 +70,8 @@ def irregular(folder: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def _synset(line: bytes) -> Synset:
+    # Fields: offset, lexicographer file, part of speech, number of words (hexadecimal), each word with an id, number of
+    # pointers, four fields for each pointer; a gloss follows behind the bar.
     offset, _, letter, count, *rest = line.partition(b"|")[0].split()
     words_end = 2 * int(count, 16)
     pointers_end = words_end + 1 + 4 * int(rest[words_end])
@@ -82,4 +84,5 @@ def _synset(line: bytes) -> Synset:
 
 
 def _pointer(symbol: bytes, offset: bytes, letter: bytes, words: bytes) -> Pointer:
+    # The last field has two bytes: the numbers of the source's and the target's word.
     return Pointer(symbol.decode(), synset_id(letter, offset), divmod(int(words, 16), 256))

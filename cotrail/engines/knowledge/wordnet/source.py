@@ -112,11 +112,13 @@ class WordNet:
 
     def _related(self, here: _Side, there: _Side) -> Iterator[_Related]:
         for one, other, steps in _reaching(here.above, there.above):
+            # No step at all means that one synset has both words.
             yield _Related("hyponym" if steps else "synonym", one, other, steps)
         for other, one, steps in _reaching(there.above, here.above):
             if steps:
                 yield _Related("hypernym", one, other, steps)
         for one, other, steps in _reaching(here.above, there.above, 1):
+            # Both words are one step below the same synset.
             if steps == 1:
                 yield _Related("distinct", one, other, 2)
         for one, other, steps in _reaching(here.wholes, there.above):

@@ -54,6 +54,7 @@ class DeterministicSlot:
         self._read: TokenIds = []
         self._saved: list[_State] = []  # least recently used first
         self._can_forget = True
+        # The list is changed in place only, so that this closes whatever is saved by then.
         weakref.finalize(self, _close, self._saved)
 
     def complete(self, tokens: TokenIds, shared: int, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
@@ -66,12 +67,14 @@ class DeterministicSlot:
             self._hold(tokens, kept, stream)
             self._server.complete(tokens, stream, max_tokens, sampling)
             self._read = tokens
+            # The server has read tokens that it held: the model can't drop only the end of a prompt.
             if stream.timings.cache_n < kept:
                 self._can_forget = False
             self._remember(tokens, min(shared, len(tokens) - 1) // BATCH_TOKENS * BATCH_TOKENS, stream)
 
     @contextmanager
     def _taking_turns(self, stream: Stream) -> Iterator[None]:
+        # A lock can't be awaited together with a cancellation, so the latter is polled.
         while not self._turn.acquire(timeout=WATCH_SECONDS):
             if stream.interrupted():
                 raise Interrupted
@@ -103,6 +106,7 @@ class DeterministicSlot:
 
         llama.cpp reuses the longest common prefix of the slot's tokens and the next prompt: now exactly these.
         """
+        # Any token that isn't the prompt's next one ends the common prefix here.
         other = 0 if tokens[count] else 1
         self._read = []
         self._server.complete([*tokens[:count], other], Stream("line", stream.interrupted), 0, Sampling())
@@ -120,6 +124,7 @@ class DeterministicSlot:
         if self._server.save(file.fileno()) != count + 1:
             file.close()
             return
+        # Every prompt that a state of fewer tokens would serve is served by the longer one as well.
         for state in [state for state in self._saved if state.tokens == tokens[: len(state.tokens)]]:
             self._drop(state)
         self._saved.append(_State(tokens[:count], file))

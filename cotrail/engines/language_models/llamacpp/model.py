@@ -78,6 +78,7 @@ class LlamaCppModel:
         """See `LanguageModel`."""
         tokens = self._server.tokens(text)
         check_fits(len(tokens) + 1, self._context)
+        # At temperature 1 the probabilities are the model's own; at 0 the likeliest token would have all.
         stream = ChoiceStream(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
         if self._deterministic is None:
             self._server.complete(tokens, stream, 1, Sampling(temperature=1.0))

@@ -52,9 +52,12 @@ class Server:
             "n_predict": max_tokens,
             "temperature": sampling.temperature,
             "seed": sampling.seed,
+            # By default llama.cpp also applies top-k, min-p and others, which change the distribution.
             "samplers": ["temperature"],
             "stream": True,
+            # Chunks while the prompt is read, so that the callback can interrupt there too.
             "return_progress": True,
+            # A generation that is cut off has then reported its token counts.
             "timings_per_token": True,
             **stream.asks,
         }
@@ -79,6 +82,7 @@ class Server:
         """
         return self._move("restore", descriptor, "n_restored")
 
+    # Failing to save or restore costs time only, as the tokens can be read again.
     def _move(self, action: str, descriptor: int, count: str) -> int:
         try:
             return int(self._post(f"/slots/0?action={action}", {"filename": str(descriptor)}).get(count, 0))

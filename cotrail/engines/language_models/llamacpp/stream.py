@@ -35,6 +35,7 @@ class Stream:
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
         """The server's callback; True ends the generation."""
+        # xllamacpp passes errors as chunks too.
         if "choices" not in chunk:
             self._error = chunk.get("error", chunk)
             return True

@@ -111,6 +111,7 @@ class Client:
         self._http = httpx2.AsyncClient(
             # The size of unpacked content can't be bounded by what arrives.
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
+            # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
             follow_redirects=False,
@@ -160,12 +161,14 @@ class Client:
             finally:
                 await response.aclose()
         except httpx2.HTTPError as error:
+            # `from None` here and below: the library's errors hold the request, and with it the key.
             raise TransientStepError(f"{url} broke off: {self._said(_reason(error))}") from None
 
     @_retried_while_away
     async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
         try:
             response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
+        # Nothing was sent yet. Broken connections, below, may have delivered the request.
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:

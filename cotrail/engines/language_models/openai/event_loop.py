@@ -35,6 +35,7 @@ class EventLoopThread:
     """
 
     def __init__(self, resource: Closable) -> None:
+        # The loop exists only in its thread, and callers need it.
         started: Future[_Loop] = Future()
         Thread(target=asyncio.run, args=(_serve(resource, started),), name="openai", daemon=True).start()
         self._serving = started.result()

@@ -33,7 +33,9 @@ class OpenAIModel:
         self._identity = model_identity(name, endpoint.digest)
         self._client = Client(endpoint)
         self._event_loop = EventLoopThread(self._client)
+        # No bound method, which would refer to this model: it would then be freed by the garbage collector only.
         self._counter = Counter(partial(_tokenized, endpoint, self._client, self._event_loop))
+        # The thread would otherwise outlive the model.
         finalize(self, self._event_loop.close)
 
     @property

@@ -38,6 +38,7 @@ class Counter:
         return self._dialect or "openai"
 
     def _count(self, text: str) -> int:
+        # An earlier count has shown that the server has no tokenizer.
         if self._dialect == "openai":
             return estimated_tokens(text)
         answer = self._ask(text)

@@ -42,6 +42,7 @@ class Batch:
         rows = [feed.slot.row for feed in feeds]
         first, count = min(rows), max(rows) - min(rows) + 1
         self._rows: slice | torch.Tensor
+        # Adjacent rows are a view of the cache; scattered ones are gathered, which copies all that they hold.
         if count <= len(rows) * WASTE:
             self._rows, self._lines = slice(first, first + count), [row - first for row in rows]
         else:

@@ -124,6 +124,7 @@ class CausalRunner:
 
     def _continuations(self, feeds: list[Feed]) -> list[list[int]]:
         """The tokens that follow each whole feed: one behind its own tokens, and one behind each token of its draft."""
+        # transformers takes one number for the whole batch.
         kept = 1 + max(len(feed.draft) for feed in feeds)
         logits = self._forward(feeds, kept)
         if not any(feed.whole for feed in feeds):
@@ -150,6 +151,7 @@ class CausalRunner:
                 return
             if token != guess:
                 return
+            # The pass has computed the keys and values of this token as a part of the draft.
             slot.held.append(token)
 
     def _end(self, slot: Slot, error: Exception | None = None) -> None:

@@ -41,6 +41,7 @@ class Continuations:
 
 def rest_of(request: Request, context: int) -> Request | None:
     """The request that continues a finished one; None where its line ended there or the context is full."""
+    # What is sampled can't be expected to come again.
     if not (request.chain and request.kept and request.sampler.greedy):
         return None
     tokens = [*request.tokens, *request.written]

@@ -50,6 +50,7 @@ class RowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-i
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Stores the new keys and values, and returns those that the pass sees."""
         view = self.view
+        # Only tokens of feeds: padding and idle rows would overwrite what other slots hold.
         self.keys[view.row, :, view.position] = key_states[view.batch, :, view.query]
         self.values[view.row, :, view.position] = value_states[view.batch, :, view.query]
         return self.keys[view.rows, :, : view.length], self.values[view.rows, :, : view.length]

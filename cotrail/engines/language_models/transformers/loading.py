@@ -37,12 +37,14 @@ def load(path: Path) -> Loaded:
     with loading("transformers", path):
         tokenizer = AutoTokenizer.from_pretrained(**where)
         model = _model(where)
+    # `Vocabulary` uses the tokenizer of tokenizers' Rust library, which a slow one doesn't have.
     if not tokenizer.is_fast:
         raise InputError(f"{path} has no tokenizer.json: load and save its tokenizer once with transformers 5")
     return Loaded(model, Vocabulary(tokenizer, _ends(model, tokenizer)))
 
 
 def _model(where: dict[str, Any]) -> Any:
+    # bfloat16 halves the memory that each token reads; many CPUs have no fast kernels for it.
     device, dtype = ("cuda", torch.bfloat16) if torch.cuda.is_available() else ("cpu", torch.float32)
     config = AutoConfig.from_pretrained(**where)
     kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM

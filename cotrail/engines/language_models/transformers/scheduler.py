@@ -76,6 +76,7 @@ class Scheduler:
                 self._start_over(error)
         self._runner.cancel()
         self._give_up(Interrupted())
+        # Without the lock: `submit` refuses requests by now.
         for request in self._waiting:
             request.fail(Interrupted())
 
@@ -110,6 +111,7 @@ class Scheduler:
                 request.fail(no_room())
         except BaseException as error:  # noqa: BLE001 - other requests aren't affected
             _fail(requests, error)
+        # The runner resolves futures itself; finished requests leave the list here.
         self._admitted = [request for request in [*self._admitted, *requests] if not request.future.done()]
 
     def _step(self) -> None:

@@ -106,6 +106,7 @@ class Seq2SeqRunner:
 
     def _read(self, group: list[Request]) -> None:
         """Reads prompts, and writes the first token behind each."""
+        # A cache of its own, padded to these prompts; `put` copies each row to where the decoder reads it.
         fresh = EncoderDecoderCache(DynamicCache(), DynamicCache())
         start = self._model.generation_config.decoder_start_token_id
         logits = self._model(
@@ -126,6 +127,7 @@ class Seq2SeqRunner:
             self._decoded.begin_at(shift := min(row.first for row in self._rows))
             for row in self._rows:
                 row.first -= shift
+        # Halves of adjacent rows are adjacent, as `_pass` needs.
         for row in halving(self._pass, self._rows):
             row.request.fail(no_room())
             row.done = True
@@ -155,6 +157,7 @@ class Seq2SeqRunner:
             row = self._rows[place]
             if row.done:
                 last = self._rows.pop()
+                # The last row itself may be done; it is then simply removed.
                 if row is not last:
                     self._decoded.move(len(self._rows), place)
                     self._rows[place] = last

@@ -13,6 +13,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokenizer: Any, ends: Iterable[int]) -> None:
+        # Without transformers' wrapper, whose calls change truncation and padding for all threads.
         self._tokenizer = tokenizer.backend_tokenizer
         # A tokenizer file may ask for both, but prompts are cut only by `pack`.
         self._tokenizer.no_truncation()

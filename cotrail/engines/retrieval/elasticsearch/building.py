@@ -133,6 +133,7 @@ def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str
         yield index
     except BaseException:
         with suppress(CotrailError):
+            # Only while it is a draft: after `_publish` it is the corpus, even if the response was lost.
             if index in indexes(client, draft):
                 remove(client, index)
         raise
@@ -162,6 +163,7 @@ def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCal
         sent: deque[Future[int]] = deque()
         for bulk in bulks:
             sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=PATIENCE))
+            # Waiting for the oldest bounds the memory of bulks and keeps progress in order.
             if len(sent) == IN_FLIGHT:
                 progress(sent.popleft().result())
         for each in sent:
@@ -204,6 +206,7 @@ def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[st
     if count != manifest.paragraphs:
         raise CorpusError(f"of {manifest.paragraphs:,} paragraphs the search server has {count:,}; index them again")
     client.ask(lambda api: api.indices.put_mapping(index=index, meta=with_manifest(manifest)))
+    # None restores the server's default.
     whole = copies | {"refresh_interval": None, "blocks.write": True}
     client.ask(lambda api: api.indices.put_settings(index=index, settings={"index": whole}))
 

@@ -134,6 +134,7 @@ class Client:
         """Calls the official client once and translates its errors into ours."""
         try:
             return call(self._api if seconds is None else self._api.options(request_timeout=seconds))
+        # `from None`: the library's errors may quote secrets, which a traceback would show.
         except ApiError as error:
             raise self._rejected(error.status_code, error.body) from None
         except TransportError as error:

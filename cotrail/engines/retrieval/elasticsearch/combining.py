@@ -37,6 +37,7 @@ class Combiner(Generic[Item, Done]):
 
     def _do_all(self) -> None:
         with self._handing_in:
+            # Items that arrive from now on make up the next batch.
             batch, self._waiting = self._waiting, []
         try:
             results = self._work([item for item, _ in batch])

@@ -42,6 +42,7 @@ def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
         indexes = client.ask(lambda api: api.indices.get(index=name), dict[str, _Index])
         _check_fields(client, existing)
         shards = sum(int(index.settings["index"]["number_of_shards"]) for index in indexes.values())
+        # Before the count: a write in between then shows as a change of the index.
         numbers = sequence_numbers(client, name, shards)
         count = client.ask(lambda api: api.count(index=name), _Counted).count
     except MissingError:

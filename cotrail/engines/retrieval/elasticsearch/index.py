@@ -17,7 +17,9 @@ K1, B = 1.2, 0.75
 """BM25's parameters, Lucene's defaults."""
 
 SETTINGS: dict[str, Any] = {
+    # Shards score by their own word counts, so that scores would depend on how paragraphs are spread.
     "number_of_shards": 1,
+    # No search needs to see a draft.
     "refresh_interval": "-1",
     "similarity": {"default": {"type": "BM25", "k1": K1, "b": B}},
 }
@@ -30,6 +32,7 @@ MAPPINGS: dict[str, Any] = {
             "type": "text",
             "analyzer": "english",
             "index_options": "freqs",
+            # Whole titles are only compared for equality, which needs no doc values.
             "fields": {"whole": {"type": "keyword", "doc_values": False}},
         },
         "text": {"type": "text", "analyzer": "english", "index_options": "freqs"},

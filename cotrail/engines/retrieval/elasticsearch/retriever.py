@@ -149,6 +149,7 @@ class ElasticsearchRetriever:
     def _ranked(self, query: QueryBody, count: int) -> tuple[Hit, ...]:
         factor = self._factor  # another thread may set it meanwhile
         best = self._best(_scaled(query, factor or 1), min(count, MOST))
+        # Any hit's explanation shows the factor; it takes a second search, once for each retriever.
         if best and factor is None:
             factor = self._factor = self._missing_factor(query)
             best = self._best(_scaled(query, factor), min(count, MOST)) if factor != 1 else best
@@ -161,6 +162,7 @@ class ElasticsearchRetriever:
 
     def _best(self, query: QueryBody, count: int) -> list[Scored]:
         """The best paragraphs, equal scores by id."""
+        # Counting all hits would keep the server from skipping those that can't be among the best.
         body = {"query": query, "track_total_hits": False}
         if self._located.sequence_numbers is None:
             hits = self._found(body | {"size": count, "sort": [{"_score": "desc"}, {"id": "asc"}]}).hits.hits

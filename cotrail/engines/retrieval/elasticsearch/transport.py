@@ -71,6 +71,7 @@ class BoundedNode(Urllib3HttpNode):
 def _bounded(urlopen: Callable[..., BaseHTTPResponse]) -> Callable[..., _Answer]:
     def answered(*arguments: Any, **options: Any) -> _Answer:
         response = urlopen(*arguments, **options, preload_content=False)
+        # One byte more than allowed tells a response that is too large from one that just fits.
         data = response.read(MAX_ANSWER_BYTES + 1)
         if len(data) > MAX_ANSWER_BYTES:
             response.close()

@@ -25,10 +25,10 @@ def is_pinned(found: str, pinned: str) -> bool:
 
 
 def weights_digest(path: Path, context: int, engine: str = "") -> str:
-    """The SHA-256 over a model file, its context and its engine; the context decides how much of a prompt the model
-    sees.
+    """The SHA-256 over a model file, its context and its engine.
 
-    Of a folder, all files in it count, under their names: weights, configuration and tokenizer.
+    The context counts because it decides how much of a prompt the model sees. Of a folder, all files in it count, under
+    their names: weights, configuration and tokenizer.
     engine: empty for llama.cpp, whose digests are older than the other engines.
     """
     try:

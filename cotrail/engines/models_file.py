@@ -45,19 +45,19 @@ def listed(path: Path, kind: ModelKind, engines: Any, built_in: Container[str]) 
     engines: the union of their classes, which differ in their tags; built_in: names that are taken.
     Raises InputError where the file is malformed.
     """
-    entries: dict[str, dict[str, Any]] = getattr(_read(path), f"{kind}s")
-    for name in entries:
+    tables: dict[str, dict[str, Any]] = getattr(_read(path), f"{kind}s")
+    for name in tables:
         if name in built_in:
             raise InputError(f"{path}: {name} is the name of a built-in {kind}; take another")
-    return {name: _engine(path, kind, name, entry, engines) for name, entry in entries.items()}
+    return {name: _engine(path, kind, name, table, engines) for name, table in tables.items()}
 
 
 def choose(
     path: Path, kind: ModelKind, name: str | None, engines: Any, built_in: Mapping[str, Installable]
 ) -> tuple[str, Any, str]:
-    """The model of that name, or the default one where None: its name, its engine, and why it replaces the preferred
-    one.
+    """The model of that name, or the default one where None: its name, its engine, and a reason.
 
+    The reason says why the default isn't the preferred one, and is empty where it is.
     Raises UnknownNameError, InputError, and NotInstalledError where it isn't installed.
     """
     known = {**built_in, **listed(path, kind, engines, built_in)}
@@ -97,21 +97,21 @@ def _read(path: Path) -> _ModelsFile:
         raise InputError(f"the list of models {path} is malformed: {error}") from error
 
 
-def _engine(path: Path, kind: ModelKind, name: str, entry: dict[str, Any], engines: Any) -> Any:
+def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engines: Any) -> Any:
     def beside(as_: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself
         if not isinstance(value, str):
             raise TypeError("a path is a string")
         return path.parent / value
 
     try:
-        return msgspec.convert(entry, engines, dec_hook=beside)
+        return msgspec.convert(table, engines, dec_hook=beside)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: the {kind} {name} is malformed: {error}; {_expected(entry, engines)}") from error
+        raise InputError(f"{path}: the {kind} {name} is malformed: {error}; {_expected(table, engines)}") from error
 
 
-def _expected(entry: dict[str, Any], engines: Any) -> str:
+def _expected(table: dict[str, Any], engines: Any) -> str:
     fields = {str(each.__struct_config__.tag): each.__struct_fields__ for each in get_args(engines)}
-    engine = str(entry.get("engine"))
+    engine = str(table.get("engine"))
     if engine in fields:
         return f"the engine {engine} takes {', '.join(fields[engine])}"
     return f"the engines are {', '.join(fields)}"

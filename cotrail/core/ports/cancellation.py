@@ -29,8 +29,9 @@ class Cancellation:
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Calls the callback on cancellation while the block runs: in the thread that cancels, or at once if it is
-        cancelled already.
+        """Calls the callback on cancellation while the block runs, at once if it has happened already.
+
+        It is called from the thread that cancels.
         """
         with self._lock:
             # Registered before the flag is read, so that a cancellation in between is seen by one of the two. It may be

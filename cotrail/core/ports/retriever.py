@@ -11,11 +11,11 @@ Field = Literal["all", "title"]
 """The fields that a query is compared with: title and text, or the title alone."""
 
 Scope = Literal["only", "after"]
-"""How titles narrow a search: `only` searches their paragraphs, `after` filters the best `count` of a search (as
+"""Use of titles in a search: `only` searches their paragraphs, `after` filters the best `count` of a search (as
 IRCoT's released code does)."""
 
 BUFFER = 100
-"""How many of the best paragraphs are searched for equal texts, as in IRCoT's released code."""
+"""The number of best paragraphs that are searched for equal texts, as in IRCoT's released code."""
 
 
 class Retriever(Protocol):

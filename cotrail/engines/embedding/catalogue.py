@@ -1,6 +1,4 @@
-"""Catalogue of embedders: the built-in ones and those that a user adds as tables `[embedders.NAME]` of
-`models.toml`.
-"""
+"""Catalogue of embedders: the built-in ones and the tables `[embedders.NAME]` of a user's `models.toml`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,6 +39,7 @@ class SentenceTransformers(EngineTable, frozen=True, tag="sentence-transformers"
 
     def open(self, name: str, profile: Profile) -> Embedder:
         """See `EmbedderEngine`."""
+        # Imported on use: PyTorch takes seconds to load, and not every installation has it.
         with installed_with("evidence"):
             from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
 

@@ -1,6 +1,4 @@
-"""Catalogue of entailers: the built-in ones and those that a user adds as tables `[entailers.NAME]` of
-`models.toml`.
-"""
+"""Catalogue of entailers: the built-in ones and the tables `[entailers.NAME]` of a user's `models.toml`."""
 
 import hashlib
 from collections.abc import Callable
@@ -32,8 +30,9 @@ class EntailerEngine(Protocol):
         """Raises NotInstalledError, which says how to get it, where it isn't installed."""
 
     def identity(self, name: str, model: str) -> str:
-        """The identity of the entailer that `open(name, ...)` would return, without loading it; model: the identity of
-        the run's language model.
+        """The identity of the entailer that `open(name, ...)` would return, without loading it.
+
+        model: the identity of the run's language model.
         """
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:
@@ -59,6 +58,7 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - as above
         """See `EntailerEngine`."""
+        # Imported on use: PyTorch takes seconds to load, and not every installation has it.
         with installed_with("evidence"):
             from cotrail.engines.entailment.transformers import TransformersEntailer
 

@@ -39,8 +39,7 @@ NumberedLines = Iterator[tuple[int, bytes]]
 def opened_files(
     paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
 ) -> Iterator[tuple[Path, NumberedLines]]:
-    """Each file with its lines, which have to be read before the next file; `.gz` and `.bz2` are decompressed on the
-    fly.
+    """Each file with its lines, decompressed on the fly (`.gz`, `.bz2`); they have to be read before the next file.
 
     Raises InputError where a file can't be read or is truncated.
     """

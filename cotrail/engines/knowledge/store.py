@@ -34,9 +34,7 @@ class KnowledgeStore:
         return tuple(sorted(name for name in SOURCES if name == TABLE or is_built(self._folder / name)))
 
     def revision(self, source: Source) -> str:
-        """The revision that a run pins: everything that decides what is found. Raises UnknownNameError where it isn't
-        built.
-        """
+        """The revision that a run pins: everything that decides what is found; raises UnknownNameError if not built."""
         return self.open(source).revision
 
     def open(self, source: Source) -> Knowledge:

@@ -66,9 +66,7 @@ Bases = Mapping[str, frozenset[str]]
 
 
 def differ(here: Bases, there: Bases) -> Callable[[str, str], bool]:
-    """A predicate of a base form here and one there: True if they come from different words, False if one word has
-    both.
-    """
+    """A predicate of a base form here and one there: True if they come from different words."""
     owners, others = _owners(here), _owners(there)
 
     def differ(one: str, other: str) -> bool:

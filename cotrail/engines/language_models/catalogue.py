@@ -1,6 +1,4 @@
-"""Catalogue of language models: the built-in one and those that a user adds as tables `[models.NAME]` of
-`models.toml`.
-"""
+"""Catalogue of language models: the built-in one and the tables `[models.NAME]` of a user's `models.toml`."""
 
 from pathlib import Path
 from typing import Protocol
@@ -46,6 +44,7 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `ModelEngine`."""
+        # Engines are imported on use: PyTorch alone takes seconds, and not every installation has all of them.
         from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 
         return LlamaCppModel(self.path, name, profile, slots, self.context)

@@ -31,9 +31,7 @@ class LlamaCppTimings(Struct, frozen=True):
 
 
 def generated(packed: Prompt, kept: str, raw: str, tokens: TokenCounts) -> Generated:
-    """The result of continuing a packed prompt; `raw` is everything that was written, and `kept` what the step asked
-    for.
-    """
+    """The result of continuing a packed prompt; raw: everything that was written, kept: what the step asked for."""
     return Generated(
         text=storable(kept),
         raw=storable(raw),

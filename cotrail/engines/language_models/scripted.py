@@ -22,7 +22,7 @@ from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
 
 FailureKind = Literal["transient", "permanent", "empty"]
-"""What a step fails with at every attempt: TransientStepError, StepError, or an empty text."""
+"""Failure of a step at every attempt: TransientStepError, StepError, or an empty text."""
 
 Weight = Annotated[float, Meta(gt=0)]
 
@@ -60,9 +60,7 @@ class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return chains[number % len(chains)]
 
     def answer_from(self, paragraphs: tuple[Paragraph, ...]) -> str:
-        """The answer under these paragraphs: that of the last paragraph that has one of its own, otherwise the
-        question's.
-        """
+        """The answer under these paragraphs: that of the last one that has its own, otherwise the question's."""
         answers = self.answers or {}
         return next((answers[each.text] for each in reversed(paragraphs) if each.text in answers), self.answer)
 

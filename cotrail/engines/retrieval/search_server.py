@@ -12,7 +12,7 @@ from cotrail.errors import InputError
 
 
 class SearchServer(Struct, frozen=True, kw_only=True):
-    """How to connect to Elasticsearch or OpenSearch, and which indexes it has.
+    """Connection to Elasticsearch or OpenSearch, and the indexes there.
 
     urls: one for each node, `https://user:password@host:9200`, with user and password where they are needed.
     cloud_id: an Elastic Cloud deployment, instead of URLs. sniff: whether the server is asked for further nodes.

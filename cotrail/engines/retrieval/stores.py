@@ -19,6 +19,7 @@ class FolderStore:
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError where the folder can't be written."""
+        # Engines are imported on use, because an installation may have only one of them.
         from cotrail.engines.retrieval.tantivy import build_index
 
         return build_index(paragraphs, corpus_directory(self._folder, name), progress)

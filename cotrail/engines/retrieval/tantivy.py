@@ -58,9 +58,7 @@ def build_index(
 
 
 def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> FolderManifest:
-    """Builds the index beside the former one, then switches to it by replacing the manifest, then deletes the former
-    one.
-    """
+    """Builds the index beside the former one, switches to it by replacing the manifest, and deletes the former."""
     folder = directory / f"index-{secrets.token_hex(6)}"
     try:
         manifest = _write(paragraphs, folder, progress)
@@ -138,8 +136,7 @@ def _document(paragraph: Paragraph, content: bytes) -> tantivy.Document:
 
 
 def _open(folder: Path) -> tantivy.Index:
-    """Opens an index; where the folder is read-only, through links in a temporary folder, since tantivy needs a lock
-    file.
+    """Opens an index; where its folder is read-only, by links, since tantivy needs a lock beside the files.
 
     All files are mapped into memory when the index is opened, so that the links aren't needed afterwards.
     """
@@ -245,9 +242,7 @@ class TantivyRetriever:
         return matches.and_must_match(tantivy.Query.const_score_query(titled, 0.0))
 
     def _named(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
-        """Adds the titles' words to the query: those of a single title must match, those of several only add to the
-        score.
-        """
+        """Adds the titles' words to the query: a single title's must match, those of several only score."""
         occur = tantivy.Occur.Must if len(titles) == 1 else tantivy.Occur.Should
         named = [self._matches(words, ("title",)) for title in titles if (words := self._words(title))]
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, matches), *((occur, query) for query in named)])

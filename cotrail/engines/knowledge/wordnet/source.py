@@ -80,8 +80,8 @@ class WordNet:
         return f"wordnet-{VERSION}:{self._database.about.digest}"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
-        """A sentence for each relation of two words, the closest first; words with any other relation aren't called
-        distinct.
+        """A sentence for each relation of two words, the closest first; distinct are only words without any other
+        relation.
         """
         here, there = self._side(text), self._side(other)
         different = differ(here.bases, there.bases)
@@ -142,8 +142,8 @@ class WordNet:
 
 
 def _reaching(here: Reach, there: Reach, level: int = 0) -> Iterator[tuple[str, str, int]]:
-    """Pairs of words and the steps between them, for each synset that the first leads to and that the second reaches in
-    `level` steps.
+    """Pairs of words with a synset that the first one leads to and the other one in `level` steps; and the first's
+    steps.
     """
     ends: dict[int, list[str]] = defaultdict(list)
     for other, reached in there.items():

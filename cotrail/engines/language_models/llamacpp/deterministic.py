@@ -28,7 +28,7 @@ SAVED_STATES = 8
 """The most prefixes saved: three sets of demonstrations, each for chains and for answers, and more."""
 
 WATCH_SECONDS = 0.25
-"""How often a prompt that waits for its turn checks whether it was cancelled."""
+"""Polling interval of a prompt that waits for its turn and may be cancelled."""
 
 OPTIONS: dict[str, Any] = {
     "n_batch": BATCH_TOKENS,
@@ -144,7 +144,7 @@ class _State(Struct, frozen=True):
 
 
 def _whole_batches(read: TokenIds, tokens: TokenIds) -> int:
-    """How many tokens needn't be read after `read` was: whole batches, and never the last token."""
+    """The number of tokens that needn't be read after `read` was: whole batches, and never the last token."""
     ends = range(BATCH_TOKENS, len(tokens), BATCH_TOKENS)
     return max((end for end in ends if read[:end] == tokens[:end]), default=0)
 

@@ -77,9 +77,7 @@ class Server:
         return self._move("save", descriptor, "n_saved")
 
     def restore(self, descriptor: int) -> int:
-        """Restores the first slot's state from an open file, bit for bit; returns its number of tokens, 0 on
-        failure.
-        """
+        """Restores the first slot's state from an open file, bit for bit; returns its tokens' number, 0 on failure."""
         return self._move("restore", descriptor, "n_restored")
 
     # Failing to save or restore costs time only, as the tokens can be read again.

@@ -48,9 +48,7 @@ class Stream:
         return self.finished or self.interrupted()
 
     def check(self) -> None:
-        """Raises the reason why a generation didn't complete; xllamacpp itself raises nothing, not even what `take`
-        raises.
-        """
+        """Raises why a generation didn't complete; xllamacpp itself raises nothing, not even what `take` raises."""
         if self.finished:
             return
         if self.interrupted():

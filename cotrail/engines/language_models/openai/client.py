@@ -1,6 +1,4 @@
-"""HTTP client: one connection per request under way, kept alive for the next one, with retries and exponential
-backoff.
-"""
+"""HTTP client with retries and exponential backoff; each request under way has a connection of its own."""
 
 import os
 from collections.abc import AsyncIterator
@@ -30,7 +28,7 @@ CONNECT_SECONDS = 10.0
 """Timeout for connecting."""
 
 IDLE_SECONDS = 2.0
-"""How long an idle connection is kept; servers close theirs after five seconds or more."""
+"""Lifetime of an idle connection; servers close theirs after five seconds or more."""
 
 ATTEMPTS = 3
 """Attempts of a request to a server that is away or busy, before its step is given back until the server is
@@ -51,9 +49,7 @@ class _AwayError(UnavailableError):
 
 
 class _BrokenOffError(TransientStepError):
-    """The connection ended before a response: it may have been idle for too long, or the request may have crashed the
-    server.
-    """
+    """The connection ended before a response: it was idle for too long, or the request crashed the server."""
 
 
 def _failure(state: RetryCallState) -> BaseException | None:

@@ -43,9 +43,7 @@ class EventLoopThread:
         self._running: set[Future[Any]] = set()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Done]], cancellation: Cancellation | None = None) -> Done:
-        """Returns or raises what the coroutine does; raises Interrupted where it was cancelled, alone or with all
-        others.
-        """
+        """Runs a coroutine to its end; raises Interrupted where it was cancelled, alone or with all others."""
         if self._interrupted.is_set():
             raise Interrupted
         future = asyncio.run_coroutine_threadsafe(_contained(work()), self._serving.loop)
@@ -74,9 +72,7 @@ class EventLoopThread:
 
 
 async def _contained(work: Coroutine[Any, Any, Done]) -> Done:
-    """Awaits the work; turns errors that would end the event loop, and with it all other requests, into a step's
-    error.
-    """
+    """Awaits the work; errors that would end the event loop, and with it all other requests, become a step's error."""
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:

@@ -16,7 +16,7 @@ LIKELIEST: dict[Api, dict[Dialect, int]] = {
     "completions": {"openai": 5, "llama.cpp": 1000, "vllm": 20},
     "chat": {"openai": 20, "llama.cpp": 1000, "vllm": 20},
 }
-"""How many of the likeliest tokens a server returns; OpenAI returns no more, nor does vLLM by default."""
+"""The most tokens whose probabilities a server returns; OpenAI returns no more, nor does vLLM by default."""
 
 
 class _Token(Struct, frozen=True):

@@ -90,8 +90,9 @@ class Stream:
         self._enough = stop_condition(until)
 
     def take(self, data: str) -> bool:
-        """Takes an event; returns True once the part that was asked for is complete. Raises Refused,
-        TransientStepError.
+        """Takes an event; returns True once the part that was asked for is complete.
+
+        Raises Refused, TransientStepError.
         """
         if data == END:
             self._ended = True

@@ -49,9 +49,7 @@ class Batch:
             self._rows, self._lines = self._tensor(rows), list(range(len(rows)))
 
     def inputs(self) -> dict[str, torch.Tensor]:
-        """Token ids and positions (rows x width), and the attention mask: each position sees itself and all before
-        it.
-        """
+        """Token ids and positions (rows x width), and the causal attention mask over the cache."""
         lines = max(self._lines) + 1
         tokens, positions = ([[0] * self._width for _ in range(lines)] for _ in range(2))
         for line, feed in zip(self._lines, self._feeds, strict=True):
@@ -63,7 +61,7 @@ class Batch:
         return {"input_ids": ids, "position_ids": places, "attention_mask": sees}
 
     def view(self) -> View:
-        """Where the pass stores its tokens in the cache."""
+        """The places in the cache where the pass stores its tokens."""
         kept = [
             (line, self._width - len(feed.shown) + n, feed.slot.row, position)
             for line, feed in zip(self._lines, self._feeds, strict=True)

@@ -29,7 +29,7 @@ READ_AT_ONCE = {"cuda": 8, "cpu": 1}
 """The most prompts read in one pass; on a CPU, a single one fills it."""
 
 WRITES_AHEAD = {"cuda": True, "cpu": False}
-"""Whether chains are continued beyond what was asked for: a GPU has idle rows; on a CPU it costs what it saves."""
+"""Continue chains beyond what was asked for? A GPU has idle rows; on a CPU it costs what it saves."""
 
 MEMORY_SHARE = 0.8
 """The share of a GPU's free memory that the cache may take; passes need the rest."""

@@ -16,7 +16,7 @@ REMEMBERED = 1024
 
 
 class Continuations:
-    """What the model wrote beyond a request, by the chain that the next step's prompt will have."""
+    """Texts that the model wrote beyond a request, by the chain that the next step's prompt will have."""
 
     def __init__(self) -> None:
         self._rests: OrderedDict[str, list[int]] = OrderedDict()

@@ -106,7 +106,7 @@ class Shape(Struct, frozen=True):
 
     @property
     def numbers(self) -> int:
-        """How many numbers this layer keeps for a token."""
+        """Count of the numbers that this layer keeps for a token."""
         return self.heads * (self.key + self.value)
 
 

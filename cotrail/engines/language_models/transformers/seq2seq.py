@@ -30,7 +30,7 @@ TOKENS_AT_ONCE = {"cuda": 16_384, "cpu": 2048}
 """Tokens of the prompts read in one pass, padding included; a single one may be longer."""
 
 PADDING = 0.15
-"""The share of such a pass that may be padding."""
+"""The share of a pass that may be padding."""
 
 MEMORY_SHARE = 0.6
 """The share of a GPU's free memory for prompts already read; reading one takes memory by its length squared."""

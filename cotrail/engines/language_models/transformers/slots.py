@@ -78,9 +78,7 @@ class Slots:
         return slot
 
     def follow(self, slot: Slot) -> bool:
-        """Copies from a slot's leader the prefix that it waited for; returns False while the leader hasn't read all of
-        it.
-        """
+        """Copies from a slot's leader the prefix that it waits for; returns False while the leader hasn't read it."""
         leader, request = slot.leader, slot.taken
         if leader is None:
             return True
@@ -102,7 +100,9 @@ class Slots:
         slot.request = slot.leader = None
 
     def _reusable(self, held: Sequence[int], request: Request) -> int:
-        """How many tokens needn't be read: whole grains, and never the last token, which the next one follows from."""
+        """The number of tokens that needn't be read: whole grains, and never the last token, which the next one
+        needs.
+        """
         return min(common(held, request.tokens), len(request.tokens) - 1) // self._grain * self._grain
 
     def _is_extended_by(self, slot: Slot, request: Request) -> bool:

@@ -53,9 +53,7 @@ NO_COPIES: dict[str, Any] = {"number_of_replicas": 0, "auto_expand_replicas": Fa
 
 
 class _Bulk(Struct, frozen=True):
-    """Paragraphs to be sent together: their ids, the lines to send, and the number of paragraphs up to the last of
-    them.
-    """
+    """Paragraphs to be sent together: ids, lines to send, and the number of paragraphs up to the last of them."""
 
     ids: list[str]
     operations: list[Any]
@@ -140,9 +138,7 @@ def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str
 
 
 def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bulk]:
-    """The paragraphs as bulk requests. Documents have their numbers as ids, so that sending them twice is
-    idempotent.
-    """
+    """The paragraphs as bulk requests; documents are numbered, so that sending them twice is idempotent."""
     ids: list[str] = []
     operations: list[Any] = []
     size = 0

@@ -1,6 +1,4 @@
-"""An existing index that others fill, searched as a corpus: it is never written to, and must not change during a
-run.
-"""
+"""An existing index that others fill, searched as a corpus: it is only read, and must not change during a run."""
 
 import hashlib
 from typing import Any
@@ -34,8 +32,9 @@ class _Counted(Struct, frozen=True):
 
 
 def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
-    """The index, or the alias's indexes, None where there are none; raises CorpusError for fields that can't be
-    searched.
+    """The index, or the alias's indexes; None where there are none.
+
+    Raises CorpusError for fields that can't be searched.
     """
     name = existing.index
     try:
@@ -59,9 +58,7 @@ def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
 
 
 def _check_fields(client: Client, existing: ExistingIndex) -> None:
-    """Checks the fields by their mappings; `_field_caps` takes its parameters differently in servers of different
-    ages.
-    """
+    """Checks the fields by their mappings; `_field_caps` takes its parameters differently in older servers."""
     keywords = [name for name in (existing.id, existing.whole_title) if name and name != "_id"]
     wanted = [(existing.title, "text"), (existing.text, "text"), *((name, "keyword") for name in keywords)]
     for index, there in client.ask(

@@ -170,9 +170,7 @@ class ElasticsearchRetriever:
         return self._best_by_any_id(body, count)
 
     def _best_by_any_id(self, body: QueryBody, count: int) -> list[Scored]:
-        """The same where ids are `_id`, which servers don't sort by: all hits that tie with the last one are
-        fetched.
-        """
+        """The same by `_id`, which servers don't sort by: all hits that tie with the last one are fetched."""
         limit = min(count + 1, MOST)
         hits = self._found(body | {"size": limit}).hits.hits
         while len(hits) == limit < MOST and hits[-1].score == hits[count - 1].score:
@@ -247,9 +245,7 @@ def _titled(matches: QueryBody, whole_title: str, titles: Sequence[str]) -> Quer
 
 
 def _named(matches: QueryBody, field: str, titles: Sequence[str]) -> QueryBody:
-    """Adds the titles' words to the query: those of a single title must match, if it has any, those of several only add
-    to the score.
-    """
+    """Adds the titles' words to the query: a single title's must match, if it has any, those of several only score."""
     query: QueryBody = {"should": [matches, *(_title(field, title, without_words="none") for title in titles)]}
     if len(titles) == 1:
         query |= {"filter": [_title(field, titles[0], without_words="all")], "minimum_should_match": 1}

@@ -53,7 +53,7 @@ class CausalRunner:
         self._context = context
         self._drafts = fast
         self._writes_ahead = fast and WRITES_AHEAD[model.device.type]
-        self._chains = Continuations()
+        self._continuations = Continuations()
         self._chunk = CHUNK if fast else deterministic.CHUNK
         self._reads = READ_AT_ONCE[model.device.type]
         self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE, context)
@@ -84,7 +84,7 @@ class CausalRunner:
                 self._end(slot)
         if self._slots.full:
             self._end(continuations[0][0])
-        request.predicted = self._chains.recall(request)
+        request.predicted = self._continuations.recall(request)
 
     def drop(self, request: Request) -> None:
         """See `ModelRunner`."""
@@ -117,12 +117,12 @@ class CausalRunner:
                 self._end(feed.slot, no_room())
 
     def _pass(self, feeds: list[Feed]) -> None:
-        for feed, tokens in zip(feeds, self._continuations(feeds), strict=True):
+        for feed, tokens in zip(feeds, self._next_tokens(feeds), strict=True):
             feed.slot.held += feed.tokens
             if feed.whole:
                 self._take(feed, tokens)
 
-    def _continuations(self, feeds: list[Feed]) -> list[list[int]]:
+    def _next_tokens(self, feeds: list[Feed]) -> list[list[int]]:
         """The tokens that follow each whole feed: one behind its own tokens, and one behind each token of its draft."""
         # transformers takes one number for the whole batch.
         kept = 1 + max(len(feed.draft) for feed in feeds)
@@ -161,7 +161,7 @@ class CausalRunner:
             slot.request = rest
         else:
             self._slots.free(slot)
-            self._chains.remember(request)
+            self._continuations.remember(request)
         if error is None:
             request.finish()
         else:

@@ -40,7 +40,7 @@ IN_FLIGHT = 3
 """The most bulk requests under way: the server indexes one while others are read, serialized and sent."""
 
 BULK_SECONDS = 120.0
-PATIENCE = 15
+BULK_ATTEMPTS = 15
 """Attempts over about two minutes: a restart of the server must not cost hours of indexing."""
 
 WANTED = "errors,items.*.status,items.*.error"
@@ -158,7 +158,7 @@ def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCal
     with ThreadPoolExecutor(IN_FLIGHT, "bulk") as pool:
         sent: deque[Future[int]] = deque()
         for bulk in bulks:
-            sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=PATIENCE))
+            sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=BULK_ATTEMPTS))
             # Waiting for the oldest bounds the memory of bulks and keeps progress in order.
             if len(sent) == IN_FLIGHT:
                 progress(sent.popleft().result())
@@ -195,7 +195,9 @@ def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[st
     """Makes the filled index searchable, in one segment per shard, and read-only."""
     # If a proxy times out before the merge is done, asking again waits for the same merge.
     client.ask(
-        lambda api: api.indices.forcemerge(index=index, max_num_segments=1), seconds=MERGE_SECONDS, attempts=PATIENCE
+        lambda api: api.indices.forcemerge(index=index, max_num_segments=1),
+        seconds=MERGE_SECONDS,
+        attempts=BULK_ATTEMPTS,
     )
     client.ask(lambda api: api.indices.refresh(index=index), seconds=BULK_SECONDS)
     count = client.ask(lambda api: api.count(index=index), _Counted).count

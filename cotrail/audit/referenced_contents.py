@@ -8,25 +8,13 @@ from msgspec import Struct
 
 from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
-from cotrail.audit.records import Record, Row, text
+from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.encoding import action_of, digests_in
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
-
-UNREADABLE = (
-    msgspec.MsgspecError,
-    KeyError,
-    IndexError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
-"""Exceptions that reading changed JSON may raise, anywhere between decoding and building a prompt."""
 
 REFERRED = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""

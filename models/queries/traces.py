@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
-from cotrail.audit.referenced_contents import UNREADABLE
+from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.read import Read
 from cotrail.core.actions.reason import Reason
 from cotrail.core.encoding import action_of, digests_in

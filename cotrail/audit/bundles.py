@@ -5,9 +5,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cotrail.audit.records import Record, read_record, text, write_record
-from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents
-from cotrail.audit.verification import end_of
+from cotrail.audit.records import UNREADABLE, Record, end_of, read_record, text, write_record
+from cotrail.audit.referenced_contents import ReferencedContents
 from cotrail.errors import BundleError, InputError
 
 if sys.version_info >= (3, 14):

@@ -67,3 +67,15 @@ class Verification(Struct, frozen=True, kw_only=True):
     open_questions: int
     open_steps: int
     findings: tuple[Finding, ...]
+
+
+class CheckedQuestion(Struct, frozen=True, kw_only=True):
+    """Result of checking a question.
+
+    misplaced: its row doesn't agree with its run or its position. vague: its digest doesn't match, and no changed
+    column explains it.
+    """
+
+    findings: tuple[Finding, ...]
+    misplaced: bool = False
+    vague: bool = False

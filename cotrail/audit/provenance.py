@@ -9,13 +9,8 @@ from typing import Any
 
 import msgspec
 
-from cotrail.audit.records import Record, Row, text
-from cotrail.audit.referenced_contents import (
-    UNREADABLE,
-    ReferencedContents,
-    references_of_collected,
-    references_of_request,
-)
+from cotrail.audit.records import UNREADABLE, Record, Row, text
+from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected, references_of_request
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.errors import CotrailError
 

@@ -5,54 +5,22 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
-from msgspec import Struct, field
-
-from cotrail.audit.changed_columns import GuessBudget, changed_column
-from cotrail.audit.findings import MOST, Finding
+from cotrail.audit.changed_columns import changed_column
+from cotrail.audit.final_states import ENDED_QUESTIONS, ENDED_STEPS
+from cotrail.audit.findings import MOST, CheckedQuestion, Finding
 from cotrail.audit.question_rows import QuestionRows
-from cotrail.audit.records import Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_collected
+from cotrail.audit.records import UNREADABLE, Row, number, text
+from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected
 from cotrail.audit.row_digests import question_digest, question_opened
+from cotrail.audit.run_context import RunContext
 from cotrail.audit.sealed_columns import head_of, heads_of
-from cotrail.audit.step_check import ENDED, StepContext, check_step
-from cotrail.core.binding import Binding
-
-STATUSES = ("finished", "failed", "cancelled")
-"""Final statuses of questions."""
+from cotrail.audit.step_check import StepContext, check_step
 
 _UNENDED = {
     "open": ("digest", "answer", "sentences", "collected", "weighing", "reason", "finished_at"),
     "blocked": ("digest", "answer", "sentences", "collected", "weighing"),
 }
 """The other statuses, with the columns that must then be NULL."""
-
-
-class RunContext(Struct, frozen=True, kw_only=True):
-    """The run's data that its questions are checked against.
-
-    opened: the possible digests of its configuration (recorded and recomputed), none where its row is missing.
-    binding: None where its row can't be relied on. shared_in: the experiment in which its steps are shared.
-    bundled: whether the records are a bundle's; guesses: the budget for explaining findings.
-    """
-
-    id: str
-    opened: tuple[str, ...]
-    binding: Binding | None
-    shared_in: str | None
-    bundled: bool
-    guesses: GuessBudget = field(default_factory=GuessBudget)
-
-
-class CheckedQuestion(Struct, frozen=True, kw_only=True):
-    """Result of checking a question.
-
-    misplaced: its row doesn't agree with its run or its position. vague: its digest doesn't match, and no changed
-    column explains it.
-    """
-
-    findings: tuple[Finding, ...]
-    misplaced: bool = False
-    vague: bool = False
 
 
 def check_question(rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> CheckedQuestion:
@@ -113,8 +81,8 @@ class _QuestionCheck:
     def ended(self) -> Iterator[Finding]:
         """Check the question's row as it ended, and that its digest covers all steps."""
         status = text(self.question, "status")
-        under_way = [each.step for each in self.rows.steps if each.step["state"] not in ENDED]
-        if status not in STATUSES:
+        under_way = [each.step for each in self.rows.steps if each.step["state"] not in ENDED_STEPS]
+        if status not in ENDED_QUESTIONS:
             yield from self._unended(status)
             return
         if self.question["digest"] is None:
@@ -215,7 +183,7 @@ class _QuestionCheck:
         """Candidate values that the columns may have had, from the steps."""
         steps = [each.step for each in self.rows.steps]
         return {
-            "status": STATUSES,
+            "status": ENDED_QUESTIONS,
             "id": {step["question_id"] for step in steps},
             "finished_at": {step["finished_at"] for step in steps},
             "reason": (None, *(step["failure"] for step in steps)),

@@ -1,22 +1,35 @@
 """A run's questions in the order of the records: their number, positions, and the Merkle tree over their digests."""
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.audit.changed_columns import GuessBudget
-from cotrail.audit.findings import Finding
+from cotrail.audit.final_states import ENDED_QUESTIONS, ENDED_STEPS
+from cotrail.audit.findings import CheckedQuestion, Finding
 from cotrail.audit.merkle_tree import MerkleTree
-from cotrail.audit.question_check import STATUSES, CheckedQuestion, RunContext
 from cotrail.audit.question_rows import QuestionRows, StepRows
 from cotrail.audit.records import Row, number, size_of, text
 from cotrail.audit.row_digests import earlier_attempts, question_opened, step_digest
-from cotrail.audit.run_check import QuestionTotals
-from cotrail.audit.step_check import ENDED
+from cotrail.audit.run_context import RunContext
 
 MAX_COMPARED = 1000
 """Maximum number of misplaced questions whose positions are tried on each other."""
 
 SMALL = 2**20
 """Maximum bytes of a question that is kept in memory to explain findings."""
+
+
+class QuestionTotals(Struct, frozen=True, kw_only=True):
+    """Totals over a run's questions.
+
+    count: their number; root: the root of the Merkle tree over their digests.
+    ended: whether all of them have ended; sound: whether there is no finding about any of them.
+    """
+
+    count: int
+    root: str
+    ended: bool
+    sound: bool
 
 
 class QuestionSequence:
@@ -45,8 +58,8 @@ class QuestionSequence:
         if checked.vague and small:
             self._vague.append((question, checked.findings[-1]))
         self._tree.add(question["digest"] or "")
-        self.open += question["status"] not in STATUSES
-        self.open_steps += sum(each.step["state"] not in ENDED for each in rows.steps)
+        self.open += question["status"] not in ENDED_QUESTIONS
+        self.open_steps += sum(each.step["state"] not in ENDED_STEPS for each in rows.steps)
 
     def end(self, run: RunContext, size: int | None) -> QuestionTotals:
         """Complete the findings with those that need all questions: gaps, swaps, steps of no question."""

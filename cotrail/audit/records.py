@@ -21,6 +21,18 @@ from msgspec import Struct
 from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, RUN, STEP
 from cotrail.errors import BundleError
 
+UNREADABLE = (
+    msgspec.MsgspecError,
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""Exceptions that reading changed JSON may raise, anywhere between decoding and building a prompt."""
+
 Row = dict[str, str | None]
 
 
@@ -132,3 +144,8 @@ def number(row: Row, name: str) -> int:
 def size_of(row: Row) -> int:
     """Approximate bytes of memory of a row."""
     return _ROW + sum(map(sys.getsizeof, row.values()))
+
+
+def end_of(records: int, sha256: str) -> Record:
+    """The last line of a bundle: the number of lines before it, and the SHA-256 of their bytes."""
+    return Record("end", {"records": str(records), "sha256": sha256})

@@ -8,24 +8,12 @@ from msgspec import Struct
 
 from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
-from cotrail.audit.records import Record, Row, text
+from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.core.actions.kind import Action, Stored, digests_in
 from cotrail.core.actions.prompted import Prompted
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
-
-UNREADABLE = (
-    msgspec.MsgspecError,
-    KeyError,
-    IndexError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
-"""Exceptions that reading changed JSON may raise, anywhere between decoding and building a prompt."""
 
 REFERRED = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""

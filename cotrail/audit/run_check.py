@@ -3,48 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from cotrail.audit.changed_columns import GuessBudget, changed_column
+from cotrail.audit.final_states import CLOSED_RUNS, PRUNED
 from cotrail.audit.findings import Finding
-from cotrail.audit.question_check import RunContext
-from cotrail.audit.records import Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE
+from cotrail.audit.question_sequence import QuestionTotals
+from cotrail.audit.records import Row, text
 from cotrail.audit.row_digests import run_digest, run_opened
-from cotrail.core.binding import Binding
-
-STATES = ("active", "paused", "cancelled")
-"""The states in which a run may be closed."""
-
-PRUNED = "pruned"
-
-
-class QuestionTotals(Struct, frozen=True, kw_only=True):
-    """Totals over a run's questions.
-
-    count: their number; root: the root of the Merkle tree over their digests.
-    ended: whether all of them have ended; sound: whether there is no finding about any of them.
-    """
-
-    count: int
-    root: str
-    ended: bool
-    sound: bool
-
-
-def run_context(run: Row | None, experiment: Row | None, *, bundled: bool) -> RunContext:
-    """The run's data that its questions are checked against."""
-    if run is None:
-        return RunContext(id="", opened=(), binding=None, shared_in=None, bundled=bundled)
-    recorded, computed = text(run, "opened"), run_opened(run, experiment)
-    return RunContext(
-        id=text(run, "id"),
-        opened=tuple(dict.fromkeys((recorded, computed))),
-        binding=_binding(run) if recorded == computed else None,
-        shared_in=run["experiment_id"] if run["reuse"] == "true" else None,
-        bundled=bundled,
-    )
 
 
 def check_run(run: Row | None, experiment: Row | None, asked: QuestionTotals) -> list[Finding]:
@@ -78,7 +42,7 @@ class _RunCheck:
                 yield self._found("it has a digest, and questions of it haven't ended", column="digest")
             elif not self.sealed:
                 yield self._unsealed()
-        elif self.run["state"] not in (*STATES, PRUNED):
+        elif self.run["state"] not in (*CLOSED_RUNS, PRUNED):
             yield self._found(f"no run is {self.run['state']}", column="state")
 
     def _reconfigured(self) -> Finding:
@@ -95,7 +59,7 @@ class _RunCheck:
         return self._found(detail, perhaps=("experiments",) if ambiguous else ())
 
     def _unsealed(self) -> Finding:
-        values = {"state": STATES, "priority": ("0",)}
+        values = {"state": CLOSED_RUNS, "priority": ("0",)}
         changed = changed_column(self.run, text(self.run, "digest"), self._digest, values, self.guesses)
         if changed is not None:
             return self._found(f"it held {changed[1]!r}", column=changed[0])
@@ -115,19 +79,3 @@ class _RunCheck:
 
     def _found(self, detail: str, **more: Any) -> Finding:
         return Finding(table="runs", what="changed", run=text(self.run, "id"), detail=detail, **more)
-
-
-def _binding(run: Row) -> Binding | None:
-    try:
-        return Binding(
-            model=text(run, "model"),
-            profile=text(run, "profile"),
-            temperature=float(text(run, "temperature")),
-            seed=number(run, "seed"),
-            corpus=text(run, "corpus_revision"),
-            embedder=text(run, "embedder"),
-            entailer=text(run, "entailer"),
-            knowledge=msgspec.json.decode(text(run, "knowledge")),
-        )
-    except UNREADABLE:
-        return None

@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from cotrail.audit.attempt_check import AttemptCheck
 from cotrail.audit.changed_columns import GuessBudget, changed_column
+from cotrail.audit.final_states import ENDED_STEPS, OPEN_STEPS
 from cotrail.audit.findings import Finding
 from cotrail.audit.question_rows import StepRows
-from cotrail.audit.records import Row, number, text
-from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, References, references_of_request
+from cotrail.audit.records import UNREADABLE, Row, number, text
+from cotrail.audit.referenced_contents import ReferencedContents, References, references_of_request
 from cotrail.audit.row_digests import earlier_attempts, step_digest
 from cotrail.audit.sealed_columns import STEP
 from cotrail.core.actions.reason import REASON
@@ -21,12 +22,6 @@ from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint, 
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
 from cotrail.core.history import GIVEN
-
-ENDED = ("finished", "failed", "cancelled")
-"""Final states of steps."""
-
-UNENDED = ("waiting", "ready", "running", "blocked")
-"""The other states."""
 
 _OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous")], "adopted_from")
 """Columns that only a step that has ended fills."""
@@ -76,7 +71,7 @@ class _StepCheck:
 
     def own(self) -> Iterator[Finding]:
         """Check the row itself and the attempts that its digest covers."""
-        if self.step["state"] not in ENDED:
+        if self.step["state"] not in ENDED_STEPS:
             yield from self._open()
         elif self.step["digest"] is None:
             yield self._found("steps", "changed", f"it is {self.step['state']} and has no digest", column="digest")
@@ -107,7 +102,7 @@ class _StepCheck:
     def _open(self) -> Iterator[Finding]:
         """Check that a step that hasn't ended has no columns of an end, and an unclaimed one none of a claim."""
         state, epoch = self.step["state"], number(self.step, "epoch")
-        if state not in UNENDED:
+        if state not in OPEN_STEPS:
             yield self._found("steps", "changed", f"no step is {state}", column="state")
             return
         names = _OF_THE_END if epoch else (*_OF_THE_END, *_OF_A_CLAIM)
@@ -153,7 +148,7 @@ class _StepCheck:
             "previous": self.around.heads,
             "kind": KINDS,
             "fingerprint": self._fingerprint(),
-            "state": ENDED,
+            "state": ENDED_STEPS,
             "epoch": (ending["epoch"],) if ending else (),
             "worker": (ending.get("worker"), None),
             "started_at": (ending.get("started_at"), None),

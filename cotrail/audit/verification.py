@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cotrail.audit.findings import MOST, Finding, Verification
-from cotrail.audit.question_check import RunContext, check_question
+from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
-from cotrail.audit.question_sequence import QuestionSequence
-from cotrail.audit.records import Record, Row, check_record, number, size_of, write_record
-from cotrail.audit.referenced_contents import UNREADABLE, ReferencedContents, references_of_run
-from cotrail.audit.run_check import QuestionTotals, check_run, digest_of_run, run_context
+from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
+from cotrail.audit.records import UNREADABLE, Record, Row, check_record, end_of, number, size_of, write_record
+from cotrail.audit.referenced_contents import ReferencedContents, references_of_run
+from cotrail.audit.run_check import check_run, digest_of_run
+from cotrail.audit.run_context import RunContext, run_context
 
 _ABOVE = ("bundle", "experiments", "runs")
 _CONTENTS = ("demonstrations", "paragraphs")
@@ -202,11 +203,6 @@ class _Trail:
 
     def _due(self) -> Row:
         return end_of(sum(self.counts.values()), self._written.hexdigest()).row
-
-
-def end_of(records: int, sha256: str) -> Record:
-    """The last line of a bundle: the number of lines before it, and the SHA-256 of their bytes."""
-    return Record("end", {"records": str(records), "sha256": sha256})
 
 
 def _bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
-from cotrail.audit.referenced_contents import UNREADABLE
+from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.kind import Stored, digests_in

@@ -8,9 +8,8 @@ from typing import Any, cast
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.audit.records import Record, Row, number, text
+from cotrail.audit.records import UNREADABLE, Record, Row, number, text
 from cotrail.audit.referenced_contents import (
-    UNREADABLE,
     References,
     references_of_collected,
     references_of_request,

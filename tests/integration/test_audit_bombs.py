@@ -13,8 +13,7 @@ import pytest
 from sqlalchemy import Engine
 
 from cotrail.audit.bundles import bundled
-from cotrail.audit.records import Record, write_record
-from cotrail.audit.verification import end_of
+from cotrail.audit.records import Record, end_of, write_record
 from models.records.trail import read_trail
 from tests.integration.forging import resealed
 from tests.integration.recorded import OPEN, PLAIN

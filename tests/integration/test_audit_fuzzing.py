@@ -16,8 +16,8 @@ from sqlalchemy import Engine
 
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Verification
-from cotrail.audit.records import COLUMNS, write_record
-from cotrail.audit.verification import end_of, verify
+from cotrail.audit.records import COLUMNS, end_of, write_record
+from cotrail.audit.verification import verify
 from cotrail.core.prompts import Demonstrations
 from cotrail.errors import BundleError
 from models.records.trail import read_trail

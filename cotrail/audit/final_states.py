@@ -1,0 +1,16 @@
+"""States in which steps, questions and runs end, as texts of the record."""
+
+ENDED_STEPS = ("finished", "failed", "cancelled")
+"""Final states of steps."""
+
+OPEN_STEPS = ("waiting", "ready", "running", "blocked")
+"""States of steps that haven't ended."""
+
+ENDED_QUESTIONS = ("finished", "failed", "cancelled")
+"""Final statuses of questions."""
+
+CLOSED_RUNS = ("active", "paused", "cancelled")
+"""States in which a run may be closed."""
+
+PRUNED = "pruned"
+"""State of a run whose contents were removed after it was closed; only its row and digests remain."""

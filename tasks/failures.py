@@ -6,7 +6,7 @@ from typing import Any
 
 from cotrail.core.results import Failure, failure_of
 from models.execution.claims import Claim
-from models.execution.ledger import Ledger
+from models.execution.leases import Leases
 from tasks.circuit_breaker import CircuitBreaker, needed
 from tasks.retry_policy import Block, Fail, Hold, Retry, verdict
 
@@ -19,15 +19,15 @@ class FailureHandler:
     insist: does work on the store, again for as long as the database doesn't answer.
     """
 
-    def __init__(self, ledger: Ledger, breaker: CircuitBreaker, insist: Callable[..., Any], max_attempts: int) -> None:
-        self._ledger = ledger
+    def __init__(self, leases: Leases, breaker: CircuitBreaker, insist: Callable[..., Any], max_attempts: int) -> None:
+        self._leases = leases
         self._breaker = breaker
         self._insist = insist
         self._max_attempts = max_attempts
 
     def decide(self, claim: Claim, error: BaseException) -> Failure | None:
         """The failure that the step ends with; None where it was given back instead."""
-        retries = self._insist(self._ledger.retries, claim)
+        retries = self._insist(self._leases.retries, claim)
         decided = verdict(error, retries, self._max_attempts)
         if isinstance(decided, Hold):
             self._hold(claim, error, decided.seconds)
@@ -40,13 +40,13 @@ class FailureHandler:
                 return failure_of(error)
             case Retry(seconds):
                 logger.warning("step %d failed, retry %d: %s", claim.step_id, retries + 1, error, exc_info=error)
-                self._insist(self._ledger.retry, claim, error, seconds)
+                self._insist(self._leases.retry, claim, error, seconds)
             case Block():
                 logger.warning("step %d blocks its question: %s", claim.step_id, error)
-                self._insist(self._ledger.block, claim, error)
+                self._insist(self._leases.block, claim, error)
         return None
 
     def _hold(self, claim: Claim, error: BaseException, asked: float | None) -> None:
         wait = self._breaker.failed(needed(claim), asked)
         logger.warning("step %d waits %.0f s for %s: %s", claim.step_id, wait, needed(claim), error)
-        self._insist(self._ledger.hold, claim, error, wait)
+        self._insist(self._leases.hold, claim, error, wait)

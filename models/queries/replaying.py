@@ -12,9 +12,9 @@ from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
 from models.records.histories import read_histories
 from models.records.paragraphs import ParagraphCache
+from models.records.question_ids import read_question_ids
 from models.records.questions import REPLAYED, ending, question_of
 from models.records.runs import FindSystem, Runs
-from models.records.trail import read_question_ids
 from models.schema.states import QuestionStatus
 from models.schema.tables import questions
 

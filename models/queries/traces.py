@@ -23,8 +23,8 @@ from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.question_scores import QuestionScores, question_scores
 from models.records.contents import read_demonstrations
-from models.records.histories import hit
-from models.records.trail import read_question_ids
+from models.records.paragraphs import hit_of
+from models.records.question_ids import read_question_ids
 from models.schema.states import QuestionStatus
 from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
@@ -286,7 +286,7 @@ _COMPARISONS = {EMBED.name: _embedding, ENTAIL.name: _entailment}
 
 
 def _hit(row: RowMapping) -> Hit:
-    return hit(row["rank"], row["paragraph_id"], row["title"], row["text"], row["score"])
+    return hit_of(row["rank"], row["paragraph_id"], row["title"], row["text"], row["score"])
 
 
 def _collected(row: RowMapping, sequence: int) -> Collected:

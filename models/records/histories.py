@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -12,9 +11,9 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.history import GIVEN, Recorded
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Failure, Result, Retrieved
-from models.records.paragraphs import ParagraphCache
+from models.records.paragraphs import ParagraphCache, hit_of
 from models.schema.rows import recordset
 from models.schema.states import StepState
 from models.schema.tables import paragraph_sets, questions, steps
@@ -136,14 +135,9 @@ def _result(row: RowMapping, found: Mapping[str, Paragraph]) -> Result:
     kind = KINDS[row["kind"]]
     if kind.finds_paragraphs:
         hits = (
-            hit(rank, paragraph_id, found[digest].title, found[digest].text, score)
+            hit_of(rank, paragraph_id, found[digest].title, found[digest].text, score)
             for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
         )
         return Retrieved(hits=tuple(hits))
     result: Result = msgspec.convert(row["result"], kind.result)
     return result
-
-
-def hit(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:
-    """Return a row of a paragraph set as the system saw it."""
-    return Hit(paragraph=Paragraph(id=paragraph_id, title=title, text=text), rank=rank, score=float(score))

@@ -1,11 +1,12 @@
 """Cache of stored paragraphs. A digest always names the same text, so a process reads each paragraph once."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from sqlalchemy import TEXT, Connection, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.paragraphs import Hit, Paragraph
 from models.schema.tables import paragraphs
 
 MOST = 15_000
@@ -43,3 +44,8 @@ class ParagraphCache:
         """Add paragraphs, by digest, that this process has stored, so that they needn't be read."""
         for digest, paragraph in stored.items():
             self._known[digest] = Paragraph(id=digest, title=paragraph.title, text=paragraph.text)
+
+
+def hit_of(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:
+    """Return a row of a paragraph set as the system saw it."""
+    return Hit(paragraph=Paragraph(id=paragraph_id, title=title, text=text), rank=rank, score=float(score))

@@ -15,6 +15,7 @@ from cotrail.audit.referenced_contents import (
     references_of_request,
     references_of_run,
 )
+from models.records.question_ids import read_question_ids
 from models.schema.seals import texts
 from models.schema.tables import (
     attempts,
@@ -30,9 +31,6 @@ from models.schema.tables import (
 
 CHUNK = 20
 """The number of questions read at once: so few that the transaction isn't idle for long while they are checked."""
-
-FETCHED = 10_000
-"""The number of ids fetched at once: a run may have millions."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
 _steps = func.any(bindparam("steps", type_=ARRAY(BigInteger)))
@@ -86,13 +84,6 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
         yield from reader.questions(ids[start : start + CHUNK].tolist())
     if question_ids is None:
         yield from reader.foreign(run_id)
-
-
-def read_question_ids(connection: Connection, run_id: str) -> "array[int]":
-    """Return the ids of a run's questions, by position."""
-    query = select(questions.c.id).where(questions.c.run_id == run_id)
-    ordered = query.order_by(questions.c.position, questions.c.id).execution_options(yield_per=FETCHED)
-    return array("q", connection.execute(ordered).scalars())
 
 
 class _Reader:

@@ -1,8 +1,7 @@
 """Narrowing of actions for benchmarks that execute them in their own process."""
 
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 
 
 def prompted(action: Action) -> Reason | Read:

@@ -1,6 +1,5 @@
 """Details of answers: what a system records of its answer beyond text, sentences and paragraphs."""
 
-import msgspec
 from msgspec import Struct
 
 from cotrail.errors import UnknownNameError, UnknownVersionError
@@ -15,7 +14,6 @@ def details_of(record: RunRecord, traced: TracedQuestion) -> Struct | None:
     None where there are none, or where this release doesn't have the system any more: traces show them as JSON then.
     """
     try:
-        spec = find_system(record.system, record.system_version)
+        return find_system(record.system, record.system_version).details_in(traced.details)
     except (UnknownNameError, UnknownVersionError):
         return None
-    return None if spec.details is None else msgspec.convert(traced.details, spec.details | None)

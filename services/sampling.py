@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.data.datasets.sampling import sample_file, suffix
+from cotrail.data.datasets.sampled_files import sample_file, suffix
 from cotrail.data.datasets.wikimultihop import ALIASES
 from cotrail.errors import InputError
 

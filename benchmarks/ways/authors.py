@@ -16,8 +16,8 @@ from benchmarks.actions import prompted
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from configuration.settings import settings
 from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.generation import Sampling

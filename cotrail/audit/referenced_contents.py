@@ -9,8 +9,8 @@ from msgspec import Struct
 from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
+from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import Action, Stored, digests_in
-from cotrail.core.actions.prompted import Prompted
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated

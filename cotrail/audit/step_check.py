@@ -17,7 +17,7 @@ from cotrail.audit.records import UNREADABLE, Row, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, References, references_of_request
 from cotrail.audit.row_digests import earlier_attempts, step_digest
 from cotrail.audit.sealed_columns import STEP
-from cotrail.core.actions.reason import REASON
+from cotrail.core.actions.generate import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint, has_prompt
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cotrail.core.actions.read import Read
+from cotrail.core.actions.generate import Read
 from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated

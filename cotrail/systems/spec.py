@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -43,7 +44,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     settings: the type that a run's settings are read into; all of its fields have defaults.
     open: begins the algorithm on a question; needs: the requirements of a run with these settings.
     released: the settings of the authors' released code, where it departs from the paper.
-    details: the type of `Answer.weighing`; None if an answer is but text, sentences and paragraphs.
+    details: the type of `Answer.details`; None if an answer is but text, sentences and paragraphs.
     counts: the experiment's grid that the retrieval count K is chosen from (IRCoT, section 4.1); None if K is not
         chosen. `one-step` is for all paragraphs at once, `interleaved` for those of each step.
     states_answer: whether its chain of thought states an answer, so that it does without a reader (IRCoT, appendix F).
@@ -63,6 +64,10 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""
         return {} if rules == "paper" else self.released(instructed=instructed)
+
+    def details_in(self, recorded: Any) -> Struct | None:
+        """The details of a recorded answer, which the store keeps as JSON; None where it has none."""
+        return None if self.details is None else msgspec.convert(recorded, self.details | None)
 
     def former(self, version: int, **defaults: Any) -> "SystemSpec":
         """A former version, which differs only by these defaults of its settings.

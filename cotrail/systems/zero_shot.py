@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from cotrail.core.actions.read import Read
+from cotrail.core.actions.generate import Read
 from cotrail.core.answer_extraction import OPENING
 from cotrail.core.prompts import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question

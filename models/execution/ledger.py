@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import Action, Stored, digests_in
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of

@@ -13,8 +13,8 @@ from sqlalchemy.exc import NoResultFound
 from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
+from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import Stored, digests_in
-from cotrail.core.actions.prompted import Prompted
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, has_prompt
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Prompt

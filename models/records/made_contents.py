@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from cotrail.core.actions.prompted import Prompted
+from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Recorded, Step
 from cotrail.core.paragraphs import Paragraph

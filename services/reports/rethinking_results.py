@@ -11,23 +11,24 @@ from cotrail.evaluation.experiments.rethinking.runs import Answered, RethinkingR
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.registry import find_system
+from cotrail.systems.spec import SystemSpec
 from models.queries.experiments import read_experiment
 from models.queries.progress import read_progress
 from models.queries.runs import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_questions
-from services.answer_details import details_of
 from services.reports.costs import run_cost
 
 
 def read_rethinking(connection: Connection, run_id: str) -> RethinkingRun:
     """The results of one run; InputError where it is of none of the tasks, or its questions have no answers."""
     record = read_run(connection, run_id)
-    questions = tuple(_answered(record, each) for each in read_questions(connection, run_id) if each.answers)
+    spec = find_system(record.system, record.system_version)
+    questions = tuple(_answered(spec, each) for each in read_questions(connection, run_id) if each.answers)
     if not questions:
         raise InputError(f"run {run_id}: its questions come without answers, so nothing tells what is right")
     return RethinkingRun(
         id=run_id,
-        method=method_of(find_system(record.system, record.system_version), record.settings),
+        method=method_of(spec, record.settings),
         task=_task_of(record),
         dataset=record.dataset,
         model=record.model_name,
@@ -43,8 +44,8 @@ def read_trials(connection: Connection, experiment: RethinkingExperiment) -> lis
     return [replace(read_rethinking(connection, found[name]), id=name) for name in names]
 
 
-def _answered(record: RunRecord, question: TracedQuestion) -> Answered:
-    details = details_of(record, question)
+def _answered(spec: SystemSpec, question: TracedQuestion) -> Answered:
+    details = spec.details_in(question.details)
     weighing = details if isinstance(details, Weighing) else None
     return Answered(key=question.key, answers=question.answers, answer=question.answer, weighing=weighing)
 

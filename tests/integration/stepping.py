@@ -9,8 +9,7 @@ from sqlalchemy import Engine, update
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.workload import question
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest

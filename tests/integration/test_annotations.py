@@ -15,8 +15,7 @@ from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessModel
 from cli.annotate import annotate
 from configuration.settings import settings
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.paragraphs import Hit, Paragraph

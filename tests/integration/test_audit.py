@@ -16,8 +16,7 @@ from cli.following import follow
 from cli.main import app
 from cli.run_speed import RunSpeed, expected_steps
 from configuration.settings import Settings, settings
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest

@@ -12,10 +12,9 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.history import Recorded

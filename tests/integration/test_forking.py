@@ -19,7 +19,7 @@ from cotrail.audit.sealed_columns import head_of
 from cotrail.audit.verification import verify
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.fork_points import Point
 from cotrail.core.prompts import AnswerForm

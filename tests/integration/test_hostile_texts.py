@@ -13,8 +13,7 @@ from typer.testing import Result
 
 from benchmarks.contenders.cotrail import submission
 from cli.main import main
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, delete, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.prompts import AnswerForm, Prompt

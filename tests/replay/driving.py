@@ -7,11 +7,9 @@ import msgspec
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.generate import Read, Reason, sampling
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.prompted import sampling
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding

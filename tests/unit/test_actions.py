@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.generate import Read, Reason, sampling
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.prompted import sampling
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding

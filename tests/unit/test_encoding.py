@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from cotrail.common.storable_text import storable
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.generate import READ, REASON, Read, Reason
 from cotrail.core.actions.kind import Action, Stored, digests_in
 from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.read import READ, Read
-from cotrail.core.actions.reason import REASON, Reason
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import RETRIEVE, Retrieve
 from cotrail.core.generation import Until

@@ -3,7 +3,7 @@
 import pytest
 
 from cotrail.common.short_digests import shortened
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.prompts import Demonstrations, Prompt

@@ -10,7 +10,8 @@ from cotrail.core.table_sentences import table_sentences
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.infotabs import as_question
 from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampling import sample_file, sample_questions, suffix
+from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import CorpusError, DatasetError
 
 HEADER = "annotater_id\ttable_id\thypothesis\tlabel"

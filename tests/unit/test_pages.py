@@ -6,9 +6,8 @@ from typing import Literal
 
 import pytest
 
+from cotrail.core.actions.generate import READ, Read, Reason
 from cotrail.core.actions.kind import Stored
-from cotrail.core.actions.read import READ, Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding

@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Failed, Finished, Next, Recorded

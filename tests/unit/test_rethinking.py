@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Failed, Finished

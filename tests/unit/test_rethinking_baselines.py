@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.history import Failed, Finished
 from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question

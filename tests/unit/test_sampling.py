@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampling import sample_file, sample_questions, shuffled, suffix
+from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.sampling import sample_questions, shuffled
 from cotrail.errors import DatasetError
 from tests.unit.test_datasets import ID, LISTS, RECORDS, TEXT, processed
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from cotrail.core.actions.generate import REASON, Reason
 from cotrail.core.actions.kind import Engines, Splitter
-from cotrail.core.actions.reason import REASON, Reason
 from cotrail.core.binding import Binding
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstrations, Prompt

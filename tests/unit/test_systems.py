@@ -5,9 +5,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.kind import Action
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.history import Finished, Next, Recorded

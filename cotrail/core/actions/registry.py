@@ -6,11 +6,9 @@ from typing import Any
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
+from cotrail.core.actions.generate import READ, REASON, Prompted
 from cotrail.core.actions.kind import Action, ActionKind, Role
 from cotrail.core.actions.lookup import LOOKUP
-from cotrail.core.actions.prompted import Prompted
-from cotrail.core.actions.read import READ
-from cotrail.core.actions.reason import REASON
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
 

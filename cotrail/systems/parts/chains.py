@@ -1,6 +1,6 @@
 """Sampling of diverse chains of thought (Wang et al., 2022; Rethinking with Retrieval, section 3)."""
 
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Reason
 from cotrail.core.prompts import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Part

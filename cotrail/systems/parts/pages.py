@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.ports.retriever import Scope

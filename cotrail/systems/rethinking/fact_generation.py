@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.read import Read
-from cotrail.core.actions.reason import Reason
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt, Shots
 from cotrail.core.results import Entailed

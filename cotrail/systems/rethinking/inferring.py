@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from cotrail.core.actions.read import Read
+from cotrail.core.actions.generate import Read
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Demonstrations, Prompt, Shots
 from cotrail.core.questions import Question

@@ -1,12 +1,17 @@
-"""Actions that have a language model continue a prompt: their common fields, their record and how they are drawn."""
+"""Reason and Read: a language model continues a prompt, which is a chain of thought or a question to answer.
+
+Both kinds stand in one file, since they are written down, fingerprinted and carried out alike.
+"""
 
 import hashlib
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from cotrail.core.actions.kind import Action, EngineNames, Engines, Stored, unusual
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines, Stored, unusual
 from cotrail.core.binding import Binding
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import RULES, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Drop, Layout, Prompt
@@ -117,3 +122,110 @@ def prompt_paragraphs(action: Prompted) -> tuple[Paragraph, ...]:
 def model_need(_: Prompted, names: EngineNames) -> str:
     """The run's language model, in words."""
     return f"the model {names.model_name}"
+
+
+class Reason(Prompted, frozen=True, kw_only=True):
+    """Write the next sentence of a chain of thought, or, with another `until`, all of the rest.
+
+    splitter: what decides where a sentence ends: cotrail's own `RULES`, or a pipeline of spaCy, as `NAME@VERSION`.
+    sample: which of several chains this is, from 0, drawn by a seed of its own; None where there is but one.
+    """
+
+    until: Until = "sentence"
+    splitter: str = RULES
+    sample: int | None = None
+
+    @property
+    def sample_number(self) -> int | None:
+        """See `Prompted`."""
+        return self.sample
+
+    @property
+    def continues_chain(self) -> bool:
+        """Return whether its text is the next sentence of the question's chain; a line of titles, for one, isn't."""
+        return self.until == "sentence"
+
+
+class _WrittenReason(WrittenPrompt, kw_only=True):
+    splitter: str = RULES
+    sample: int | None = None
+
+
+def _read_reason(request: Json, stored: Stored) -> Reason:
+    written = msgspec.convert(request, _WrittenReason)
+    return Reason(
+        prompt=written.prompt(stored),
+        max_tokens=written.max_tokens,
+        until=written.until,
+        splitter=written.splitter,
+        sample=written.sample,
+        temperature=written.temperature,
+    )
+
+
+def _decides_reason(action: Reason, binding: Binding) -> Json:
+    return decides_generation(action, binding) | unusual(action, "splitter")
+
+
+def _carry_out_reason(action: Reason, engines: Engines) -> Generated:
+    written = _first_sentence(action, engines) if _is_split(action) else generate(action, engines)
+    return written if action.sample is None else replace(written, seed=sampling(action, engines.binding).seed)
+
+
+def _is_split(action: Reason) -> bool:
+    """Return whether a pipeline, and not `RULES`, decides where the sentence ends."""
+    return action.until == "sentence" and action.splitter != RULES
+
+
+def _first_sentence(action: Reason, engines: Engines) -> Generated:
+    # The splitter first: a worker that lacks it says so before the model has written anything.
+    splitter = engines.splitter(action.splitter)
+    # A pipeline's first sentence depends on what follows it, so the model writes its line to the end.
+    written = generate(action, engines, until="line")
+    return replace(written, text=splitter.first_sentence(written.text))
+
+
+REASON = ActionKind(
+    name="reason",
+    action=Reason,
+    result=Generated,
+    role="generation",
+    carry_out=_carry_out_reason,
+    decides=_decides_reason,
+    request=prompt_request,
+    read_back=_read_reason,
+    paragraphs=prompt_paragraphs,
+    pinned="model",
+    need="the model server",
+    named_need=model_need,
+)
+
+
+class Read(Prompted, frozen=True, kw_only=True):
+    """Write a question's answer from its paragraphs."""
+
+
+def _read_read(request: Json, stored: Stored) -> Read:
+    written = msgspec.convert(request, WrittenPrompt)
+    return Read(
+        prompt=written.prompt(stored),
+        max_tokens=written.max_tokens,
+        until=written.until,
+        temperature=written.temperature,
+    )
+
+
+READ = ActionKind(
+    name="read",
+    action=Read,
+    result=Generated,
+    role="generation",
+    carry_out=generate,
+    decides=decides_generation,
+    request=prompt_request,
+    read_back=_read_read,
+    paragraphs=prompt_paragraphs,
+    pinned="model",
+    need="the model server",
+    named_need=model_need,
+)

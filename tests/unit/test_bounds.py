@@ -167,7 +167,7 @@ def test_a_hostile_file_is_refused_by_its_name(content: bytes, reader: Reader, t
         ("annotations", b"\n" + DEEP, "file.json:2: Expected `object`"),
         ("demonstrations", b'\n# METADATA: {"x": ' + DEEP + b"}", "line 2: .*recursion"),
         ("wikidata", b'[\n{"x": ' + DEEP + b"}", "line 2: lists or objects stand"),
-        ("conceptnet", b"/a/1\t/r/IsA\t/c/en/a\t/c/en/b\t" + DEEP, "line 1: no assertion"),
+        ("conceptnet", b"/a/1\t/r/IsA\t/c/en/a\t/c/en/b\t" + DEEP, "line 1: not an assertion"),
         ("run file", b'system = "ircot"\n' + b"a." * MAX_TOML_LINE + b"a = 1", "line 2: the line is longer"),
         ("run file", b"a." * 2_000 + b"a = 1", "more than 100 deep"),
         ("run file", b'system = "\\u0000"', "NUL"),

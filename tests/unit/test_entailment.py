@@ -78,7 +78,7 @@ def test_given_labels_decide_where_the_configuration_says_nothing() -> None:
         ({0: E, 1: "not_entailment", 2: N}, {}, None, "leaves their meaning open"),
         ({0: E, 1: E, 2: N}, {}, None, "leaves their meaning open"),
         ({0: E, 1: N, 2: C}, {E: 2, N: 1, C: 0}, None, "elsewhere 0: contradiction.*leaves their meaning open"),
-        ({0: E, 1: N, 2: C}, {E: 0, N: 1, C: 2}, (C, N, E), "given as contradiction, neutral, entailment: mend"),
+        ({0: E, 1: N, 2: C}, {E: 0, N: 1, C: 2}, (C, N, E), "given as contradiction, neutral, entailment: correct"),
         ({0: E, 1: N, 2: C}, {E: 2, N: 1, C: 0}, (E, N, C), "correct whichever is wrong"),
         ({0: E, 1: "not_entailment"}, {}, None, "2 classes.*take another"),
         ({0: E, 1: "not_entailment"}, {}, (E, N, C), "2 classes.*take another"),

@@ -82,7 +82,7 @@ def test_every_relation_has_a_template_of_two_words() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "no assertion",
+        "not an assertion",
         '{"a": "json"}',
         assertion("IsA", "a", "b").replace('"weight": 1.0', '"weight": "heavy"'),
         assertion("IsA", "a", "b").rsplit("\t", 1)[0] + "\t{",

@@ -18,7 +18,8 @@ from cotrail.data.datasets.file_formats import PROCESSED
 from cotrail.data.datasets.loading import load_official
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores, means
+from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 from models.queries.progress import Progress, RunRecord, read_progress, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions

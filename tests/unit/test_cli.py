@@ -29,7 +29,8 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import GoldParagraph
 from cotrail.errors import BlockedError, CorpusError, CotrailError, InputError, UnavailableError, UnknownNameError
-from cotrail.evaluation.metrics.question_scores import means, question_scores
+from cotrail.evaluation.metrics.question_scores import means
+from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.systems import find_system
 from models.queries.progress import Progress, RunRecord, StepCounts, standing
 from models.queries.traces import Collected, TracedQuestion, TracedStep

@@ -13,4 +13,4 @@ CLOSED_RUNS = ("active", "paused", "cancelled")
 """States in which a run may be closed."""
 
 PRUNED = "pruned"
-"""State of a run whose contents were removed after it was closed; only its row and digests remain."""
+"""State of a run that is being removed for good."""

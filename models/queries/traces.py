@@ -21,7 +21,8 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.question_scores import QuestionScores, question_scores
+from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.question_scoring import question_scores
 from models.records.contents import read_demonstrations
 from models.records.paragraphs import hit_of
 from models.records.question_ids import read_question_ids

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import DEFINITIONS, QuestionScores, means, question_scores
+from cotrail.evaluation.metrics.question_scores import DEFINITIONS, QuestionScores, means
+from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     answer_support_recall,
     content_key,

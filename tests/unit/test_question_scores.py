@@ -2,7 +2,8 @@
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import means, question_scores
+from cotrail.evaluation.metrics.question_scores import means
+from cotrail.evaluation.metrics.question_scoring import question_scores
 
 
 def test_an_unfinished_question_scores_nothing_for_its_answer_and_recall_for_what_it_has() -> None:

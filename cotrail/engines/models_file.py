@@ -23,7 +23,7 @@ class _ModelsFile(Struct, frozen=True, forbid_unknown_fields=True):
     entailers: dict[str, dict[str, Any]] = {}
 
 
-class EngineTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine"):
+class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="engine"):
     """A table for a model in this process: its `engine` is the tag, and `path` its file or folder."""
 
     path: Path

@@ -9,7 +9,7 @@ from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from models.records.runs import RunPlan
 from tasks.engines import LoadedEngines
 from tests.faults.deadly import DEADLY
-from workers.celery_app import app
+from workers.app import app
 
 __all__ = ["app"]
 

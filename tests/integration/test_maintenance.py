@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from configuration.settings import Settings
 from models.schema.database import connect
 from tests.conftest import Eventually
-from workers.celery_app import app
+from workers.app import app
 from workers.health import problem_of
 from workers.leading import session
 from workers.maintenance import BrokerAwayError, Maintenance

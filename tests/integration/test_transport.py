@@ -21,7 +21,7 @@ from models.records.dispatch import Dispatch
 from tasks import routing
 from tests.faults.stacked import ROOT
 from tests.garbage import GARBAGE
-from workers.celery_app import app
+from workers.app import app
 from workers.transport import ASIDE, LOUD, Connection, Skipped, Transport
 
 FIRST, LAST = 9, 0

@@ -12,7 +12,7 @@ import yaml
 
 from configuration.settings import Settings
 from workers.allocator import TUNED
-from workers.celery_app import app
+from workers.app import app
 from workers.ready import VARIABLE
 
 ROOT = Path(__file__).parents[2]

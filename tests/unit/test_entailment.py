@@ -209,7 +209,7 @@ def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
     [
         ("[entailers.m]", "the entailer m .*`engine`; the engines are transformers, scripted"),
         ('[entailers.m]\nengine = "prompted"', "the engines are transformers, scripted"),
-        ('[entailers.m]\nengine = "transformers"', "`path`; the engine transformers takes labels, path"),
+        ('[entailers.m]\nengine = "transformers"', "`path`; the engine transformers takes path, labels"),
         ('[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = ["entailment"]', "labels"),
         ('[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = ["yes", "no", "perhaps"]', "yes.*labels"),
         (f'[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = {[E, E, N]}', "each once"),

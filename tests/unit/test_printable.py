@@ -164,7 +164,7 @@ def test_a_workers_log_is_printable_whatever_its_records_quote(tmp_path: Path) -
     program = """
 import logging
 import os
-from workers.celery_app import app
+from workers.app import app
 app.log.setup(loglevel="INFO")
 logging.getLogger("tasks.step").warning("step 1 failed: %s", "\\x1b[2J\\n[2026-01-01: INFO] forged")
 app.log.get_default_logger("celery.task").warning("\\x9b31m\\n[forged")

@@ -1,4 +1,4 @@
-"""cotrail's domain: questions, actions, systems, prompts, retrieval, generation and scores.
+"""The domain of cotrail: the language of systems, the systems, engines, data, evaluation and the audit.
 
 Nothing in here knows of Celery, SQL or HTTP.
 """

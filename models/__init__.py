@@ -1,1 +1,1 @@
-"""The audit store: the tables in PostgreSQL, and the verbs that read and write them."""
+"""The audit store: the tables in PostgreSQL, and the functions that read and write them."""

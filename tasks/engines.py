@@ -30,7 +30,7 @@ Opened = TypeVar("Opened")
 class LoadedEngines:
     """The engines of one process, shared by its threads; each is opened once, when it is first needed.
 
-    Whoever asks names a run, and gets the engine that the run pins or an error: ModelChangedError or
+    The caller names a run, and gets the engine that the run pins or an error: ModelChangedError or
     CorpusChangedError where this worker's is another one, UnknownNameError, NotInstalledError.
     """
 

@@ -15,7 +15,7 @@ Outcome = Result | Failure
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """A step that was recorded; `outcome` is None while nobody has finished it.
+    """A step that was recorded; `outcome` is None until it has ended.
 
     A step whose stored result can't be read any more is recorded with `unreadable` saying why.
     given: whether it was taken over from another run whatever the code would have asked for: only its kind must agree.
@@ -29,7 +29,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """A step that is to be recorded: its place in the question, from 0, and what it asks for."""
+    """A step to record: its place in the question, from 0, and its action."""
 
     sequence: int
     action: Action
@@ -37,7 +37,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Next(Struct, frozen=True):
-    """The system goes on with these steps; none while it waits for some already recorded."""
+    """The steps that follow; none while the system waits for recorded ones to end."""
 
     steps: tuple[Step, ...]
 

@@ -51,7 +51,7 @@ Key = tuple[str, str]
 
 
 class Twins(Struct, frozen=True, kw_only=True):
-    """The twins of claimed steps; a claimed step in neither field is to be computed.
+    """The twins of claimed steps; a claimed step in neither field has to be computed.
 
     adopted: results of twins, by the id of the claimed step.
     awaited: ids of steps whose twins are under way; their claims have been undone.

@@ -31,7 +31,7 @@ class Adopted(Struct, frozen=True, kw_only=True):
 class Claim(ClaimKey, frozen=True, kw_only=True):
     """A claimed step, with all that is needed to execute it.
 
-    adopted: where another step has its result already: it is to be committed, and nothing executed.
+    adopted: where another step has its result already: that result is committed, and nothing executed.
     """
 
     action: Action

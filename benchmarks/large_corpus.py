@@ -1,6 +1,6 @@
 """Building, indexing and searching a corpus of HotpotQA's size: time, disk, memory, queries per second.
 
-`python -m benchmarks.corpus [--paragraphs N] [--output FILE]` generates a dump of synthetic abstracts
+`python -m benchmarks.large_corpus [--paragraphs N] [--output FILE]` generates a dump of synthetic abstracts
 (`benchmarks.zipfian`) in HotpotQA's format, does what `cotrail data build` and `cotrail index` do, and searches. Each
 stage is a process of its own, so that the kernel reports its peak memory. About 6 GB are written to a temporary folder
 below TMPDIR and removed afterwards.

@@ -77,7 +77,7 @@ def compose(
             corpus=corpus_revision if system.needs.corpus else "",
             embedder=engines.embedder,
             entailer=engines.entailer,
-            knowledge=engines.knowledge,
+            pins=engines.knowledge,
         ),
         shots=shots,
         provenance={**versions(), **provenance, **instead},

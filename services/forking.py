@@ -133,7 +133,7 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
         model=fresh.model if "model" in changes else record.model,
         embedder=fresh.embedder if "embedder" in changes else record.embedder or fresh.embedder,
         entailer=fresh.entailer if judged else record.entailer or fresh.entailer,
-        knowledge={source: record.knowledge.get(source, revision) for source, revision in fresh.knowledge.items()},
+        pins={role: record.knowledge.get(role, pin) for role, pin in fresh.pins.items()},
     )
 
 

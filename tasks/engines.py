@@ -106,14 +106,14 @@ class LoadedEngines:
 
         def open_() -> Knowledge:
             knowledge = self._store.open(source)
-            if knowledge.revision != run.binding.knowledge.get(source):
+            if knowledge.revision != run.binding.pins.get(source):
                 raise CorpusChangedError(
                     f"the knowledge source {source} was built anew since the run was submitted; build it from the "
                     "former files again, then `cotrail resume RUN`"
                 )
             return knowledge
 
-        return self._once(("knowledge", source, run.binding.knowledge.get(source)), open_)
+        return self._once(("knowledge", source, run.binding.pins.get(source)), open_)
 
     def interrupt(self) -> None:
         """Cuts off what the language models are writing."""

@@ -49,7 +49,7 @@ def _binding(run: Row) -> Binding | None:
             corpus=text(run, "corpus_revision"),
             embedder=text(run, "embedder"),
             entailer=text(run, "entailer"),
-            knowledge=msgspec.json.decode(text(run, "knowledge")),
+            pins=msgspec.json.decode(text(run, "knowledge")),
         )
     except UNREADABLE:
         return None

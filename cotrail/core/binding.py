@@ -10,7 +10,9 @@ class Binding(Struct, frozen=True, kw_only=True):
     """Everything that a run pins beside its system, and that decides the results of its steps.
 
     model: the name and digest of the model; profile: the serving profile; corpus: the index's revision.
-    embedder, entailer: name and digest of the models that compare sentences; knowledge: each source's revision.
+    embedder, entailer: name and digest of the models that compare sentences.
+    pins: the revision of each knowledge source, by its name. An engine of a further role is pinned here too, by the
+        role's name: its identity then belongs to the run's sealed configuration without a column of its own.
     All of these are empty where the system needs none.
     """
 
@@ -21,10 +23,13 @@ class Binding(Struct, frozen=True, kw_only=True):
     corpus: str
     embedder: str = ""
     entailer: str = ""
-    knowledge: dict[str, str] = {}
+    pins: dict[str, str] = {}
 
 
-PINS: dict[str, str] = {name: name for name in Binding.__struct_fields__} | {"corpus": "corpus_revision"}
+PINS: dict[str, str] = {name: name for name in Binding.__struct_fields__} | {
+    "corpus": "corpus_revision",
+    "pins": "knowledge",
+}
 """Column of `runs` that holds each field of a binding. Digests seal these columns, so their names never change."""
 
 NAMES: dict[str, str] = {

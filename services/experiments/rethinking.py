@@ -61,7 +61,7 @@ class RethinkingSchedule:
             "experiment": msgspec.to_builtins(self._experiment),
             "files": {name: file_record(self._folder / name)["sha256"] for name in files},
             "corpora": corpora,
-            "knowledge": {source: revision for each in bindings for source, revision in each.knowledge.items()},
+            "knowledge": {source: revision for each in bindings for source, revision in each.pins.items()},
             "models": {submission.model_name: submission.binding.model for submission in submissions},
             "embedders": sorted({each.embedder for each in bindings if each.embedder}),
             "entailers": sorted({each.entailer for each in bindings if each.entailer}),

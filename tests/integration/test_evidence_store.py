@@ -188,7 +188,7 @@ NAMED = ("Aristotle", GoldParagraph(title="Laptop", text="It was invented in 198
 
 
 def test_models_and_knowledge_are_part_of_the_run(engine: Engine, query: Query) -> None:
-    pinned = {"embedder": "minilm@1", "entailer": "nli@2", "knowledge": {"wordnet": "wordnet@3"}}
+    pinned = {"embedder": "minilm@1", "entailer": "nli@2", "pins": {"wordnet": "wordnet@3"}}
     binding = replace(submission().binding, **pinned)
     named = {"embedder_name": "minilm", "entailer_name": "nli"}
     submit(

@@ -201,8 +201,8 @@ def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
         ({"seed": 8}, {"reason", "read"}),
         ({"embedder": "minilm@0000"}, {"embed"}),
         ({"entailer": "nli@0000"}, {"entail"}),
-        ({"knowledge": {"wordnet": "wordnet@0000"}}, {"lookup"}),
-        ({"knowledge": {"conceptnet": "conceptnet@0000"}}, set()),
+        ({"pins": {"wordnet": "wordnet@0000"}}, {"lookup"}),
+        ({"pins": {"conceptnet": "conceptnet@0000"}}, set()),
     ],
 )
 def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, object], concerns: set[str]) -> None:
@@ -212,7 +212,7 @@ def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, obje
 
 
 def test_every_field_is_covered_above() -> None:
-    weighing = {"embedder", "entailer", "knowledge"}
+    weighing = {"embedder", "entailer", "pins"}
     assert set(Binding.__struct_fields__) == {"corpus", "model", "profile", "temperature", "seed"} | weighing
     assert set(Retrieve.__struct_fields__) == {"query", "count", "titles", "scope", "field", "distinct"}
     assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "temperature"}

@@ -70,8 +70,8 @@ def test_a_variation_is_its_settings_and_the_evidence_its_corpus(folder: Path) -
     assert found["strategyqa/scripted/rethinking"].corpus == "facts"
     assert found["strategyqa/scripted/rethinking/evidence-unvoted"].settings["voting"] is False
     assert found["tempquestions/scripted/rethinking/by-question"].settings["query"] == "question"
-    assert set(found["infotabs/scripted/rethinking/external"].binding.knowledge) == {"wordnet", "conceptnet"}
-    assert set(found["infotabs/scripted/rethinking"].binding.knowledge) == {"table", "wordnet", "conceptnet"}
+    assert set(found["infotabs/scripted/rethinking/external"].binding.pins) == {"wordnet", "conceptnet"}
+    assert set(found["infotabs/scripted/rethinking"].binding.pins) == {"table", "wordnet", "conceptnet"}
     assert set(selection.shots) >= {AnswerForm.COT}
 
 

@@ -23,7 +23,7 @@ def _carry_out(action: Lookup, engines: Engines) -> Retrieved:
 
 def _decides(action: Lookup, binding: Binding) -> Json:
     asked = {"source": action.source, "text": action.text, "other": action.other}
-    return asked | {"knowledge": binding.knowledge.get(action.source, "")}
+    return asked | {"knowledge": binding.pins.get(action.source, "")}
 
 
 def _source(action: Lookup, _: EngineNames) -> str:

@@ -29,7 +29,7 @@ from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.smollm2 import smollm2_path
 
 ORDERS = {"first": 1, "again": 1, "reversed": -1}
@@ -111,7 +111,7 @@ def _afresh(context: int) -> Continue:
     server = Server(smollm2_path(), 1, context, deterministic.OPTIONS | {"cache_prompt": False})
 
     def work(asked: RecordedPrompt) -> Continued:
-        stream = Stream(asked.until, Event().is_set)
+        stream = LlamaCppStream(asked.until, Event().is_set)
         server.complete(server.tokens(asked.prompt.render()), stream, asked.max_tokens, Sampling())
         if not stream.kept():
             return Continued("", 0, 0)

@@ -36,7 +36,7 @@ from configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.analysis import english, plain
-from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
 from cotrail.engines.retrieval.search_server import SearchServer
@@ -138,7 +138,9 @@ class Elasticsearch(Struct, frozen=True):
         """Index as `cotrail index` does; the bytes are those that the server reports."""
         ElasticsearchStore(self.server).build("corpus", paragraphs, report)
         index = f"{self.server.prefix}corpus"
-        stats = Client(self.server).ask(lambda api: api.indices.stats(index=index, metric="store"), dict[str, Any])
+        stats = ElasticsearchClient(self.server).ask(
+            lambda api: api.indices.stats(index=index, metric="store"), dict[str, Any]
+        )
         return int(stats["_all"]["total"]["store"]["size_in_bytes"])
 
     def open(self) -> Search:
@@ -284,7 +286,7 @@ def _removed(server: SearchServer) -> Iterator[SearchServer]:
     try:
         yield own
     finally:
-        client = Client(own)
+        client = ElasticsearchClient(own)
         for index in indexes(client, f"{prefix}*"):
             remove(client, index)
 

@@ -22,7 +22,7 @@ from benchmarks.machine import describe, versions
 from benchmarks.retrieval import made_up
 from benchmarks.searching import RETRIEVED, searched
 from configuration.settings import Settings
-from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
@@ -49,7 +49,7 @@ def main(
     try:
         rows, created_by = _measured(own, size, [int(count) for count in shards.split(",")], asked, seconds)
     finally:
-        client = Client(own)
+        client = ElasticsearchClient(own)
         for index in indexes(client, f"{own.prefix}*"):
             remove(client, index)
     report = {"paragraphs": size, "measured": rows, "created_by": created_by}

@@ -24,7 +24,7 @@ from cotrail.core.ports.retriever import Retriever
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.retrieval.analysis import WORDS, plain
-from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
@@ -78,7 +78,7 @@ def queries(demonstration: Any) -> Iterator[str]:
 def cut(url: str, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
     """Number of Elasticsearch's tokens, and how many of these each version of tantivy's analyzer lacks."""
     analyzers = [TextAnalyzerBuilder(Tokenizer.regex(word)).filter(Filter.lowercase()).build() for word in WORDS]
-    client = Client(SearchServer(urls=(url,)))
+    client = ElasticsearchClient(SearchServer(urls=(url,)))
     missing, count = [0 for _ in WORDS], 0
     for paragraph in track(paragraphs[::EVERY], "Words"):
         words = standard_words(client, text := plain(f"{paragraph.title} {paragraph.text}"))
@@ -88,7 +88,7 @@ def cut(url: str, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
     return {"compared": count, "otherwise": {f"version {n}": each for n, each in enumerate(missing, start=1)}}
 
 
-def standard_words(client: Client, text: str) -> Counter[str]:
+def standard_words(client: ElasticsearchClient, text: str) -> Counter[str]:
     """The tokens of a text by Elasticsearch."""
     asked = {"tokenizer": "standard", "filter": ["lowercase"], "text": text}
     analyzed = client.ask(lambda api: api.indices.analyze(body=asked), _Analyzed)

@@ -20,7 +20,7 @@ from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
-from cotrail.engines.knowledge.source_files import Progress
+from cotrail.engines.knowledge.source_files import ReadingProgress
 from cotrail.engines.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
 from cotrail.errors import NotInstalledError
 
@@ -185,7 +185,7 @@ def _table(hits: tuple[Hit, ...]) -> Table:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
+def _progress(*, shown: bool) -> Iterator[Callable[[ReadingProgress], None]]:
     columns = (TextColumn("Building"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     screen = console(stderr=True)
     with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:

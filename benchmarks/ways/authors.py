@@ -26,7 +26,7 @@ from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
 from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
@@ -43,7 +43,7 @@ AFRESH: dict[str, Any] = {"cache_prompt": False, "cache_ram_mib": 0}
 """Options of a server that processes every prompt from its first token."""
 
 
-class WholeStream(Stream):
+class WholeStream(LlamaCppStream):
     """Takes everything that the model writes, and records when its first line was complete."""
 
     def __init__(self) -> None:

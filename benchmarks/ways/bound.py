@@ -14,7 +14,7 @@ from configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.engines.language_models.llamacpp.model import fast_server
 from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 
 
 def measure(job: Job) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def measure(job: Job) -> dict[str, Any]:
     with bar() as shown, ThreadPoolExecutor(slots) as pool:
         task = shown.add_task("the bound", total=len(asked))
 
-        def work(question: list[RecordedPrompt]) -> list[Stream]:
+        def work(question: list[RecordedPrompt]) -> list[LlamaCppStream]:
             return [_continued(server, each, lambda: shown.advance(task)) for each in question]
 
         started = perf_counter()
@@ -43,8 +43,8 @@ def measure(job: Job) -> dict[str, Any]:
     }
 
 
-def _continued(server: Server, asked: RecordedPrompt, done: Callable[[], None]) -> Stream:
-    stream = Stream(asked.until, Event().is_set)
+def _continued(server: Server, asked: RecordedPrompt, done: Callable[[], None]) -> LlamaCppStream:
+    stream = LlamaCppStream(asked.until, Event().is_set)
     server.complete(asked.prompt.render(), stream, asked.max_tokens, Sampling())
     done()
     return stream

@@ -14,7 +14,7 @@ LEFT, RIGHT, TOP, BOTTOM = 40, 12, 22, 34
 """The canvas and the room around the plotted area, in SVG units."""
 
 
-class ChartPoint(Struct, frozen=True, kw_only=True):
+class SvgPoint(Struct, frozen=True, kw_only=True):
     """A point of a line or the top of a bar; label: below it on the axis; value: above it."""
 
     x: float
@@ -24,10 +24,10 @@ class ChartPoint(Struct, frozen=True, kw_only=True):
     value: str
 
 
-class Chart(Struct, frozen=True, kw_only=True):
+class SvgChart(Struct, frozen=True, kw_only=True):
     """A chart; grid: the y of each line across, and its label."""
 
-    points: tuple[ChartPoint, ...]
+    points: tuple[SvgPoint, ...]
     grid: tuple[tuple[float, str], ...]
     width: int = WIDTH
     height: int = HEIGHT
@@ -41,7 +41,7 @@ class Chart(Struct, frozen=True, kw_only=True):
         return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
 
 
-def recall_by_search(questions: Sequence[TracedQuestion]) -> Chart | None:
+def recall_by_search(questions: Sequence[TracedQuestion]) -> SvgChart | None:
     """The mean recall of finished questions after each search; None where none has gold paragraphs.
 
     A question with fewer searches keeps its last recall, so that all means are over the same questions.
@@ -67,7 +67,7 @@ def recall_curve(question: TracedQuestion) -> list[float]:
     ]
 
 
-def sentences_per_question(questions: Sequence[TracedQuestion]) -> Chart | None:
+def sentences_per_question(questions: Sequence[TracedQuestion]) -> SvgChart | None:
     """A histogram of questions by the sentences of their chain; None where there is none."""
     counts = Counter(len(question.sentences) for question in questions)
     longest = max(counts, default=0)
@@ -76,7 +76,7 @@ def sentences_per_question(questions: Sequence[TracedQuestion]) -> Chart | None:
     return _chart([(str(n), counts[n], str(counts[n])) for n in range(longest + 1)], max(counts.values()))
 
 
-def _chart(values: Sequence[tuple[str, float, str]], top: float, *, percent: bool = False) -> Chart:
+def _chart(values: Sequence[tuple[str, float, str]], top: float, *, percent: bool = False) -> SvgChart:
     slot = (WIDTH - LEFT - RIGHT) / len(values)
     height = HEIGHT - TOP - BOTTOM
 
@@ -84,8 +84,8 @@ def _chart(values: Sequence[tuple[str, float, str]], top: float, *, percent: boo
         return HEIGHT - BOTTOM - height * value / top
 
     points = tuple(
-        ChartPoint(x=LEFT + slot * (i + 0.5), y=place(value), width=min(slot * 0.7, 56), label=label, value=shown)
+        SvgPoint(x=LEFT + slot * (i + 0.5), y=place(value), width=min(slot * 0.7, 56), label=label, value=shown)
         for i, (label, value, shown) in enumerate(values)
     )
     lines = [0, top / 2, top] if percent or top % 2 == 0 else [0, top]
-    return Chart(points=points, grid=tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines))
+    return SvgChart(points=points, grid=tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines))

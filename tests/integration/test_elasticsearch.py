@@ -79,7 +79,7 @@ def prefix(url: str) -> Iterator[str]:
     """What this test's indexes begin with, so that tests don't meet."""
     own = f"test-{secrets.token_hex(4)}-"
     yield own
-    there = client.Client(SearchServer(urls=(url,)))
+    there = client.ElasticsearchClient(SearchServer(urls=(url,)))
     for name in indexes(there, f"{own}*"):
         remove(there, name)
 
@@ -95,7 +95,7 @@ def reach(url: str, prefix: str) -> Reach:
 @pytest.fixture
 def names(url: str, prefix: str) -> Callable[[], list[str]]:
     """The indexes that this test has in the server."""
-    there = client.Client(SearchServer(urls=(url,)))
+    there = client.ElasticsearchClient(SearchServer(urls=(url,)))
     return lambda: sorted(indexes(there, f"{prefix}*"))
 
 
@@ -318,7 +318,7 @@ def test_of_two_builds_the_later_one_goes_on(reach: Reach, names: Callable[[], l
 def test_nobody_writes_to_a_corpus_once_it_is_whole(reach: Reach, url: str, names: Callable[[], list[str]]) -> None:
     made(reach())
     with pytest.raises(CotrailError, match="block"):
-        client.Client(SearchServer(urls=(url,))).ask(
+        client.ElasticsearchClient(SearchServer(urls=(url,))).ask(
             lambda api: api.index(index=names()[0], id="1", document={"id": "a"})
         )
 
@@ -337,7 +337,7 @@ def test_other_paragraphs_in_their_place_are_an_error_that_blocks(reach: Reach) 
 
 
 def test_an_index_of_another_making_asks_for_a_new_one(reach: Reach, url: str, prefix: str) -> None:
-    client.Client(SearchServer(urls=(url,))).ask(lambda api: api.indices.create(index=f"{prefix}corpus"))
+    client.ElasticsearchClient(SearchServer(urls=(url,))).ask(lambda api: api.indices.create(index=f"{prefix}corpus"))
     with pytest.raises(CorpusError, match="cotrail index"):
         reach().open("corpus")
 

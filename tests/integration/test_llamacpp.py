@@ -16,7 +16,7 @@ from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.errors import (
     InputError,
     PromptTooLongError,
@@ -201,13 +201,13 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     smollm2: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     begun = threading.Event()
-    take = Stream.take
+    take = LlamaCppStream.take
 
-    def noticed(stream: Stream, chunk: dict[str, Any]) -> bool:
+    def noticed(stream: LlamaCppStream, chunk: dict[str, Any]) -> bool:
         begun.set()
         return take(stream, chunk)
 
-    monkeypatch.setattr(Stream, "take", noticed)
+    monkeypatch.setattr(LlamaCppStream, "take", noticed)
     model = smollm2(profile, context=8192)
     item = Demonstration(id="long", paragraphs=(), question="Who?", answer="word and word " * 400)
     prompt = prompt_for("What is the capital of Ostmark?", Demonstrations(items=(item,) * 5))
@@ -225,16 +225,16 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
     smollm2: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    take = Stream.take
+    take = LlamaCppStream.take
 
-    def noticed(stream: Stream, chunk: dict[str, Any]) -> bool:
+    def noticed(stream: LlamaCppStream, chunk: dict[str, Any]) -> bool:
         begun.set()
         assert go_on.wait(DEADLINE)
         return take(stream, chunk)
 
     model = smollm2(profile, slots=2, context=2048)
     before = [model.generate(GenerationRequest(prompt, "line", 24)).raw for prompt in PROMPTS]
-    monkeypatch.setattr(Stream, "take", noticed)
+    monkeypatch.setattr(LlamaCppStream, "take", noticed)
     cancellation = Cancellation()
     with ThreadPoolExecutor(4) as pool:
         cut = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 400), cancellation)
@@ -248,14 +248,14 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
 
 def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    take = Stream.take
+    take = LlamaCppStream.take
 
-    def noticed(stream: Stream, chunk: dict[str, Any]) -> bool:
+    def noticed(stream: LlamaCppStream, chunk: dict[str, Any]) -> bool:
         begun.set()
         assert go_on.wait(DEADLINE)
         return take(stream, chunk)
 
-    monkeypatch.setattr(Stream, "take", noticed)
+    monkeypatch.setattr(LlamaCppStream, "take", noticed)
     model, cancellation = smollm2("deterministic"), Cancellation()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 4))
@@ -269,8 +269,8 @@ def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeyp
 
 
 def test_a_generation_that_breaks_off_is_no_result() -> None:
-    def stream(chunk: dict[str, Any]) -> Stream:
-        begun = Stream("line", threading.Event().is_set)
+    def stream(chunk: dict[str, Any]) -> LlamaCppStream:
+        begun = LlamaCppStream("line", threading.Event().is_set)
         begun.take(chunk)
         return begun
 
@@ -283,7 +283,7 @@ def test_a_generation_that_breaks_off_is_no_result() -> None:
 
 
 def test_characters_that_no_store_takes_are_replaced() -> None:
-    stream = Stream("line", threading.Event().is_set)
+    stream = LlamaCppStream("line", threading.Event().is_set)
     assert not stream.take({"choices": [{"text": "a\0b\ud800c", "finish_reason": None}]})
     assert stream.kept() == "a\ufffdb\ufffdc"
 

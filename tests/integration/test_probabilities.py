@@ -15,7 +15,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel, Profile
 from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
@@ -53,7 +53,7 @@ def shares(logarithms: Sequence[float]) -> list[float]:
     return [each / sum(exact) for each in exact]
 
 
-class Everything(Stream):
+class Everything(LlamaCppStream):
     """Takes the logarithms of the probabilities of the whole vocabulary."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import K1
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.existing_index import ExistingIndex
@@ -44,9 +44,9 @@ MAPPINGS: dict[str, Any] = {
 
 
 @pytest.fixture
-def there(url: str) -> Client:
+def there(url: str) -> ElasticsearchClient:
     """A client of a server that is Lucene inside."""
-    own = Client(SearchServer(urls=(url,)))
+    own = ElasticsearchClient(SearchServer(urls=(url,)))
     if own.ask(lambda api: api.info())["name"] == "osmem-node":
         pytest.skip("osmem ranks otherwise than Lucene, and no real server is at hand")
     return own
@@ -76,7 +76,9 @@ def searches(corpus: Retriever) -> list[tuple[Hit, ...]]:
     ]
 
 
-def test_scores_are_the_same_on_a_server_that_leaves_a_factor_out(there: Client, gate: Gate, reach: Reach) -> None:
+def test_scores_are_the_same_on_a_server_that_leaves_a_factor_out(
+    there: ElasticsearchClient, gate: Gate, reach: Reach
+) -> None:
     made(reach())
     gate.rewritten = like_opensearch_3
     plain, scaled = reach().open("corpus"), reach(gate.url).open("corpus")
@@ -85,7 +87,7 @@ def test_scores_are_the_same_on_a_server_that_leaves_a_factor_out(there: Client,
     assert scaled._factor == pytest.approx(1 + K1)
 
 
-def test_scores_are_those_of_the_index_in_a_folder(there: Client, reach: Reach, tmp_path: Path) -> None:
+def test_scores_are_those_of_the_index_in_a_folder(there: ElasticsearchClient, reach: Reach, tmp_path: Path) -> None:
     build_index([PAPER, INK, PEN], tmp_path / "corpus")
     in_folder, in_server = searches(TantivyRetriever(tmp_path / "corpus")), searches(made(reach()))
     assert [[hit.paragraph.id for hit in hits] for hits in in_folder] == [
@@ -98,7 +100,7 @@ def test_scores_are_those_of_the_index_in_a_folder(there: Client, reach: Reach, 
 # Shards and copies.
 
 
-def test_several_shards_count_words_together_and_find_the_same(there: Client, reach: Reach) -> None:
+def test_several_shards_count_words_together_and_find_the_same(there: ElasticsearchClient, reach: Reach) -> None:
     paragraphs = passages()[:2000]
     one = made(reach(), paragraphs)
     several = reach(index={"number_of_shards": 3})
@@ -111,7 +113,7 @@ def test_several_shards_count_words_together_and_find_the_same(there: Client, re
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], rel=1e-5)
 
 
-def test_an_index_has_the_settings_that_are_configured(there: Client, reach: Reach, prefix: str) -> None:
+def test_an_index_has_the_settings_that_are_configured(there: ElasticsearchClient, reach: Reach, prefix: str) -> None:
     reach(index={"number_of_shards": 2, "number_of_replicas": 1, "max_result_window": 20_000}).build("corpus", [INK])
     name = f"{prefix}corpus"
     (index,) = there.ask(lambda api: api.indices.get_settings(index=name), dict[str, Any]).values()
@@ -123,7 +125,9 @@ def test_an_index_has_the_settings_that_are_configured(there: Client, reach: Rea
     ]
 
 
-def test_a_setting_that_the_server_does_not_know_is_refused_and_leaves_nothing(there: Client, reach: Reach) -> None:
+def test_a_setting_that_the_server_does_not_know_is_refused_and_leaves_nothing(
+    there: ElasticsearchClient, reach: Reach
+) -> None:
     with pytest.raises(CorpusError, match="unheard"):
         reach(index={"unheard.of": 1}).build("corpus", [INK])
     assert reach().manifests() == {}
@@ -135,7 +139,7 @@ def test_a_setting_that_the_server_does_not_know_is_refused_and_leaves_nothing(t
 class Filled:
     """An index of three shards that isn't cotrail's."""
 
-    def __init__(self, there: Client, name: str) -> None:
+    def __init__(self, there: ElasticsearchClient, name: str) -> None:
         self.there, self.name = there, name
         settings = {"number_of_shards": 3, "number_of_replicas": 0}
         there.ask(lambda api: api.indices.create(index=name, settings=settings, mappings=MAPPINGS))
@@ -151,7 +155,7 @@ class Filled:
 
 
 @pytest.fixture
-def filled(there: Client, prefix: str) -> Filled:
+def filled(there: ElasticsearchClient, prefix: str) -> Filled:
     return Filled(there, f"{prefix}own")
 
 
@@ -215,7 +219,7 @@ def test_whoever_writes_to_the_index_ends_its_searches_until_it_is_opened_anew(
 
 
 def test_an_index_made_anew_is_another_though_it_holds_the_same(
-    existing: Existing, filled: Filled, there: Client
+    existing: Existing, filled: Filled, there: ElasticsearchClient
 ) -> None:
     corpus = existing()
     there.ask(lambda api: api.indices.delete(index=filled.name))

@@ -28,7 +28,7 @@ from tests.conftest import wait_until
 from workers import ready
 from workers.allocator import TUNED
 from workers.stack import flower, place, python
-from workers.stack.process import Processes, Record, Service, alive, leftovers
+from workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
 from workers.stack.stack import Stack, State
 from workers.stack.wheels import package_folder
 
@@ -272,7 +272,7 @@ def test_after_a_reboot_ids_of_other_processes_are_left_alone(new_home: Callable
 
 
 def write_record(home: Path, name: str, pid: int) -> None:
-    record = Record(pid=pid, create_time=psutil.Process(pid).create_time() - 3600, command=("sleep",))
+    record = ProcessRecord(pid=pid, create_time=psutil.Process(pid).create_time() - 3600, command=("sleep",))
     (home / "run" / f"{name}.json").write_bytes(msgspec.json.encode(record))
 
 

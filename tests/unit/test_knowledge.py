@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.ports.knowledge import LIMIT, Sentence, ranked
-from cotrail.engines.knowledge.source_files import Progress, lines
+from cotrail.engines.knowledge.source_files import ReadingProgress, lines
 from cotrail.engines.knowledge.store import KnowledgeStore, find_source
 from cotrail.engines.knowledge.words import STOP_WORDS, content, differ, terms, words
 from cotrail.errors import InputError, UnknownNameError
@@ -105,8 +105,8 @@ def test_progress_ends_with_all_bytes_of_all_files(tmp_path: Path) -> None:
     paths = [tmp_path / "a", tmp_path / "b"]
     paths[0].write_text("x\n" * 25_000)
     paths[1].write_text("y\n\nz")
-    told: list[Progress] = []
+    told: list[ReadingProgress] = []
     assert sum(1 for _ in lines(paths, told.append)) == 25_002
     assert [progress.done for progress in told] == sorted(progress.done for progress in told)
-    assert told[-1] == Progress(done=50_004, total=50_004)
+    assert told[-1] == ReadingProgress(done=50_004, total=50_004)
     assert len(told) == 3

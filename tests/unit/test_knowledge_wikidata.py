@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.ports.knowledge import LIMIT, Knowledge
-from cotrail.engines.knowledge.source_files import Progress
+from cotrail.engines.knowledge.source_files import ReadingProgress
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wikidata.times import Time, in_words
 from cotrail.errors import InputError
@@ -249,7 +249,7 @@ def test_dumps_and_extracts_make_the_same_database(
 ) -> None:
     (tmp_path / name).write_bytes(packed(dump(minnesota())))
     store = KnowledgeStore(tmp_path / "store")
-    told: list[Progress] = []
+    told: list[ReadingProgress] = []
     about = store.build("wikidata", [tmp_path / name], told.append)
     assert store.revision("wikidata") == source.revision
     assert about.counts == {"items": 14, "properties": 14, "statements": 17}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.generation import Until
-from cotrail.engines.language_models.openai.stream import END, Refused, Stream
+from cotrail.engines.language_models.openai.stream import END, OpenAIStream, Refused
 from cotrail.engines.language_models.result import TokenCounts
 from cotrail.errors import TransientStepError
 
@@ -16,8 +16,8 @@ def event(text: str | None = None, finish: str | None = None, **more: object) ->
     return json.dumps({"choices": [{"text": text, "finish_reason": finish}], **more})
 
 
-def read(until: Until, *events: str) -> Stream:
-    stream = Stream(until)
+def read(until: Until, *events: str) -> OpenAIStream:
+    stream = OpenAIStream(until)
     for each in events:
         if stream.take(each):
             break

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cotrail.engines.retrieval.elasticsearch import transport
-from cotrail.engines.retrieval.elasticsearch.client import Client, FaultyError
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, FaultyError
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
@@ -43,10 +43,10 @@ def serving(write: Write) -> Iterator[str]:
 
 
 @contextmanager
-def answering(write: Write) -> Iterator[Client]:
+def answering(write: Write) -> Iterator[ElasticsearchClient]:
     """A client of such a server."""
     with serving(write) as place:
-        yield Client(SearchServer(urls=(f"http://{place}",)))
+        yield ElasticsearchClient(SearchServer(urls=(f"http://{place}",)))
 
 
 def whole(content: bytes) -> Write:
@@ -138,7 +138,9 @@ def test_nodes_that_a_server_names_are_asked_too_but_for_those_that_only_manage(
             "2": {"roles": [], "http": {"publish_address": second}},
             "3": {"roles": ["cluster_manager"], "http": {"publish_address": "127.0.0.1:1"}},
         }
-        alone, sniffing = (Client(SearchServer(urls=(f"http://{first}",), sniff=sniff)) for sniff in (False, True))
+        alone, sniffing = (
+            ElasticsearchClient(SearchServer(urls=(f"http://{first}",), sniff=sniff)) for sniff in (False, True)
+        )
         for client in (alone, sniffing):
             for _ in range(4):
                 client.ask(lambda api: api.info())
@@ -149,7 +151,7 @@ def test_nodes_that_a_server_names_are_asked_too_but_for_those_that_only_manage(
 def test_a_cloud_id_leads_to_its_deployment() -> None:
     place = base64.b64encode(b"eu.example.com:9243$abcd$efgh").decode()
     server = SearchServer(cloud_id=f"mine:{place}", api_key="a2V5")
-    (node,) = Client(server)._api.transport.node_pool.all()
+    (node,) = ElasticsearchClient(server)._api.transport.node_pool.all()
     assert node.base_url == "https://abcd.eu.example.com:9243"
     assert repr(server) == "SearchServer(mine)"
 
@@ -166,5 +168,5 @@ def test_a_cloud_id_leads_to_its_deployment() -> None:
 )
 def test_a_server_that_is_named_twice_or_wrongly_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as raised:
-        Client(SearchServer(**options))
+        ElasticsearchClient(SearchServer(**options))
     assert "two" not in str(raised.value)

@@ -77,7 +77,7 @@ class Service(Struct, frozen=True, kw_only=True):
     """How long it may take to end before it is killed."""
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class ProcessRecord(Struct, frozen=True, kw_only=True):
     """The process that a service runs as."""
 
     pid: int
@@ -103,7 +103,7 @@ class Processes:
     def find(self, name: str) -> psutil.Process | None:
         """Return the recorded process of a service, if it is alive."""
         try:
-            record = msgspec.json.decode(self._record_path(name).read_bytes(), type=Record)
+            record = msgspec.json.decode(self._record_path(name).read_bytes(), type=ProcessRecord)
             process = psutil.Process(record.pid)
             same = abs(process.create_time() - record.create_time) < CLOCK_SECONDS
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
@@ -162,7 +162,7 @@ class Processes:
         return bool(left)
 
     def _write(self, service: Service, process: psutil.Process) -> None:
-        record = Record(pid=process.pid, create_time=process.create_time(), command=service.command)
+        record = ProcessRecord(pid=process.pid, create_time=process.create_time(), command=service.command)
         path = self._record_path(service.name)
         written = path.with_suffix(".new")
         written.write_bytes(msgspec.json.encode(record))

@@ -104,7 +104,7 @@ class Published(Struct, frozen=True):
         )
 
 
-class Prompted(Struct, frozen=True):
+class PromptedEngine(Struct, frozen=True):
     """The run's own language model, asked by a prompt."""
 
     def check(self) -> None:
@@ -132,7 +132,7 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
     @property
     def asks_model(self) -> bool:
         """Return whether the run's own language model judges."""
-        return isinstance(self.engine, Prompted)
+        return isinstance(self.engine, PromptedEngine)
 
     def identity(self, model: str) -> str:
         """The identity of the opened entailer, without loading it; raises InputError, NotInstalledError.
@@ -149,7 +149,7 @@ class EntailerSpec(Struct, frozen=True, kw_only=True):
 BUILT_IN: dict[str, EntailerEngine] = {
     "albert-xxlarge-anli": Published("ynie/albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
     "roberta-large-anli": Published("ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
-    "prompted": Prompted(),
+    "prompted": PromptedEngine(),
 }
 """The built-in entailers; the first one that is installed is the default. The paper uses the first."""
 

@@ -18,17 +18,17 @@ TOLD_EVERY = 10_000
 """Number of lines between two reports of progress."""
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class ReadingProgress(Struct, frozen=True, kw_only=True):
     """Progress of a build, in bytes of its files as stored (compressed)."""
 
     done: int
     total: int
 
 
-ProgressCallback = Callable[[Progress], None]
+ProgressCallback = Callable[[ReadingProgress], None]
 
 
-def ignore_progress(_: Progress) -> None:
+def ignore_progress(_: ReadingProgress) -> None:
     """Does nothing."""
 
 
@@ -48,7 +48,7 @@ def opened_files(
         with opened(path, InputError) as file:
             told = partial(_report, on_progress, file, sum(sizes[:before]), sum(sizes))
             yield path, _lines(path, _unpacked(path, file), told)
-    on_progress(Progress(done=sum(sizes), total=sum(sizes)))
+    on_progress(ReadingProgress(done=sum(sizes), total=sum(sizes)))
 
 
 def lines(paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress) -> Iterator[tuple[Path, int, bytes]]:
@@ -58,7 +58,7 @@ def lines(paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
 
 def _report(on_progress: ProgressCallback, file: BinaryIO, before: int, total: int) -> None:
     # The position in the compressed file, whose size is known.
-    on_progress(Progress(done=before + file.tell(), total=total))
+    on_progress(ReadingProgress(done=before + file.tell(), total=total))
 
 
 def _size(path: Path) -> int:

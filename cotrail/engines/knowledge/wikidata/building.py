@@ -8,7 +8,7 @@ from pathlib import Path
 from cotrail.engines.knowledge.database import About, Digest, about, drafted, finish
 from cotrail.engines.knowledge.source_files import ProgressCallback, ignore_progress
 from cotrail.engines.knowledge.wikidata.dumps import entities
-from cotrail.engines.knowledge.wikidata.entities import Entity, EntityJson, Statement, entity
+from cotrail.engines.knowledge.wikidata.entities import EntityJson, Statement, WikidataEntity, entity
 from cotrail.engines.knowledge.wikidata.names import normalized_name
 from cotrail.errors import InputError
 
@@ -79,9 +79,9 @@ class _Builder:
     def add(self, json: EntityJson, place: str) -> None:
         """Adds an item with its names and statements, or a property."""
         match entity(json, place):
-            case Entity(is_property=True) as found:
+            case WikidataEntity(is_property=True) as found:
                 self._put(found, "properties", _PROPERTY, (found.id, found.label))
-            case Entity() as found:
+            case WikidataEntity() as found:
                 row = (found.id, found.label, found.links, len(found.statements))
                 if self._put(found, "items", _ITEM, row):
                     self._draft.executemany(_NAME, ((*normalized_name(name), found.id) for name in found.names))
@@ -91,9 +91,9 @@ class _Builder:
     def refer(self, json: EntityJson, place: str) -> None:
         """Adds an entity's label only."""
         match entity(json, place):
-            case Entity(is_property=True) as found:
+            case WikidataEntity(is_property=True) as found:
                 self._put(found, "properties", _PROPERTY, (found.id, found.label))
-            case Entity() as found:
+            case WikidataEntity() as found:
                 self._put(found, "labels", _LABELLED, (found.id, found.label))
 
     def finish(self) -> About:
@@ -101,7 +101,7 @@ class _Builder:
         self._draft.executescript(_INDEXES)
         return finish(self._draft, str(self._digest), self.counts)
 
-    def _put(self, found: Entity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
+    def _put(self, found: WikidataEntity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
         """Adds a row; returns whether it is new."""
         is_new = self._draft.execute(statement, row).rowcount == 1
         if is_new:
@@ -110,5 +110,5 @@ class _Builder:
         return is_new
 
 
-def _row(found: Entity, each: Statement) -> tuple[object, ...]:
+def _row(found: WikidataEntity, each: Statement) -> tuple[object, ...]:
     return found.id, each.property, each.number, each.kind, each.item, each.text, each.point, each.start, each.end

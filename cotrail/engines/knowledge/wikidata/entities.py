@@ -48,7 +48,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     end: str | None = None
 
 
-class Entity(Struct, frozen=True, kw_only=True):
+class WikidataEntity(Struct, frozen=True, kw_only=True):
     """An item or a property. Properties have labels only.
 
     names: label and aliases, where a sentence can name the item. links: the number of wikis with a page about it.
@@ -111,7 +111,7 @@ class EntityJson(Struct, frozen=True):
     missing: str | None = None
 
 
-def entity(json: EntityJson, place: str) -> Entity | None:
+def entity(json: EntityJson, place: str) -> WikidataEntity | None:
     """The entity; None for redirects, missing entities and whatever is neither an item nor a property.
 
     Raises InputError, which names the place, where a value isn't in Wikidata's form.
@@ -122,13 +122,13 @@ def entity(json: EntityJson, place: str) -> Entity | None:
         raise InputError(f"{place}: {json.id} isn't of Wikidata's form ({error}); correct it or take it out") from error
 
 
-def _entity(json: EntityJson) -> Entity | None:
+def _entity(json: EntityJson) -> WikidataEntity | None:
     if json.redirect is not None or json.missing is not None or json.type not in {"item", "property"}:
         return None
     label = next(iter(_labels(json)), None)
     if json.type == "property":
-        return Entity(id=_number(json.id), is_property=True, label=label)
-    return Entity(
+        return WikidataEntity(id=_number(json.id), is_property=True, label=label)
+    return WikidataEntity(
         id=_number(json.id),
         is_property=False,
         label=label,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 
 BATCH_TOKENS = 128
 """Tokens of a batch. On average, half a batch of a shared prefix is read again. On two cores, batches of 512 are read
@@ -57,7 +57,9 @@ class DeterministicSlot:
         # The list is changed in place only, so that this closes whatever is saved by then.
         weakref.finalize(self, _close, self._saved)
 
-    def complete(self, tokens: TokenIds, shared: int, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+    def complete(
+        self, tokens: TokenIds, shared: int, stream: LlamaCppStream, max_tokens: int, sampling: Sampling
+    ) -> None:
         """Continues a prompt; other prompts are expected to share about its first `shared` tokens.
 
         Raises Interrupted, StepError, TransientStepError.
@@ -73,7 +75,7 @@ class DeterministicSlot:
             self._remember(tokens, min(shared, len(tokens) - 1) // BATCH_TOKENS * BATCH_TOKENS, stream)
 
     @contextmanager
-    def _taking_turns(self, stream: Stream) -> Iterator[None]:
+    def _taking_turns(self, stream: LlamaCppStream) -> Iterator[None]:
         # A lock can't be awaited together with a cancellation, so the latter is polled.
         while not self._turn.acquire(timeout=WATCH_SECONDS):
             if stream.interrupted():
@@ -101,7 +103,7 @@ class DeterministicSlot:
                 self._drop(state)
         return _whole_batches(self._read, tokens)
 
-    def _hold(self, tokens: TokenIds, count: int, stream: Stream) -> None:
+    def _hold(self, tokens: TokenIds, count: int, stream: LlamaCppStream) -> None:
         """Makes the slot hold the first `count` tokens, whole batches, and one token behind them that doesn't follow.
 
         llama.cpp reuses the longest common prefix of the slot's tokens and the next prompt: now exactly these.
@@ -109,10 +111,10 @@ class DeterministicSlot:
         # Any token that isn't the prompt's next one ends the common prefix here.
         other = 0 if tokens[count] else 1
         self._read = []
-        self._server.complete([*tokens[:count], other], Stream("line", stream.interrupted), 0, Sampling())
+        self._server.complete([*tokens[:count], other], LlamaCppStream("line", stream.interrupted), 0, Sampling())
         self._read = tokens[:count]
 
-    def _remember(self, tokens: TokenIds, count: int, stream: Stream) -> None:
+    def _remember(self, tokens: TokenIds, count: int, stream: LlamaCppStream) -> None:
         """Saves the slot's state after the first `count` tokens, whole batches, unless a saved state reaches as far.
 
         If there is no room for it, the tokens will be read again.

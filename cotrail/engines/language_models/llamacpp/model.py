@@ -13,7 +13,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
 from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
@@ -70,7 +70,7 @@ class LlamaCppModel:
         """See `LanguageModel`."""
         packed = pack(request.prompt, self.count_tokens, self._context, request.max_tokens)
         wanted = cancellation or Cancellation()
-        stream = Stream(request.until, lambda: self._interrupted.is_set() or wanted.cancelled)
+        stream = LlamaCppStream(request.until, lambda: self._interrupted.is_set() or wanted.cancelled)
         self._complete(packed, stream, request.max_tokens, request.sampling)
         return generated(packed, stream.kept(), stream.text, stream.timings.counts)
 
@@ -93,7 +93,7 @@ class LlamaCppModel:
     def _count(self, text: str) -> int:
         return len(self._server.tokens(text))
 
-    def _complete(self, packed: Prompt, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+    def _complete(self, packed: Prompt, stream: LlamaCppStream, max_tokens: int, sampling: Sampling) -> None:
         if self._deterministic is None:
             self._server.complete(packed.render(), stream, max_tokens, sampling)
         else:

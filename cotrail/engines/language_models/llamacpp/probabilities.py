@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.probabilities import shares
 from cotrail.errors import StepError
 
@@ -13,7 +13,7 @@ large that they come before all other tokens: llama.cpp returns the likeliest to
 takes far longer than reading a short prompt."""
 
 
-class ChoiceStream(Stream):
+class ChoiceStream(LlamaCppStream):
     """Takes the probabilities of tokens; the token that is written isn't used.
 
     tokens: those in question, all different.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.engines.language_models.llamacpp.stream import Stream
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
 
 TokenIds = list[int]
@@ -40,7 +40,7 @@ class Server:
         )
         self._address = urlsplit(self._server.listening_address).netloc
 
-    def complete(self, prompt: str | TokenIds, stream: Stream, max_tokens: int, sampling: Sampling) -> None:
+    def complete(self, prompt: str | TokenIds, stream: LlamaCppStream, max_tokens: int, sampling: Sampling) -> None:
         """Continues a prompt in any slot, which reuses the longest prefix that it read before.
 
         Raises Interrupted, StepError, TransientStepError.

@@ -13,7 +13,7 @@ from cotrail.errors import StepError, TransientStepError
 BAD_REQUEST = 400
 
 
-class Stream:
+class LlamaCppStream:
     """Takes the server's chunks until the generation is complete.
 
     interrupted: returns whether the generation was cancelled.

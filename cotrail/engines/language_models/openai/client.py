@@ -20,7 +20,7 @@ from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
-from cotrail.engines.language_models.openai.stream import Refused, Stream
+from cotrail.engines.language_models.openai.stream import OpenAIStream, Refused
 from cotrail.engines.language_models.openai.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
 
@@ -97,7 +97,7 @@ _retried_while_away = retry(
 )
 
 
-class Client:
+class OpenAIClient:
     """Sends requests to one server; used in one thread only."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -117,7 +117,7 @@ class Client:
         """Closes the connections."""
         await self._http.aclose()
 
-    async def complete(self, path: str, body: dict[str, Any], stream: Stream) -> None:
+    async def complete(self, path: str, body: dict[str, Any], stream: OpenAIStream) -> None:
         """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
         Raises StepError, TransientStepError, UnavailableError, BlockedError.

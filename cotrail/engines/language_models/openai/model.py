@@ -10,11 +10,11 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.client import Client
+from cotrail.engines.language_models.openai.client import OpenAIClient
 from cotrail.engines.language_models.openai.event_loop import EventLoopThread
 from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.openai.request import PATHS, completion_request, reserved_tokens, tokenizer_request
-from cotrail.engines.language_models.openai.stream import Stream
+from cotrail.engines.language_models.openai.stream import OpenAIStream
 from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits
@@ -31,7 +31,7 @@ class OpenAIModel:
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
-        self._client = Client(endpoint)
+        self._client = OpenAIClient(endpoint)
         self._event_loop = EventLoopThread(self._client)
         # No bound method, which would refer to this model: it would then be freed by the garbage collector only.
         self._counter = Counter(partial(_tokenized, endpoint, self._client, self._event_loop))
@@ -49,7 +49,7 @@ class OpenAIModel:
         packed = pack(
             request.prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), request.max_tokens
         )
-        text, stream = packed.render(), Stream(request.until, endpoint.api)
+        text, stream = packed.render(), OpenAIStream(request.until, endpoint.api)
         body = completion_request(
             endpoint, self._counter.dialect, text, request.until, request.max_tokens, request.sampling
         )
@@ -59,7 +59,7 @@ class OpenAIModel:
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""
-        endpoint, stream = self._endpoint, Stream("sentence")
+        endpoint, stream = self._endpoint, OpenAIStream("sentence")
         check_fits(self._counter.count(text) + 1, endpoint.context - reserved_tokens(endpoint.api))
         dialect = self._counter.dialect
         body = completion_request(endpoint, dialect, text, "sentence", 1, Sampling(temperature=1.0))
@@ -70,9 +70,9 @@ class OpenAIModel:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
 
-    def _complete(self, body: dict[str, Any], stream: Stream, cancellation: Cancellation | None = None) -> None:
+    def _complete(self, body: dict[str, Any], stream: OpenAIStream, cancellation: Cancellation | None = None) -> None:
         self._event_loop.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
 
 
-def _tokenized(endpoint: Endpoint, client: Client, event_loop: EventLoopThread, text: str) -> Tokenized | None:
+def _tokenized(endpoint: Endpoint, client: OpenAIClient, event_loop: EventLoopThread, text: str) -> Tokenized | None:
     return event_loop.run(partial(client.tokenize, tokenizer_request(endpoint, text)))

@@ -68,7 +68,7 @@ class _Chunk(Struct, frozen=True):
     error: Any = None
 
 
-class Stream:
+class OpenAIStream:
     """Takes the server's events until the generation is complete.
 
     White space before the first word of a chat message is layout and not part of the text. A completion that begins

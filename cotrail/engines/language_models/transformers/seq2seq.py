@@ -36,7 +36,7 @@ MEMORY_SHARE = 0.6
 """The share of a GPU's free memory for prompts already read; reading one takes memory by its length squared."""
 
 
-class Row(Struct, eq=False):
+class CacheRow(Struct, eq=False):
     """A text being written. first: the column in which it begins; done: True once its last token is written."""
 
     request: Request
@@ -61,7 +61,7 @@ class Seq2SeqRunner:
         self._most = _rows(model, slots, context) if profile == "fast" else 1
         self._decoded = Seq2SeqCache(model, self._most, context)
         self._unread: list[Request] = []
-        self._rows: list[Row] = []
+        self._rows: list[CacheRow] = []
 
     @property
     def busy(self) -> bool:
@@ -118,7 +118,7 @@ class Seq2SeqRunner:
         tokens = next_tokens(logits, [request.sampler for request in group])
         for line, (request, token) in enumerate(zip(group, tokens, strict=True)):
             first = self._decoded.put(len(self._rows), fresh, line)
-            self._rows.append(Row(request, first, done=request.take(token)))
+            self._rows.append(CacheRow(request, first, done=request.take(token)))
 
     def _write(self) -> None:
         """Writes a further token of each text."""
@@ -134,7 +134,7 @@ class Seq2SeqRunner:
         self._decoded.used += 1
         self._leave()
 
-    def _pass(self, rows: list[Row]) -> None:
+    def _pass(self, rows: list[CacheRow]) -> None:
         """Writes the next column of rows that are adjacent in the cache."""
         top = self._rows.index(rows[0])
         first = min(row.first for row in rows)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.corpus_store import CountCallback
-from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, Client, Fault
+from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import (
     ANALYZER,
     K1,
@@ -85,7 +85,11 @@ class _Counted(Struct, frozen=True):
 
 
 def build_index(
-    client: Client, alias: str, settings: dict[str, Any], paragraphs: Iterable[Paragraph], progress: CountCallback
+    client: ElasticsearchClient,
+    alias: str,
+    settings: dict[str, Any],
+    paragraphs: Iterable[Paragraph],
+    progress: CountCallback,
 ) -> IndexManifest:
     """Fills a new index and points the alias to it once it is complete; the former one is then deleted.
 
@@ -110,13 +114,13 @@ def build_index(
     return manifest
 
 
-def _created_by(client: Client) -> dict[str, str]:
+def _created_by(client: ElasticsearchClient) -> dict[str, str]:
     server = client.ask(lambda api: api.info(), _Product).version
     return {"cotrail": installed("cotrail"), server.distribution: server.number, "lucene": server.lucene_version}
 
 
 @contextmanager
-def _draft(client: Client, alias: str, settings: dict[str, Any]) -> Iterator[str]:
+def _draft(client: ElasticsearchClient, alias: str, settings: dict[str, Any]) -> Iterator[str]:
     """A new index, known by the draft's alias alone; deleted if the block fails before the index is published."""
     draft = alias + DRAFT
     for former in indexes(client, draft):
@@ -154,7 +158,7 @@ def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bul
         yield _Bulk(ids, operations, revision.count)
 
 
-def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCallback) -> None:
+def _fill(client: ElasticsearchClient, draft: str, bulks: Iterable[_Bulk], progress: CountCallback) -> None:
     with ThreadPoolExecutor(IN_FLIGHT, "bulk") as pool:
         sent: deque[Future[int]] = deque()
         for bulk in bulks:
@@ -166,7 +170,7 @@ def _fill(client: Client, draft: str, bulks: Iterable[_Bulk], progress: CountCal
             progress(each.result())
 
 
-def _send(client: Client, draft: str, bulk: _Bulk) -> int:
+def _send(client: ElasticsearchClient, draft: str, bulk: _Bulk) -> int:
     """Sends a bulk; returns the number of paragraphs so far. Raises CorpusError for the first that is rejected."""
     answer = client.ask(
         # The draft's alias instead of the index: writing to an index that was deleted meanwhile would create it again.
@@ -191,7 +195,7 @@ def _not_taken(status: int, fault: str, id_: str) -> CotrailError:
     return CorpusError(f"the search server rejects the paragraph {id_!r} ({fault}); correct it or leave it out")
 
 
-def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[str, Any]) -> None:
+def _finish(client: ElasticsearchClient, index: str, manifest: IndexManifest, copies: dict[str, Any]) -> None:
     """Makes the filled index searchable, in one segment per shard, and read-only."""
     # If a proxy times out before the merge is done, asking again waits for the same merge.
     client.ask(
@@ -209,7 +213,7 @@ def _finish(client: Client, index: str, manifest: IndexManifest, copies: dict[st
     client.ask(lambda api: api.indices.put_settings(index=index, settings={"index": whole}))
 
 
-def _publish(client: Client, alias: str, index: str) -> None:
+def _publish(client: ElasticsearchClient, alias: str, index: str) -> None:
     """Points the alias to the index and deletes the former one, in a single atomic step."""
     # One request, which the server applies atomically: searches see either the former index or this one.
     actions: list[dict[str, Any]] = [{"remove_index": {"index": former}} for former in indexes(client, alias)]

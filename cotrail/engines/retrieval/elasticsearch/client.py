@@ -83,7 +83,7 @@ class _Faulty(Struct, frozen=True):
     error: Fault | str = ""
 
 
-class Client:
+class ElasticsearchClient:
     """Talks to one server, of one or several nodes; safe for many threads.
 
     Raises UnavailableError where the server doesn't respond, stays busy or isn't a search server, and InputError where

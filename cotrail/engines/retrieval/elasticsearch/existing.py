@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.engines.retrieval.elasticsearch.client import Client, MissingError
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
 from cotrail.engines.retrieval.existing_index import ExistingIndex
@@ -31,7 +31,7 @@ class _Counted(Struct, frozen=True):
     count: int
 
 
-def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
+def locate_existing(client: ElasticsearchClient, existing: ExistingIndex) -> Located | None:
     """The index, or the alias's indexes; None where there are none.
 
     Raises CorpusError for fields that can't be searched.
@@ -57,7 +57,7 @@ def locate_existing(client: Client, existing: ExistingIndex) -> Located | None:
     return Located(name=name, manifest=manifest, shards=shards, fields=existing, sequence_numbers=numbers)
 
 
-def _check_fields(client: Client, existing: ExistingIndex) -> None:
+def _check_fields(client: ElasticsearchClient, existing: ExistingIndex) -> None:
     """Checks the fields by their mappings; `_field_caps` takes its parameters differently in older servers."""
     keywords = [name for name in (existing.id, existing.whole_title) if name and name != "_id"]
     wanted = [(existing.title, "text"), (existing.text, "text"), *((name, "keyword") for name in keywords)]

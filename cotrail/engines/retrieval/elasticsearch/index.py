@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from cotrail.engines.retrieval.elasticsearch.client import Client, MissingError
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.errors import CorpusError
@@ -70,7 +70,7 @@ class Index(Struct, frozen=True):
         return self.mappings.meta.cotrail
 
 
-def indexes(client: Client, pattern: str) -> dict[str, Index]:
+def indexes(client: ElasticsearchClient, pattern: str) -> dict[str, Index]:
     """The indexes that match a name or alias, by name."""
     try:
         return client.ask(lambda api: api.indices.get(index=pattern), dict[str, Index])
@@ -78,12 +78,12 @@ def indexes(client: Client, pattern: str) -> dict[str, Index]:
         return {}
 
 
-def remove(client: Client, index: str) -> None:
+def remove(client: ElasticsearchClient, index: str) -> None:
     """Deletes an index by its name; raises MissingError where there is none."""
     client.ask(lambda api: api.indices.delete(index=index))
 
 
-def locate(client: Client, alias: str) -> Located | None:
+def locate(client: ElasticsearchClient, alias: str) -> Located | None:
     """The index behind an alias, None where there is no such alias; raises CorpusError where it can't be searched."""
     there = indexes(client, alias)
     if not there:

@@ -11,7 +11,7 @@ from cotrail.core.ports.retriever import Field, Scope, best, picked
 from cotrail.engines.retrieval.elasticsearch.client import (
     BUSY,
     BusyError,
-    Client,
+    ElasticsearchClient,
     Fault,
     FaultyError,
     MissingError,
@@ -69,7 +69,7 @@ class ElasticsearchRetriever:
     A paragraph's score is the sum of the BM25 scores of its title and its text; each word of the query is a clause.
     """
 
-    def __init__(self, client: Client, locate: Callable[[], Located | None], located: Located) -> None:
+    def __init__(self, client: ElasticsearchClient, locate: Callable[[], Located | None], located: Located) -> None:
         self._client = client
         self._locate = locate
         self._located = located
@@ -77,7 +77,9 @@ class ElasticsearchRetriever:
         self._searches: Combiner[QueryBody, _Found] = Combiner(self._search_all)
 
     @classmethod
-    def opened(cls, client: Client, locate: Callable[[], Located | None]) -> "ElasticsearchRetriever | None":
+    def opened(
+        cls, client: ElasticsearchClient, locate: Callable[[], Located | None]
+    ) -> "ElasticsearchRetriever | None":
         """The retriever for the located index; None where there is none."""
         located = locate()
         return None if located is None else cls(client, locate, located)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from cotrail.engines.retrieval.elasticsearch.client import BusyError, Client
+from cotrail.engines.retrieval.elasticsearch.client import BusyError, ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.located import SequenceNumbers
 
 WANTED = "indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no.max_seq_no"
@@ -32,7 +32,7 @@ class _Stats(Struct, frozen=True):
     indices: dict[str, _Index] = {}
 
 
-def sequence_numbers(client: Client, name: str, shards: int) -> SequenceNumbers:
+def sequence_numbers(client: ElasticsearchClient, name: str, shards: int) -> SequenceNumbers:
     """The sequence numbers of an index, or of an alias's indexes, with that many shards.
 
     Raises BusyError where a shard has had no primary copy for long.
@@ -40,7 +40,7 @@ def sequence_numbers(client: Client, name: str, shards: int) -> SequenceNumbers:
     return client.insist(_read, client, name, shards)
 
 
-def _read(client: Client, name: str, shards: int) -> SequenceNumbers:
+def _read(client: ElasticsearchClient, name: str, shards: int) -> SequenceNumbers:
     stats = client.ask(
         lambda api: api.indices.stats(index=name, metric="docs", level="shards", filter_path=WANTED), _Stats, attempts=1
     )

@@ -6,7 +6,7 @@ from functools import partial
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
-from cotrail.engines.retrieval.elasticsearch.client import Client
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
 from cotrail.engines.retrieval.elasticsearch.index import indexes, locate
 from cotrail.engines.retrieval.elasticsearch.located import Located
@@ -20,7 +20,7 @@ class ElasticsearchStore:
     """The corpora of a server whose aliases begin with its prefix, and those that `search.toml` names."""
 
     def __init__(self, server: SearchServer) -> None:
-        self._client = Client(server)
+        self._client = ElasticsearchClient(server)
         self._prefix = server.prefix
         self._settings = server.index
         self._existing = server.corpora

@@ -22,7 +22,7 @@ COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
 RESAMPLING_SEED = 0
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class SystemComparison(Struct, frozen=True, kw_only=True):
     """Comparison of two lines that differ only in their system, over the questions that both have.
 
     difference: with its paired bootstrap interval over questions; a question's score is its mean over the sets.
@@ -70,7 +70,7 @@ def question_means(runs: CellResults, metric: str) -> dict[str, float]:
     return {question: fmean(scores) for question, scores in by_question.items()}
 
 
-def comparisons(results: CellResults) -> Iterator[Comparison]:
+def comparisons(results: CellResults) -> Iterator[SystemComparison]:
     """Compare each system with the next simpler one, where the experiment has both."""
     lines = runs_by_line(results)
     for line, runs in lines.items():
@@ -86,14 +86,14 @@ def annotated(runs: CellResults) -> Share | None:
     return Share(count=sum(marks), of=len(marks)) if marks else None
 
 
-def _compared(line: Line, against: str, runs: CellResults, others: CellResults) -> Comparison | None:
+def _compared(line: Line, against: str, runs: CellResults, others: CellResults) -> SystemComparison | None:
     metric = METRICS[line.goal]
     ours, theirs = question_means(runs, metric), question_means(others, metric)
     shared = [question for question in ours if question in theirs]
     if not shared:
         return None
     difference = paired_difference([ours[q] for q in shared], [theirs[q] for q in shared], RESAMPLING_SEED)
-    return Comparison(
+    return SystemComparison(
         line=line,
         against=against,
         metric=metric,

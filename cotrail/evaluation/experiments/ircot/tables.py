@@ -17,7 +17,7 @@ from cotrail.evaluation.experiments.ircot.line_tables import (
 )
 from cotrail.evaluation.experiments.ircot.measures import (
     CellResults,
-    Comparison,
+    SystemComparison,
     annotated,
     comparisons,
     is_answered,
@@ -243,7 +243,7 @@ def _untrue(line: Line, runs: CellResults) -> dict[str, Value]:
     return {place_of(line): annotated(runs)}
 
 
-def _difference(each: Comparison) -> TableRow:
+def _difference(each: SystemComparison) -> TableRow:
     return TableRow(
         values={
             "metric": each.metric,

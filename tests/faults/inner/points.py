@@ -187,7 +187,7 @@ def _after(owner: Any, name: str, at: At, point: Point) -> None:
 
 def _in_steps(at: At) -> None:
     """Points between a message and its result."""
-    perform, take, search = step.perform, stream.LlamaCppStream.take, tantivy.TantivyRetriever.search
+    perform, take, search = step.perform, stream.OpenAIStream.take, tantivy.TantivyRetriever.search
     claim_ahead = Runtime.claim_ahead
 
     def claiming(self: Runtime, message: Dispatch) -> Future[Lease | None]:
@@ -205,7 +205,7 @@ def _in_steps(at: At) -> None:
 
         perform(message, executing)
 
-    def taking(self: stream.LlamaCppStream, data: str) -> bool:
+    def taking(self: stream.OpenAIStream, data: str) -> bool:
         enough = take(self, data)
         if self.text and not enough:
             at(Point.GENERATING, list(_executing))
@@ -218,7 +218,7 @@ def _in_steps(at: At) -> None:
 
     Runtime.claim_ahead = claiming  # type: ignore[method-assign]
     step.perform = performing
-    stream.LlamaCppStream.take = taking  # type: ignore[method-assign]
+    stream.OpenAIStream.take = taking  # type: ignore[method-assign]
     tantivy.TantivyRetriever.search = searching  # type: ignore[method-assign]
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from cotrail.common.printable_text import printable_json
+from cotrail.core.actions.registry import has_prompt
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.runs import RunRecord
 from models.queries.traces import Collected, TracedQuestion, TracedStep
@@ -97,8 +98,10 @@ def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
 def _step(step: TracedStep, traced: TracedQuestion) -> dict[str, Any]:
     common = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "adopted", "failure")
     fields = {name: getattr(step, name) for name in common}
-    if step.generated is not None or step.kind in ("reason", "read"):
+    if step.generated is not None or has_prompt(step.kind):
         return {**fields, "sample": step.sample, "paragraphs": step.paragraphs, "generated": step.generated}
+    if step.request is not None:
+        return {**fields, "request": step.request, "result": step.result}
     if step.compared:
         found = step.embedded or step.entailed
         return {**fields, "sentences": step.compared, "paragraphs": step.against, "found": found}

@@ -17,13 +17,7 @@ MAX_NAMED = 3
 Plan = dict[str, Any]
 
 
-def _as_it_is(plan: Plan) -> Plan:
-    return plan
-
-
-def open_experiment(
-    engine: Engine, experiment_id: str, plan: Plan, complete: Callable[[Plan], Plan] = _as_it_is
-) -> Plan:
+def open_experiment(engine: Engine, experiment_id: str, plan: Plan, complete: Callable[[Plan], Plan]) -> Plan:
     """Record an experiment, or continue one; raises InputError where it was begun with another plan.
 
     complete: adds to a plan, recorded by an earlier version, the keys that experiments have had since

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
+from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.registry import find_system
 from models.commands.experiment_plans import open_experiment
@@ -76,7 +77,9 @@ def begin(engine: Engine, schedule: Schedule[Any], plan: dict[str, Any], *, reus
 
     reuse: whether its runs adopt steps from one another.
     """
-    return Conductor(engine, schedule, open_experiment(engine, schedule.name, plan)["models"], reuse=reuse)
+    return Conductor(
+        engine, schedule, open_experiment(engine, schedule.name, plan, complete_plan)["models"], reuse=reuse
+    )
 
 
 class Conductor:

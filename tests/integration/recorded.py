@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, TransientStepError
+from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.systems.registry import find_system
 from models.commands.control import cancel, resume
 from models.commands.experiment_plans import open_experiment
@@ -91,7 +92,7 @@ def _cancelled(engine: Engine) -> None:
 
 def _experiment(engine: Engine) -> None:
     """Two runs; the second adopts what the first computed."""
-    open_experiment(engine, "ours", {"cells": ["a", "b"]})
+    open_experiment(engine, "ours", {"cells": ["a", "b"]}, complete_plan)
     ledger = Ledger(engine, "w", LEASE, find_system)
     for run in (FIRST, SECOND):
         run_to_end(ledger, begin(engine, 2, id=run, cell=run, experiment="ours", reuse=True))

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, delete, event, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
+from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.systems.registry import find_system
 from models.commands.control import cancel, pause, resume
 from models.commands.experiment_plans import open_experiment
@@ -48,7 +49,7 @@ FOUND_AND_WRITTEN = """
 @pytest.fixture
 def enter(engine: Engine) -> Begin:
     """Submits a run of the experiment and returns its first messages."""
-    open_experiment(engine, "ours", {})
+    open_experiment(engine, "ours", {}, complete_plan)
 
     def enter(run: str, asked: int = 1, **changes: Any) -> list[Dispatch]:
         return begin(engine, asked, **({"id": run, "cell": run, "experiment": "ours", "reuse": True} | changes))
@@ -120,7 +121,7 @@ def test_questions_of_a_run_adopt_from_each_other(ledger: Ledger, enter: Begin, 
 def test_an_adopting_run_leaves_the_rows_of_one_that_computes(
     engine: Engine, ledger: Ledger, enter: Begin, alone: dict[str, Any], computed: int
 ) -> None:
-    open_experiment(engine, "theirs", {})
+    open_experiment(engine, "theirs", {}, complete_plan)
     assert run_to_end(ledger, enter("first", 2)) == distinct(2)
     assert run_to_end(ledger, enter("adopting", 2)) == 0
     assert run_to_end(ledger, begin(engine, 2, id="alone", cell="alone", **alone)) == computed

@@ -33,7 +33,7 @@ PLAN = {"name": "ours", "counts": (2, 4), "model": {"name": "m", "context": 8000
 @pytest.fixture
 def enter(engine: Engine) -> Enter:
     """Submits a run as a cell of the experiment; returns the id of the cell's run."""
-    open_experiment(engine, "ours", PLAN)
+    open_experiment(engine, "ours", PLAN, complete_plan)
 
     def enter(run: str, cell: str, **changes: Any) -> str:
         given = replace(submission(), id=run, experiment="ours", cell=cell, **changes)
@@ -54,7 +54,7 @@ def test_an_experiment_is_read_back_with_its_runs_in_order(engine: Engine, enter
 
 def test_an_experiment_is_gone_on_with_under_the_same_plan(engine: Engine, enter: Enter) -> None:
     enter("run", "a")
-    open_experiment(engine, "ours", dict(reversed(PLAN.items())))
+    open_experiment(engine, "ours", dict(reversed(PLAN.items())), complete_plan)
     with engine.begin() as connection:
         assert read_experiment(connection, "ours").runs == {"a": "run"}
 
@@ -72,16 +72,16 @@ def test_another_plan_under_the_same_name_is_refused_with_what_differs(
     engine: Engine, enter: Enter, changes: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(InputError, match=f"'ours' was begun with another file: {named}.*another name"):
-        open_experiment(engine, "ours", PLAN | changes)
+        open_experiment(engine, "ours", PLAN | changes, complete_plan)
     with engine.begin() as connection:
         assert read_experiment(connection, "ours").plan["counts"] == [2, 4]
 
 
 def test_an_experiment_goes_on_under_a_version_that_knows_more_keys_which_its_file_leaves_out(engine: Engine) -> None:
-    open_experiment(engine, "former", PLAN)
-    assert open_experiment(engine, "former", PLAN | {"sets": None}) == {**PLAN, "counts": [2, 4]}
+    open_experiment(engine, "former", PLAN, complete_plan)
+    assert open_experiment(engine, "former", PLAN | {"sets": None}, complete_plan) == {**PLAN, "counts": [2, 4]}
     with pytest.raises(InputError, match="sets differ"):
-        open_experiment(engine, "former", PLAN | {"sets": "released"})
+        open_experiment(engine, "former", PLAN | {"sets": "released"}, complete_plan)
 
 
 def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_since_are_left_out(
@@ -90,7 +90,7 @@ def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_s
     files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
     described = msgspec.to_builtins(IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
     former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
-    open_experiment(engine, "e", {"experiment": former})
+    open_experiment(engine, "e", {"experiment": former}, complete_plan)
     open_experiment(engine, "e", {"experiment": described}, complete_plan)
     with pytest.raises(InputError, match=r"experiment\.out_of_distribution differ"):
         open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}}, complete_plan)
@@ -99,22 +99,22 @@ def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_s
 def test_an_experiment_that_pinned_the_beginnings_of_digests_goes_on_with_them(engine: Engine) -> None:
     found = {"m": f"m@{'a' * 64}", "n": f"n@{'b' * 64}"}
     former = {name: shortened(identity) for name, identity in found.items()}
-    open_experiment(engine, "former", PLAN | {"models": former})
-    assert open_experiment(engine, "former", PLAN | {"models": found})["models"] == former
+    open_experiment(engine, "former", PLAN | {"models": former}, complete_plan)
+    assert open_experiment(engine, "former", PLAN | {"models": found}, complete_plan)["models"] == former
     with pytest.raises(InputError, match=r"models\.n differ"):
-        open_experiment(engine, "former", PLAN | {"models": found | {"n": f"n@{'c' * 64}"}})
+        open_experiment(engine, "former", PLAN | {"models": found | {"n": f"n@{'c' * 64}"}}, complete_plan)
 
 
 def test_an_experiment_that_pinned_whole_digests_is_held_to_them(engine: Engine) -> None:
     pinned, alike = (f"m@{'a' * 12}{digit * 52}" for digit in "bc")
-    assert open_experiment(engine, "now", PLAN | {"models": {"m": pinned}})["models"] == {"m": pinned}
+    assert open_experiment(engine, "now", PLAN | {"models": {"m": pinned}}, complete_plan)["models"] == {"m": pinned}
     with pytest.raises(InputError, match=r"models\.m differ"):
-        open_experiment(engine, "now", PLAN | {"models": {"m": alike}})
+        open_experiment(engine, "now", PLAN | {"models": {"m": alike}}, complete_plan)
 
 
 def test_an_experiment_is_found_by_its_name_or_as_the_latest(engine: Engine, query: Query) -> None:
     for number, name in enumerate(("first", "last", "second")):
-        open_experiment(engine, name, {})
+        open_experiment(engine, name, {}, complete_plan)
         later = func.now() + func.make_interval(0, 0, 0, number % 2)
         query(update(experiments).where(experiments.c.id == name).values(created_at=later).returning(experiments.c.id))
     with engine.begin() as connection:
@@ -126,7 +126,7 @@ def test_an_experiment_is_found_by_its_name_or_as_the_latest(engine: Engine, que
 def test_an_unknown_experiment_is_an_error_that_says_what_there_is(engine: Engine, look_up: Callable[..., Any]) -> None:
     with engine.begin() as connection, pytest.raises(UnknownNameError, match="there is none yet"):
         look_up(connection, "latest")
-    open_experiment(engine, "ours", {})
+    open_experiment(engine, "ours", {}, complete_plan)
     with engine.begin() as connection, pytest.raises(UnknownNameError, match="no experiment 'our'; there are ours"):
         look_up(connection, "our")
 

@@ -14,6 +14,7 @@ from configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.systems.registry import find_system
 from models.commands import pruning
 from models.commands.control import cancel, resume
@@ -197,7 +198,7 @@ def test_a_pinned_passage_that_another_run_found_stays(
 
 
 def test_what_was_adopted_stays(engine: Engine, query: Query, ledger: Ledger, removed: Callable[..., None]) -> None:
-    open_experiment(engine, "ours", {})
+    open_experiment(engine, "ours", {}, complete_plan)
     for run in ("first", "second"):
         run_to_end(ledger, begin(engine, id=run, cell=run, experiment="ours", reuse=True))
     computed_by = {row["adopted_from"] for row in query(select(steps).where(steps.c.run_id == "second"))}

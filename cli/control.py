@@ -17,7 +17,7 @@ from services.store import open_store
 
 
 def pause(run: RunName, *, json: Json = False) -> None:
-    """Begin no further step of a run; what is under way is finished and recorded."""
+    """Pause a run: no further step begins; steps under way finish and are recorded."""
     with open_store() as engine:
         name = control.pause(engine, run)
     _report("pause", f"{name}: paused. `cotrail resume {name}` continues it.", name, json=json)

@@ -21,7 +21,7 @@ def export(
         Format,
         typer.Option(
             "--format",
-            help="`jsonl`: all about each question, one JSON object a line. "
+            help="`jsonl`: everything recorded for each question, one JSON object a line. "
             "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read.",
         ),
     ] = "jsonl",

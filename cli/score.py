@@ -24,7 +24,7 @@ def score(
         typer.Option(
             "--dataset",
             metavar="NAME",
-            help="Whose questions they are, for a run on processed files that was submitted as `ircot`.",
+            help="The dataset of the questions, for a run on processed files that was submitted as `ircot`.",
             show_default=False,
         ),
     ] = None,

@@ -42,7 +42,7 @@ def submit(
         str | None,
         _option(
             "--dataset",
-            text=f"Whose questions they are: {', '.join(DATASETS)} (your own).",
+            text=f"The dataset of the questions: {', '.join(DATASETS)} (your own).",
             panel=_WHAT,
             metavar="NAME",
         ),

@@ -72,6 +72,9 @@ def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: b
     if isinstance(details, Weighing):
         screen.print(weighed(details, titles))
         screen.print()
+    elif traced.details is not None:
+        screen.print(Text(_json(traced.details)))
+        screen.print()
     screen.print(_outcome(record, traced))
 
 

@@ -10,7 +10,7 @@ from services.store import open_store
 
 
 def watch(run: RunName, *, json: Json = False) -> None:
-    """Show a run's progress until nothing more comes by itself, and what holds it back. Ctrl-C ends only the watching.
+    """Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.
 
     Exits with 4 if questions failed, are blocked or were cancelled.
     """

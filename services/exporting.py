@@ -1,4 +1,4 @@
-"""Runs for other programs: all about each question, or the files that official evaluation scripts read."""
+"""Runs for other programs: everything recorded for each question, or files for the official evaluation scripts."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -90,7 +90,7 @@ def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
         **msgspec.structs.asdict(traced.scores(record.dataset)),
         "reason": traced.reason,
         "sentences": traced.sentences,
-        "weighing": traced.details,
+        "details": traced.details,
         "steps": [_step(step, traced) for step in traced.steps],
     }
 

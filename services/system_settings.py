@@ -24,6 +24,8 @@ class ConfiguredSystem(Struct, frozen=True, kw_only=True):
 def configure(spec: SystemSpec, request: RunRequest, *, instructed: bool = False) -> ConfiguredSystem:
     """The system as the request configures it; arguments and errors are those of `system_settings`."""
     settings = system_settings(spec, request, instructed=instructed)
+    if settings.get("reading", {}).get("reader") == "none" and not spec.readerless:
+        raise InputError(f'the system {spec.name} answers by its reader: take the reader "direct" or "cot"')
     needs = spec.needs(msgspec.convert(settings, spec.settings))
     return ConfiguredSystem(spec=spec, settings=settings, needs=needs)
 

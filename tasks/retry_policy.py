@@ -2,7 +2,7 @@
 
 | what was raised | what it is | what happens |
 | --- | --- | --- |
-| BlockedError, InputError | something that a person has to mend | the question is blocked |
+| BlockedError, InputError | something that a person has to fix | the question is blocked |
 | UnavailableError | an outage of what the step needs | held back, at no cost |
 | StepError | it can't succeed, however often it is tried | it fails at once |
 | anything else | it may succeed another time | tried again, up to a limit; then it fails |

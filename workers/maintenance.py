@@ -82,7 +82,7 @@ class Maintenance:
         self._working = False
 
     def run(self) -> None:
-        """Sweep until told to stop. Errors are retried; only an InputError, which a person has to mend, ends it."""
+        """Sweep until told to stop. Errors are retried; only an InputError, which a person has to fix, ends it."""
         again = Backoff(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:

@@ -40,7 +40,7 @@ class Replay:
 
         history: the question's steps in sequence, without gaps; what was handed in before is its beginning, the same.
         Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault;
-        the replay is of no further use then.
+        the replay must be discarded then.
         """
         yielded = self._yielded or self._resume(None)
         while not isinstance(yielded, Finished | Failed):
@@ -112,7 +112,7 @@ def _resume(
         return running.send(reply)
     except StopIteration as stop:
         if not isinstance(stop.value, Answer):
-            raise SystemBrokenError(f"the system returned {stop.value!r} where an Answer is due; mend it") from None
+            raise SystemBrokenError(f"the system returned {stop.value!r} where an Answer is due; fix it") from None
         return Finished(stop.value)
     except StepFailed as uncaught:
         return Failed(uncaught.failure)
@@ -130,7 +130,7 @@ def _no_further(history: Sequence[Recorded], position: int, reason: str) -> None
 def _actions(yielded: object, position: int) -> tuple[Action, ...]:
     actions = yielded.actions if isinstance(yielded, Together) else (yielded,)
     if not actions or not all(isinstance(action, Action) for action in actions):
-        raise SystemBrokenError(f"the system yielded {yielded!r} at step {position}, which isn't an action; mend it")
+        raise SystemBrokenError(f"the system yielded {yielded!r} at step {position}, which isn't an action; fix it")
     return actions  # type: ignore[return-value]  # checked above
 
 
@@ -142,7 +142,7 @@ def _number(actions: tuple[Action, ...], position: int, binding: Binding) -> tup
         )
     except (TypeError, ValueError) as error:
         raise SystemBrokenError(
-            f"the system yielded an action at step {position} that can't be written down ({error}); mend it"
+            f"the system yielded an action at step {position} that can't be written down ({error}); fix it"
         ) from error
 
 
@@ -168,7 +168,7 @@ def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tupl
 
 def _broken(error: BaseException) -> SystemBrokenError:
     return SystemBrokenError(
-        f"the system's code raised {type(error).__name__}: {error}; mend it, then `cotrail resume RUN` goes on"
+        f"the system's code raised {type(error).__name__}: {error}; fix it, then `cotrail resume RUN` continues"
     )
 
 

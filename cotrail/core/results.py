@@ -32,7 +32,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """Result of a step; each kind of action names the class of its results.
 
     The methods here suit every class whose fields can be written as JSON. A class overrides them where its record
-    has another form, or where it knows a shorter way.
+    has another form, or where there is a faster way.
     """
 
     @property

@@ -159,6 +159,7 @@ SPEC = SystemSpec(
     open=ircot,
     needs=needs,
     released=released,
+    readerless=True,
     counts="interleaved",
     states_answer=True,
 )

@@ -73,6 +73,7 @@ SPEC = SystemSpec(
     open=one_step,
     needs=needs,
     released=released,
+    readerless=True,
     counts="one-step",
 )
 

@@ -24,7 +24,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     corpus: whether paragraphs are searched for; knowledge: the other sources that are asked.
     evidence: whether the paragraphs that a dataset names as evidence are used; the corpus holds them then.
     weighs: whether sentences are embedded and entailment is judged.
-    samples: whether several chains are drawn, which only the profile `deterministic` draws alike again.
+    samples: whether several chains are drawn, which only the profile `deterministic` repeats exactly.
     """
 
     forms: frozenset[AnswerForm] = frozenset()
@@ -44,9 +44,11 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     settings: the type that a run's settings are read into; all of its fields have defaults.
     open: begins the algorithm on a question; needs: the requirements of a run with these settings.
     released: the settings of the authors' released code, where it departs from the paper.
-    details: the type of `Answer.details`; None if an answer is but text, sentences and paragraphs.
+    details: the type of `Answer.details`; None if an answer is only text, sentences and paragraphs.
     counts: the experiment's grid that the retrieval count K is chosen from (IRCoT, section 4.1); None if K is not
         chosen. `one-step` is for all paragraphs at once, `interleaved` for those of each step.
+    readerless: whether it can end without a reader, by its paragraphs or by what its chains state; a run of any other
+        system with the reader `none` is refused.
     states_answer: whether its chain of thought states an answer, so that it does without a reader (IRCoT, appendix F).
     """
 
@@ -59,6 +61,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     released: Released = as_the_paper
     details: type[Struct] | None = None
     counts: Literal["one-step", "interleaved"] | None = None
+    readerless: bool = False
     states_answer: bool = False
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:

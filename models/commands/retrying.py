@@ -19,7 +19,7 @@ from models.schema.tables import attempts, questions, runs, steps
 
 
 class Retried(Struct, frozen=True, kw_only=True):
-    """The numbers of questions opened again; stuck: failed ones without a failed step, which nothing can mend."""
+    """The numbers of questions opened again; stuck: failed ones without a failed step, which can't be retried."""
 
     failed: int = 0
     blocked: int = 0

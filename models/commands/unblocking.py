@@ -1,4 +1,4 @@
-"""Unblocking a run's questions once a person has mended what blocked them."""
+"""Unblocking a run's questions once a person has fixed what blocked them."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -64,7 +64,7 @@ class Leases:
         self._give_back(rows, AttemptOutcome.RELEASED)
 
     def block(self, claim: ClaimKey, error: BaseException) -> None:
-        """Block a question until a person has mended what the error says, unless the claim was lost meanwhile."""
+        """Block a question until a person has fixed what the error says, unless the claim was lost meanwhile."""
         reason = failure_of(error)
         question = {"blocking": claim.question_id}
         with self.engine.begin() as connection:

@@ -58,11 +58,11 @@ class Progress(Struct, frozen=True, kw_only=True):
     outages: tuple[Outage, ...] = ()
     """The servers that are away and hold the run's steps back."""
     blockage: Blockage | None = None
-    """The cause that keeps further questions from being admitted until a person has mended it."""
+    """The cause that keeps further questions from being admitted until a person has fixed it."""
 
     @property
     def stopped(self) -> bool:
-        """Whether one cause blocks the run, and what was under way has ended: a person has to mend it."""
+        """Whether one cause blocks the run, and what was under way has ended: a person has to fix it."""
         return self.blockage is not None and not any(counts.under_way for counts in self.kinds)
 
     @property

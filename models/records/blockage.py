@@ -1,4 +1,4 @@
-"""Circuit breaker of a run: a cause that blocks question after question stops the run until a person has mended it.
+"""Circuit breaker of a run: a cause that blocks question after question stops the run until a person has fixed it.
 
 The rows themselves are its state. It is open while the run's latest questions to end or be blocked, `IN_A_ROW` of them,
 are all blocked by one cause: then no further questions are admitted. Resuming or retrying the run opens these questions

@@ -34,7 +34,7 @@ _ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason")
 _head: ColumnElement[str] = column("head", Text)
 _ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS), _head)
 _ending: dict[str, Any] = {name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()}
-# A blocked question is opened again once it is mended, so no digest seals it.
+# A blocked question is opened again once its cause is fixed, so no digest seals it.
 _final = _ended.c.status != QuestionStatus.BLOCKED
 _END = (
     update(questions)

@@ -26,7 +26,7 @@ class QuestionStatus(StrEnum):
     FAILED = "failed"
     """A step failed and the system didn't catch it."""
     BLOCKED = "blocked"
-    """Record and code disagree, or something is missing: a person has to mend it."""
+    """Record and code disagree, or something is missing: a person has to fix it."""
     CANCELLED = "cancelled"
     """Its run was cancelled."""
 

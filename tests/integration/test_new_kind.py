@@ -173,7 +173,10 @@ def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotra
     assert len(document["activity"]) == 3
     shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
     assert shown["steps"][-1]["result"] == {"words": 3, "length": 3.0}
-    assert '{"words":3,"length":3.0}' in cotrail("trace", "costless", "q").output
+    told = cotrail("trace", "costless", "q").output
+    assert '{"words":3,"length":3.0}' in told
+    assert '{"counts":[4,4]}' in told
+    assert shown["details"] == {"counts": [4, 4]}
 
 
 @pytest.mark.usefixtures("answered")

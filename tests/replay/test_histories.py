@@ -119,6 +119,7 @@ def shown(action: Action) -> Json:
 
 
 def history(name: str) -> History:
+    assert name in FILES, f"there is no {name}.json: `python -m tests.replay.recording SYSTEM` records it"
     written = msgspec.json.decode(FILES[name].read_bytes())
     if "knowledge" in written["binding"]:
         written["binding"]["pins"] = written["binding"].pop("knowledge")  # the files name it as its column is named
@@ -148,7 +149,7 @@ def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
 @pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
 def test_every_version_of_a_system_has_a_record_of_an_answer_and_a_bad_one(spec: SystemSpec) -> None:
     ends = {next(iter(history(name).expected)) for name in FILES if name.startswith(f"{spec.name}_v{spec.version}_")}
-    assert ends >= {"answer", "mismatch"}
+    assert ends >= {"answer", "mismatch"}, "record them: `python -m tests.replay.recording SYSTEM`"
 
 
 @pytest.mark.parametrize(("sort", "said"), DIVERGING.items())

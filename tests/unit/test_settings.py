@@ -56,7 +56,8 @@ def test_addresses_are_read_from_their_variables_too(field: str, monkeypatch: py
 
 
 def test_an_execution_has_a_deadline_whatever_its_kind() -> None:
-    assert {kind: Settings().deadline(kind) for kind in KINDS} == DEADLINES
+    assert {kind: Settings().deadline(kind) for kind in DEADLINES} == DEADLINES
+    assert all(Settings().deadline(kind) > 0 for kind in KINDS)
     given = Settings(deadlines={"reason": 7200})
     assert [given.deadline(kind) for kind in ("reason", "read")] == [7200, DEADLINES["read"]]
 

@@ -44,6 +44,7 @@ from tests.unit.commands import DEMONSTRATION, Given
         ({"set_number": 2}, "a set_number needs sets"),
         ({"system": "one-step", "max_sentences": 3}, "one-step has no max_sentences"),
         ({"system": "no-retrieval", "retrieval_count": 3}, "no-retrieval has no retrieval_count"),
+        ({"system": "no-retrieval", "reader": "none"}, "answers by its reader"),
         ({"settings": {"max_sentencs": 3}}, "there is no key `max_sentencs`"),
         ({"settings": {"retrieval": {"count": 3}}}, "there is no key `count`"),
         ({"settings": {"retrieval": 3}}, "retrieval"),

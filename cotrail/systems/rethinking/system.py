@@ -119,6 +119,7 @@ SPEC = SystemSpec(
     open=rethinking,
     needs=needs,
     released=released_chains,
+    readerless=True,
     details=Weighing,
 )
 

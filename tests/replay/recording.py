@@ -1,0 +1,81 @@
+"""Records the histories that a new version of a system needs: `python -m tests.replay.recording SYSTEM`.
+
+Question, demonstrations and pins are those of IRCoT's history. The world is made up: searches find paragraphs named for
+the query's words, scores are pseudo-random, and the model states the same answer to every prompt. Two new files are
+written: a record that leads to the answer, and one whose last step the code departs from. Read both before you commit
+them.
+"""
+
+import sys
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from msgspec.structs import replace
+
+from cotrail.core.actions.generate import Prompted
+from cotrail.core.actions.kind import Action
+from cotrail.core.actions.registry import kind_of
+from cotrail.core.history import Next, Outcome, Recorded
+from cotrail.core.ports.language_model import LanguageModel
+from cotrail.core.replay import advance
+from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.systems.registry import find_system
+from tests.replay.driving import MadeUp
+from tests.replay.test_histories import History, StoredStep, history
+
+FOLDER = Path(__file__).parent / "histories"
+SEARCHES = MadeUp(cast(LanguageModel, None))  # asked for everything but texts
+
+
+def world(action: Action) -> Outcome:
+    if isinstance(action, Prompted):
+        text = "Sild" if action.until == "line" else "So the answer is: Sild."
+        return generated(action.prompt, text, text, TokenCounts(prompt=1, cached=0, generated=1))
+    return SEARCHES(action)
+
+
+def record(system: str) -> tuple[History, History]:
+    """The history of a system's newest version by its default settings, and the same one spoiled."""
+    spec, like = find_system(system), history("ircot_v2_answered")
+    settings = spec.settings()
+    needed = spec.needs(settings)
+    shots = {form: like.demonstrations[form] for form in sorted(needed.forms)} | dict(needed.brought)
+    records: list[Recorded] = []
+    while isinstance(
+        following := advance(lambda: spec.open(like.question, shots, settings), records, like.binding), Next
+    ):
+        records += (
+            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=world(step.action))
+            for step in following.steps
+        )
+    steps = [
+        StoredStep(kind=each.kind, fingerprint=each.fingerprint, outcome=msgspec.to_builtins(each.outcome))
+        for each in records
+    ]
+    whole = replace(
+        like,
+        shows="an answer in a made-up world",
+        system=spec.name,
+        version=spec.version,
+        settings=msgspec.to_builtins(settings),
+        demonstrations=shots,
+        history=steps,
+    )
+    bad = replace(
+        whole, shows="another input of the last step", history=[*steps[:-1], replace(steps[-1], fingerprint="0" * 64)]
+    )
+    return replace(whole, expected=whole.follow()), replace(bad, expected=bad.follow())
+
+
+def write(made: History, name: str) -> None:
+    path = FOLDER / f"{made.system}_v{made.version}_{name}.json"
+    with path.open("xb") as file:  # never over a record of what the system once did
+        file.write(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+    sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    answered, spoiled = record(sys.argv[1])
+    write(answered, "answered")
+    write(spoiled, "bad_input")

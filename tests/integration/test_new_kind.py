@@ -31,6 +31,7 @@ from models.records.dispatch import Dispatch
 from models.records.runs import Runs
 from models.records.trail import read_trail
 from models.schema.tables import attempts, questions, steps
+from tasks.routing import send
 from tasks.runtime import Runtime
 from tasks.step import carry_out, perform
 from tests.conftest import Eventually
@@ -212,3 +213,22 @@ def test_its_workers_deadlines_and_fork_points_are_known(servers: Settings) -> N
     assert Settings(deadlines={"count": 5}).deadline("count") == 5
     assert servers.deadline("count") == COUNT.deadline
     assert read_point("count") == "count"
+
+
+def test_a_process_that_does_not_know_it_leaves_its_steps_to_one_that_does(
+    engine: Engine, here: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away(*_: object) -> Counted:
+        raise UnavailableError("it can't count now")
+
+    begin(engine)
+    messages = unsent(engine, "count")
+    with monkeypatch.context() as patch:
+        patch.setitem(KINDS, COUNT.name, replace(COUNT, carry_out=away))
+        perform(messages[0], carry_out)
+    with monkeypatch.context() as patch, engine.connect() as connection:
+        patch.delitem(KINDS, COUNT.name)
+        assert send(messages) == 0
+        [outage] = read_outages(connection, "costless")
+    assert "knows no count steps and doesn't send them; restart it" in caplog.text
+    assert outage.what == "the engine of count steps"

@@ -18,7 +18,7 @@ from cotrail.audit.referenced_contents import ReferencedContents, References, re
 from cotrail.audit.row_digests import earlier_attempts, step_digest
 from cotrail.audit.sealed_columns import STEP
 from cotrail.core.actions.generate import REASON
-from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint, has_prompt
+from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
 from cotrail.core.history import GIVEN
@@ -245,11 +245,6 @@ class _StepCheck:
 
 
 _TOKENS = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
-
-
-def prompted(step: Row) -> bool:
-    """Return whether a step of this kind has a prompt."""
-    return has_prompt(step["kind"])
 
 
 def _digest_of_sets(rows: Iterable[Row]) -> str:

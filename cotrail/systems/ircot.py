@@ -6,14 +6,13 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Prompt, Shots
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, System, expect
+from cotrail.core.system import Answer, System
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
 from cotrail.systems.parts.prompting import (
     PromptSettings,
@@ -22,7 +21,8 @@ from cotrail.systems.parts.prompting import (
     pinned_paragraph,
     shown,
 )
-from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reading import read
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,
     RetrievalSettings1,
@@ -80,16 +80,10 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
         paragraphs = collect(paragraphs, found, retrieval, pinned)
     if settings.reading.reader == "none":
         return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
-    prompt = reader_prompt(
-        question,
-        shown_to_reader(question, paragraphs, retrieval, settings.prompting),
-        shots,
-        settings.reading,
-        settings.prompting,
-        retrieval.prompt_paragraph_words,
+    read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
+    answer = yield from read(
+        question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
-    reply = yield Read(prompt=prompt, max_tokens=settings.reading.max_tokens)
-    answer = settings.reading.answer_in(expect(reply, Generated).text)
     return Answer(text=answer, sentences=sentences, paragraphs=paragraphs)
 
 

@@ -2,13 +2,12 @@
 
 from msgspec import Struct
 
-from cotrail.core.actions.generate import Read
 from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, System, expect
+from cotrail.core.system import Answer, System
 from cotrail.systems.parts.prompting import PromptSettings, shown
-from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reading import read
 from cotrail.systems.parts.rules import released_reading
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -22,9 +21,8 @@ class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
     """Ask the model at once."""
-    prompt = reader_prompt(question, shown(question, ()), shots, settings.reading, settings.prompting)
-    reply = yield Read(prompt=prompt, max_tokens=settings.reading.max_tokens)
-    return Answer(text=settings.reading.answer_in(expect(reply, Generated).text))
+    answer = yield from read(question, shown(question, ()), shots, settings.reading, settings.prompting)
+    return Answer(text=answer)
 
 
 def needs(settings: NoRetrievalSettings) -> Needs:

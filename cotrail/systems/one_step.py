@@ -4,14 +4,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.core.actions.generate import Read
 from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, System, expect
+from cotrail.core.system import Answer, System
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
 from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
-from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
+from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reading import read
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,
     RetrievalSettings1,
@@ -42,16 +41,10 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     paragraphs = collect((), found, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
-    prompt = reader_prompt(
-        question,
-        shown_to_reader(question, paragraphs, retrieval, settings.prompting),
-        shots,
-        settings.reading,
-        settings.prompting,
-        retrieval.prompt_paragraph_words,
+    read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
+    answer = yield from read(
+        question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
-    reply = yield Read(prompt=prompt, max_tokens=settings.reading.max_tokens)
-    answer = settings.reading.answer_in(expect(reply, Generated).text)
     return Answer(text=answer, paragraphs=paragraphs)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Row, bindparam, func, select
 
+from cotrail.core.actions.kind import engine_of
 from cotrail.core.actions.registry import KINDS
 from models.schema.states import AttemptOutcome, QuestionStatus, StepState
 from models.schema.tables import attempts, questions, steps
@@ -75,7 +76,7 @@ def _of(what: str, rows: Iterable[Row[*tuple[Any, ...]]]) -> list[Any]:
 
 def _needed(kind: str) -> str:
     # A later release may have recorded steps of a kind that this one doesn't know.
-    return KINDS[kind].needed_by_all if kind in KINDS else f"the engine of {kind} steps"
+    return KINDS[kind].needed_by_all if kind in KINDS else engine_of(kind)
 
 
 def _outage(what: str, held: list[Any], kinds: list[Any]) -> Outage | None:

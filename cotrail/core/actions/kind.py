@@ -163,7 +163,12 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     @property
     def needed_by_all(self) -> str:
         """The engine that all actions of the kind need, in words."""
-        return self.need or f"the engine of {self.name} steps"
+        return self.need or engine_of(self.name)
+
+
+def engine_of(kind: str) -> str:
+    """The engine of a kind whose record doesn't say more, in words."""
+    return f"the engine of {kind} steps"
 
 
 def digests_in(request: object) -> list[str]:

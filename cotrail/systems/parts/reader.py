@@ -9,7 +9,6 @@ from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import AnswerForm, Prompt, Shots
 from cotrail.core.questions import Question
-from cotrail.errors import InputError
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last
 
 Reader = Literal["direct", "cot", "none"]
@@ -42,13 +41,6 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return frozenset() if self.reader == "none" else frozenset({AnswerForm(self.reader)})
 
     @property
-    def form(self) -> AnswerForm:
-        """The form that the reader writes; raises InputError where there is no reader."""
-        if self.reader == "none":
-            raise InputError('the system answers by its reader: take the reader "direct" or "cot"')
-        return AnswerForm(self.reader)
-
-    @property
     def max_tokens(self) -> int:
         """The most tokens that the reader writes."""
         return self.max_chain_tokens if self.reader == "cot" else self.max_answer_tokens
@@ -74,7 +66,7 @@ def reader_prompt(
     max_paragraph_words: int = 350,
 ) -> Prompt:
     """The prompt of the reader's `Read`, which shows these paragraphs."""
-    demonstrations = shots[settings.form]
+    demonstrations = shots[AnswerForm(settings.reader)]
     return Prompt(
         demonstrations=demonstrations,
         paragraphs=paragraphs,

@@ -1,0 +1,24 @@
+"""The reader's step, with which a system ends (IRCoT, section 3.2)."""
+
+from cotrail.core.actions.generate import Read
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Shots
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Part, expect
+from cotrail.systems.parts.prompting import PromptSettings
+from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
+
+
+def read(
+    question: Question,
+    paragraphs: tuple[Paragraph, ...],
+    shots: Shots,
+    settings: ReaderSettings,
+    prompting: PromptSettings,
+    max_paragraph_words: int = 350,
+) -> Part[str]:
+    """One `Read`; returns the answer that the reader reads from these paragraphs."""
+    prompt = reader_prompt(question, paragraphs, shots, settings, prompting, max_paragraph_words)
+    reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens)
+    return settings.answer_in(expect(reply, Generated).text)

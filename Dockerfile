@@ -52,7 +52,7 @@ RUN pip install -r /requirements/retrieval.txt -r /requirements/elasticsearch.tx
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-deps /wheels/*.whl
 USER cotrail
-CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve,lookup", "-P", "threads", "-c", "2", "-n", "retrieval@%h"]
+CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve,lookup,open", "-P", "threads", "-c", "2", "-n", "retrieval@%h"]
 
 # Every engine: transformers, whose torch includes CUDA; clients of model servers; llama.cpp; and the models that
 # compare sentences, with the same torch.

@@ -51,6 +51,7 @@ chaos: install-dev
 	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 	$(RUN)/python -m tests.chaos.power_cut
 	$(RUN)/python -m tests.chaos.partitions
+	$(RUN)/python -m tests.chaos.kills --questions 4
 
 lint: install-dev
 	$(RUN)/ruff check

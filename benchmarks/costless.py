@@ -31,7 +31,7 @@ class CostlessModel:
             text=text,
             raw=text,
             demonstrations=len(prompt.demonstrations.items),
-            paragraphs=len(prompt.paragraphs),
+            paragraphs=len(prompt.yielding),
             prompt_digest=prompt.digest,
             prompt_tokens=0,
             cached_prompt_tokens=0,
@@ -40,7 +40,7 @@ class CostlessModel:
 
     def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
-        return SENTENCES[len(request.prompt.sentences)] if request.until == "sentence" else ANSWER
+        return SENTENCES[len(request.prompt.written)] if request.until == "sentence" else ANSWER
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """The uniform distribution."""

@@ -17,9 +17,7 @@ class OwnChains(CostlessModel):
         """The next sentence, or the answer."""
         prompt = request.prompt
         return (
-            workload.sentence(prompt.question, len(prompt.sentences))
-            if request.until == "sentence"
-            else workload.ANSWER
+            workload.sentence(prompt.question, len(prompt.written)) if request.until == "sentence" else workload.ANSWER
         )
 
 

@@ -24,10 +24,10 @@ from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.history import Failed, Finished, Recorded
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result

@@ -26,9 +26,9 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions

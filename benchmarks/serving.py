@@ -7,4 +7,4 @@ from tasks.engines import LoadedEngines
 def serve(generator: CostlessModel, retriever: CostlessRetriever) -> None:
     """Has this process use them, whatever model and corpus a run names."""
     LoadedEngines.load = lambda *_: generator  # type: ignore[method-assign]
-    LoadedEngines.retriever = lambda *_: retriever  # type: ignore[method-assign]
+    LoadedEngines.retriever = lambda *_: retriever  # type: ignore[assignment, method-assign]

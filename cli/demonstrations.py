@@ -9,7 +9,7 @@ import typer
 from cli.arguments import Json
 from cli.output import console, print_json
 from cotrail.common.humanize import count
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.loading import DATASETS
 from cotrail.data.demonstrations.building import DISTRACTORS, DemonstrationShape, FormName, Style
 from cotrail.errors import InputError

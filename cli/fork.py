@@ -37,7 +37,7 @@ def fork(
             "--set",
             metavar="KEY=VALUE",
             help="A setting of the system, by its dotted path or the last part of it, or model, profile, seed, "
-            "temperature, embedder, entailer. May be given several times.",
+            "temperature, embedder, entailer, extractor, duplicate_rater, relevance_rater. May be given several times.",
             show_default=False,
         ),
     ] = None,

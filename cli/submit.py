@@ -100,6 +100,15 @@ def submit(
             metavar="PATH",
         ),
     ] = None,
+    prompt: Annotated[
+        str | None,
+        _option(
+            "--prompt",
+            text="The words of the system's prompt, with {question} where the question stands; its own without this.",
+            panel=_HOW,
+            metavar="PATH",
+        ),
+    ] = None,
     sets: Annotated[
         str | None,
         _option(
@@ -169,6 +178,20 @@ def submit(
             metavar="NAME",
         ),
     ] = None,
+    extractor: Annotated[
+        str | None,
+        _option("--extractor", text="The model that reads answers out of paragraphs.", panel=_MODEL, metavar="NAME"),
+    ] = None,
+    duplicate_rater: Annotated[
+        str | None,
+        _option(
+            "--duplicate-rater", text="The model that finds questions that ask the same.", panel=_MODEL, metavar="NAME"
+        ),
+    ] = None,
+    relevance_rater: Annotated[
+        str | None,
+        _option("--relevance-rater", text="The model that scores how far texts answer.", panel=_MODEL, metavar="NAME"),
+    ] = None,
     temperature: Annotated[
         float | None,
         _option("--temperature", text="0 (the default) takes the likeliest.", panel=_MODEL, metavar="T"),
@@ -206,6 +229,7 @@ def submit(
         "rules": rules,
         "demonstrations": demonstrations,
         "title_demonstrations": title_demonstrations,
+        "prompt": prompt,
         "sets": sets,
         "set_number": set_number,
         "retrieval_count": retrieval_count,
@@ -217,6 +241,9 @@ def submit(
         "profile": profile,
         "embedder": embedder,
         "entailer": entailer,
+        "extractor": extractor,
+        "duplicate_rater": duplicate_rater,
+        "relevance_rater": relevance_rater,
         "temperature": temperature,
         "seed": seed,
         "priority": priority,

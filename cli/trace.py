@@ -1,23 +1,26 @@
 """`cotrail trace`: one question, step by step."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from cli.arguments import Json, RunName
+from cli.evidence_steps import evidence_step
 from cli.output import console, grid, heading, print_exact, print_json
+from cli.reasoned import reasoned
 from cli.weighed import compared, name_of, weighed
 from cotrail.common.humanize import count, cut, duration, number
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Hit
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.systems.searchain.tree import Tree
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
 from models.schema.states import QuestionStatus
@@ -27,6 +30,9 @@ from services.store import reading
 
 SNIPPET = 160
 """The most characters shown of a paragraph; `--full` shows all of it."""
+
+DETAILS: Mapping[type[object], Callable[[Any, Mapping[str, str]], RenderableType]] = {Weighing: weighed, Tree: reasoned}
+"""How the details of answers are drawn, by their type, given the paragraphs' names by digest; others are JSON."""
 
 
 def trace(
@@ -68,12 +74,10 @@ def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: b
         screen.print(_head(step))
         screen.print(Padding(_body(step, traced, titles, full=full), (0, 0, 0, 3)))
     screen.print()
-    details = details_of(record, traced)
-    if isinstance(details, Weighing):
-        screen.print(weighed(details, titles))
-        screen.print()
-    elif traced.details is not None:
-        screen.print(Text(_json(traced.details)))
+    if traced.details is not None:
+        details = details_of(record, traced)
+        drawn = DETAILS.get(type(details))
+        screen.print(drawn(details, titles) if drawn else Text(_json(traced.details)))
         screen.print()
     screen.print(_outcome(record, traced))
 
@@ -98,7 +102,7 @@ def _body(step: TracedStep, traced: TracedQuestion, titles: Mapping[str, str], *
     if step.query is not None:
         return _hits(step, traced, full=full)
     if step.request is not None:
-        return _recorded(step)
+        return evidence_step(step, titles) or _recorded(step)
     return _written(step)
 
 
@@ -138,20 +142,18 @@ def _written(step: TracedStep) -> Text:
     if step.generated is None:
         return _not_done(step, nothing="not done yet")
     written = step.generated
-    dropped = step.paragraphs - written.paragraphs
     facts = [
         f"{written.prompt_tokens:,} tokens read ({written.cached_prompt_tokens:,} cached)",
         f"{written.generated_tokens:,} written",
         *([f"{written.accepted_tokens} of {written.drafted_tokens} guessed"] if written.drafted_tokens else []),
         *([duration(step.milliseconds / 1000)] if step.milliseconds is not None else []),
-        *([f"{count(dropped, 'paragraph')} didn't fit the context"] if dropped else []),
+        *([f"{count(step.left_out, 'paragraph')} didn't fit the context"] if step.left_out else []),
         *([f"seed {written.seed}"] if written.seed is not None else []),
         *([step.worker] if step.worker else []),
         *([f"{step.attempts} attempts"] if step.attempts > 1 else []),
         *(["adopted"] if step.adopted else []),
     ]
-    text = written.text.replace("\n", "\n  ") or "nothing"
-    return Text(text).append(f"\n{' · '.join(facts)}", style="dim")
+    return Text(written.text or "nothing").append(f"\n{' · '.join(facts)}", style="dim")
 
 
 def _not_done(step: TracedStep, *, nothing: str) -> Text:
@@ -168,6 +170,10 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
         table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
     table.add_row("gold", " / ".join(traced.answers) or "none published")
     scores = traced.scores(record.dataset)
-    agreement = f"EM {number(scores.answer_em, 0)}, F1 {number(scores.answer_f1, 2)}"
-    table.add_row("scores", f"{agreement}, recall {number(scores.support_recall, 2)}")
+    agreement = [f"EM {number(scores.answer_em, 0)}", f"F1 {number(scores.answer_f1, 2)}"]
+    if scores.cover_em != scores.answer_em:
+        agreement.append(f"cover EM {number(scores.cover_em, 0)}")
+    if scores.rouge_l is not None:
+        agreement.append(f"ROUGE-L {number(scores.rouge_l, 2)}")
+    table.add_row("scores", ", ".join([*agreement, f"recall {number(scores.support_recall, 2)}"]))
     return table

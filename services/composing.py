@@ -10,15 +10,24 @@ from msgspec import Struct
 
 from configuration.settings import settings
 from cotrail.core.binding import Binding
-from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.language_models.catalogue import check_profile, default_profile, find_model, identity
+from cotrail.engines.language_models.catalogue import (
+    ModelSpec,
+    check_capabilities,
+    check_profile,
+    default_profile,
+    find_model,
+    identity,
+)
 from cotrail.errors import InputError
 from cotrail.systems.spec import Needs
 from models.commands.new_runs import Submission
+from services.named_engines import pin_named
 from services.provenance import INSTEAD, versions
 from services.requests import RunRequest
 from services.system_settings import ConfiguredSystem
@@ -50,23 +59,19 @@ def compose(
 
     corpus_revision: of the corpus that the request names; a system that searches none pins none.
     """
-    # The default model is named in the record too, since the settings may name another one later.
-    model_name = request.model or settings().model
-    model = find_model(settings().catalogue_path, model_name)
-    profile = request.profile or default_profile(model, samples=system.needs.samples)
-    check_profile(model, profile)
+    model, profile = _choose_model(system.needs, request)
     model_identity = identity(model)
     engines = _choose_evidence_engines(system.needs, request, model_identity)
     instead = {INSTEAD: engines.notes} if engines.notes else {}
     return Submission(
-        # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
-        id=f"{system.spec.name}-{date.today():%Y%m%d}-{secrets.token_hex(3)}",
+        id=_new_id(system.spec.name),
         system=system.spec.name,
         system_version=system.spec.version,
         settings=system.settings,
         dataset=request.dataset,
         corpus=request.corpus if system.needs.corpus else None,
-        model_name=model_name,
+        # The default model is named in the record too, since the settings may name another one later.
+        model_name=model.name,
         embedder_name=engines.embedder_name,
         entailer_name=engines.entailer_name,
         binding=Binding(
@@ -77,7 +82,7 @@ def compose(
             corpus=corpus_revision if system.needs.corpus else "",
             embedder=engines.embedder,
             entailer=engines.entailer,
-            pins=engines.knowledge,
+            pins=engines.knowledge | pin_named(system.needs, request, settings().catalogue_path),
         ),
         shots=shots,
         provenance={**versions(), **provenance, **instead},
@@ -93,6 +98,20 @@ def check_evidence(questions: Sequence[Question], path: Path) -> None:
             "corpus has none of them: search StrategyQA's own (`cotrail index strategyqa_train_paragraphs.json --name "
             'evidence`), or set evidence = "pages" to search the pages of those titles'
         )
+
+
+def _new_id(system: str) -> str:
+    # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
+    return f"{system}-{date.today():%Y%m%d}-{secrets.token_hex(3)}"
+
+
+def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile]:
+    """The model that the request names, or the default one, and its profile; raises InputError, UnknownNameError."""
+    model = find_model(settings().catalogue_path, request.model or settings().model)
+    profile = request.profile or default_profile(model, samples=needs.samples)
+    check_profile(model, profile)
+    check_capabilities(model, needs.capabilities)
+    return model, profile
 
 
 def _choose_evidence_engines(needs: Needs, request: RunRequest, model: str) -> EvidenceEngines:

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from configuration.settings import settings
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import load_annotated
 from cotrail.data.demonstrations.building import DemonstrationShape, build_demonstrations, choose_distractors, shapes

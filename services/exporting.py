@@ -32,6 +32,7 @@ def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
     return {
         **_outcome(question),
         "sentences": question.sentences,
+        "details": question.details,
         "paragraphs": [_paragraph(each, question) for each in question.collected],
         "gold_paragraphs": question.gold,
         **msgspec.structs.asdict(question.scores(record.dataset)),

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from cotrail.core.binding import Binding
+from cotrail.core.binding import PINNED_ROLES, Binding, name_in
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.fork_points import Point
-from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.systems.registry import find_system
@@ -21,12 +21,13 @@ from models.commands.new_runs import Submission
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.records.runs import Runs
 from services.composing import compose
+from services.named_engines import named_in
 from services.provenance import file_record
 from services.requests import RunRequest, make_request
 from services.shots import make_shots, read_shown
 from services.system_settings import configure
 
-NAMES = ("model", "profile", "embedder", "entailer")
+NAMES = ("model", "profile", "embedder", "entailer", *PINNED_ROLES)
 NUMBERS = ("seed", "temperature")
 """The fields of a run that a fork may change beside its system's settings."""
 
@@ -81,6 +82,9 @@ def prepare_fork(
     """
     request = _request(record, changes)
     system = configure(find_system(record.system, record.system_version), request)
+    # With other settings the system may need less than the origin named.
+    idle = named_in(request).keys() - system.needs.roles - changes.keys()
+    request = replace(request, **dict.fromkeys(idle))
     if system.needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
     kept: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
@@ -110,6 +114,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
                 tree = tree[parent]
             tree[name] = value
     names = {"model": record.model_name, "embedder": record.embedder_name, "entailer": record.entailer_name}
+    names |= {role: name_in(record.knowledge.get(role, "")) for role in PINNED_ROLES}
     given: dict[str, Any] = {
         "system": record.system,
         "dataset": record.dataset,
@@ -133,7 +138,7 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
         model=fresh.model if "model" in changes else record.model,
         embedder=fresh.embedder if "embedder" in changes else record.embedder or fresh.embedder,
         entailer=fresh.entailer if judged else record.entailer or fresh.entailer,
-        pins={role: record.knowledge.get(role, pin) for role, pin in fresh.pins.items()},
+        pins={role: pin if role in changes else record.knowledge.get(role, pin) for role, pin in fresh.pins.items()},
     )
 
 

@@ -24,7 +24,7 @@ Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 REQUIRED = ("system", "dataset", "questions")
 """The fields that have no default."""
 
-PATHS = ("questions", "official", "demonstrations", "title_demonstrations", "sets")
+PATHS = ("questions", "official", "demonstrations", "title_demonstrations", "sets", "prompt")
 """The fields that are paths; in a run file they are relative to that file."""
 
 
@@ -35,10 +35,13 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title_demonstrations: those of the step that names pages, for questions that pin a passage (IIRC).
     sets: a JSON file of lists of ids, or `released`; the list of that `set_number`, from 1, says which of the
         demonstrations are shown and in which order.
+    prompt: the words of the system's prompt, with `{question}` where the question stands; its own unless given.
     rules: `paper` or `released`; `settings` overrule them.
     retrieval_count, max_sentences, reader, task, chains, variant: short for the system's settings of that name;
         `settings` holds any others.
     embedder, entailer: the models that compare sentences, for systems that weigh evidence.
+    extractor, duplicate_rater, relevance_rater: the models that read answers out of paragraphs, find questions that ask
+        the same, and score how far texts answer; a system that needs one has no default.
     limit: only this many questions, from the file's beginning.
     priority: questions of runs with a higher one begin first.
     """
@@ -54,6 +57,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title_demonstrations: str | None = None
     sets: str | None = None
     set_number: Positive | None = None
+    prompt: str | None = None
     limit: Positive | None = None
     retrieval_count: Positive | None = None
     max_sentences: Positive | None = None
@@ -63,6 +67,9 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str | None = None
     embedder: str | None = None
     entailer: str | None = None
+    extractor: str | None = None
+    duplicate_rater: str | None = None
+    relevance_rater: str | None = None
     seed: Whole = 0
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
     profile: Profile | None = None

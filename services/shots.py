@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cotrail.core.prompts import AnswerForm, Demonstrations
-from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.data.demonstrations.files import in_form, read_demonstrations, read_prompt
 from cotrail.data.demonstrations.sets import listed_set
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.systems.spec import Needs
@@ -29,6 +29,15 @@ def make_shots(
 ) -> dict[AnswerForm, Demonstrations]:
     """The demonstrations in each form that the system shows, its own, and those that name pages, if there are any."""
     return complete_shots(needs, {form: in_form(demonstrations, form) for form in sorted(needs.forms)}, titles)
+
+
+def read_words(path: str | None, needs: Needs) -> dict[AnswerForm, Demonstrations]:
+    """The words of a prompt that a run brings in a file; InputError where its system takes none."""
+    if path is None:
+        return {}
+    if not needs.prompt:
+        raise InputError("the system takes no prompt of the run's; leave out `prompt`, or give `demonstrations`")
+    return {AnswerForm.PROMPT: read_prompt(Path(path))}
 
 
 def complete_shots(

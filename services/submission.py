@@ -16,7 +16,7 @@ from services.composing import check_evidence, compose
 from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
-from services.shots import make_shots, read_shown
+from services.shots import make_shots, read_shown, read_words
 from services.system_settings import ConfiguredSystem, configure
 
 
@@ -40,7 +40,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         request,
         system,
         corpus_revision=corpus.revision if corpus else "",
-        shots=make_shots(system.needs, demonstrations, titles),
+        shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
         provenance={
             "request": msgspec.to_builtins(request),
             "files": {field: file_record(path) for field, path in request.files.items()},

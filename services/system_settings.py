@@ -9,6 +9,7 @@ from msgspec import Struct
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.systems.searchain.settings import QUESTIONS_OF
 from cotrail.systems.spec import Needs, SystemSpec
 from services.requests import RunRequest, problem_of
 
@@ -33,8 +34,8 @@ def configure(spec: SystemSpec, request: RunRequest, *, instructed: bool = False
 def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool = False) -> dict[str, Any]:
     """The system's settings with every default spelled out; InputError names a setting that it lacks or refuses.
 
-    Later ones win: the defaults, the request's rules, the dataset's task, `settings`, the fields that are short for
-    settings.
+    Later ones win: the defaults, the request's rules, the dataset's task and questions, `settings`, the fields that are
+    short for settings.
 
     instructed: whether the demonstrations have an instruction before the question.
     """
@@ -42,6 +43,8 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     given = spec.rule_settings(request.rules, instructed=instructed)
     if request.dataset in TASK_OF and "task" in defaults:
         given |= {"task": TASK_OF[request.dataset]}
+    if request.dataset in QUESTIONS_OF and "questions" in defaults:
+        given |= {"questions": QUESTIONS_OF[request.dataset]}
     given = merged(merged(given, request.settings), _short_settings(spec, request, defaults))
     try:
         settings = dict(msgspec.to_builtins(msgspec.convert(merged(defaults, given), spec.settings)))

@@ -6,20 +6,25 @@ from typing import Any, TypeVar, cast
 
 from configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
-from cotrail.core.binding import Binding
+from cotrail.core.binding import Binding, PinnedRole
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.embedder import Comparison
 from cotrail.core.ports.entailer import EntailmentPair
+from cotrail.core.ports.extractor import Extraction
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.core.ports.retriever import Retriever
-from cotrail.core.results import Embedded, Entailed
+from cotrail.core.ports.rater import ROLES, By, Rating
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.replay import SystemBrokenError
+from cotrail.core.results import Embedded, Entailed, Extracted, Rated
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.extraction.catalogue import find_extractor
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.sentence_splitters import open_pipeline
 from cotrail.engines.model_identity import is_pinned
+from cotrail.engines.rating.catalogue import find_rater
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from models.records.runs import RunPlan
 from tasks.micro_batching import MicroBatcher
@@ -42,7 +47,7 @@ class LoadedEngines:
         self._opening = threading.Lock()
         self._opening_evidence = threading.Lock()
         self._language_models: dict[tuple[str, str], LanguageModel] = {}
-        self._retrievers: dict[str, Retriever] = {}
+        self._retrievers: dict[str, Corpus] = {}
         self._evidence: dict[Hashable, Any] = {}
 
     def load(self, name: str, profile: str) -> LanguageModel:
@@ -60,7 +65,7 @@ class LoadedEngines:
         check_model(model.identity, run.binding.model)
         return model
 
-    def retriever(self, run: RunPlan) -> Retriever:
+    def retriever(self, run: RunPlan) -> Corpus:
         """The run's corpus; raises UnavailableError too."""
         name = run.corpus or ""
         with self._opening:
@@ -101,6 +106,26 @@ class LoadedEngines:
 
         return self._once(("entailer", run.entailer_name, run.binding.entailer, run.binding.profile), open_)
 
+    def extractor(self, run: RunPlan) -> MicroBatcher[Extraction, Extracted]:
+        """The run's extractor; what threads hand in while it works is its next batch."""
+
+        def open_(name: str, pinned: str) -> MicroBatcher[Extraction, Extracted]:
+            extractor = find_extractor(self._settings.catalogue_path, name).open(_profile(run))
+            check_model(extractor.identity, pinned)
+            return MicroBatcher("extractor", extractor.extract)
+
+        return self._pinned_for(run, "extractor", open_)
+
+    def rater(self, run: RunPlan, role: PinnedRole) -> MicroBatcher[Rating, Rated]:
+        """The run's rater of that role; what threads hand in while it works is its next batch."""
+
+        def open_(name: str, pinned: str) -> MicroBatcher[Rating, Rated]:
+            rater = find_rater(self._settings.catalogue_path, name).open(_profile(run))
+            check_model(rater.identity, pinned)
+            return MicroBatcher(role, rater.rate)
+
+        return self._pinned_for(run, role, open_)
+
     def knowledge(self, run: RunPlan, source: Source) -> Knowledge:
         """A knowledge source as the run was submitted with it."""
 
@@ -126,6 +151,11 @@ class LoadedEngines:
         """Frees all engines; none may be in use."""
         self._language_models.clear()
         self._evidence.clear()
+
+    def _pinned_for(self, run: RunPlan, role: PinnedRole, open_: Callable[[str, str], Opened]) -> Opened:
+        """The engine that a run pins for a role, by its name and identity."""
+        name, pinned = run.binding.name_of(role), run.binding.pins.get(role, "")
+        return self._once((role, pinned, run.binding.profile), lambda: open_(name, pinned))
 
     def _once(self, key: Hashable, open_: Callable[[], Opened]) -> Opened:
         with self._opening_evidence:
@@ -160,21 +190,47 @@ class StepEngines:
         """See `Engines`; raises NotInstalledError, ModelChangedError, InputError."""
         return open_pipeline(name)
 
-    def retriever(self) -> Retriever:
+    def retriever(self) -> Corpus:
         """See `Engines`."""
+        check_declared("corpus=True", self._run.corpus)
         return self._loaded.retriever(self._run)
 
     def knowledge(self, source: Source) -> Knowledge:
         """See `Engines`."""
+        check_declared(f'knowledge=("{source}",)', self.binding.pins.get(source))
         return self._loaded.knowledge(self._run, source)
 
     def compare(self, comparison: Comparison) -> Embedded:
         """See `Engines`."""
+        check_declared("weighs=True", self.binding.embedder)
         return self._loaded.embedder(self._run).do(comparison)
 
     def judge(self, pair: EntailmentPair) -> Entailed:
         """See `Engines`."""
+        check_declared("weighs=True", self.binding.entailer)
         return self._loaded.entailer(self._run).do(pair)
+
+    def extract(self, extraction: Extraction) -> Extracted:
+        """See `Engines`."""
+        check_declared("extracts=True", self.binding.pins.get("extractor"))
+        return self._loaded.extractor(self._run).do(extraction)
+
+    def rate(self, by: By, rating: Rating) -> Rated:
+        """See `Engines`."""
+        check_declared(f'rates=frozenset({{"{by}"}})', self.binding.pins.get(ROLES[by]))
+        return self._loaded.rater(self._run, ROLES[by]).do(rating)
+
+
+def check_declared(need: str, pinned: str | None) -> None:
+    """Raises SystemBrokenError where a run pins nothing for what a step needs, since its system declares no such need.
+
+    need: as it would be declared.
+    """
+    if not pinned:
+        raise SystemBrokenError(
+            f"the system asks for what its `Needs` don't declare, so that the run pins no engine for it: add {need}, "
+            "restart the workers and submit the run again"
+        )
 
 
 def check_model(found: str, pinned: str) -> None:

@@ -16,7 +16,7 @@ from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
 from configuration.settings import settings
 from cotrail.core.binding import Binding
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.systems.registry import find_system

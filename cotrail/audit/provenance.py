@@ -31,6 +31,10 @@ def provenance(records: Iterable[Record]) -> dict[str, Any]:
         ) from error
 
 
+_ASKED = ("query", "text", "hypothesis", "question", "title")
+"""Fields of requests that hold what a step asks."""
+
+
 class _Document:
     """The document so far: PROV's elements and relations, each by its name."""
 
@@ -95,16 +99,26 @@ class _Document:
         self._element("activity", name, "Step", **said)
         times = {"prov:startTime": step["started_at"], "prov:endTime": step["finished_at"]}
         self._parts["activity"][_name(name)] |= {key: value for key, value in times.items() if value is not None}
-        pinned = KINDS[text(step, "kind")].pinned
-        if pinned is not None:
-            self._element("agent", f"agent/{pinned}", "prov:SoftwareAgent", label=self._run[pinned])
-        for agent in filter(None, (pinned, "cotrail")):
+        for agent in (*self._engines(step), "cotrail"):
             self._relate("wasAssociatedWith", activity=name, agent=f"agent/{agent}", plan=f"run/{self._run['id']}")
         used = self._used(step)
         for entity in used:
             self._relate("used", activity=name, entity=entity)
         if step["result"] is not None:
             self._take_result(step, name, used)
+
+    def _engines(self, step: Row) -> list[str]:
+        """Add the engine that carried a step out, if its kind names one; returns the agent's name."""
+        kind = KINDS[text(step, "kind")]
+        if kind.pinned_as is not None:
+            name = kind.pinned_as(msgspec.json.decode(text(step, "request")))
+            label = msgspec.json.decode(text(self._run, "knowledge")).get(name)
+        elif kind.pinned is not None:
+            name, label = kind.pinned, self._run[kind.pinned]
+        else:
+            return []
+        self._element("agent", f"agent/{name}", "prov:SoftwareAgent", label=label)
+        return [name]
 
     def _take_result(self, step: Row, activity: str, used: list[str]) -> None:
         result = msgspec.json.decode(text(step, "result"))
@@ -123,16 +137,17 @@ class _Document:
     def _used(self, step: Row) -> list[str]:
         """The entities that a step used: its prompt if it has one (derived from the rest), else its other inputs."""
         request, referred = msgspec.json.decode(text(step, "request")), references_of_request(step)
-        sentences = [self._texts[said] for said in request.get("sentences", ()) if said in self._texts]
         prompt = self._contents.prompt(step)
+        said = request.get("sentences", ()) if prompt is None else prompt.texts_written
+        sentences = [self._texts[each] for each in said if each in self._texts]
         if prompt is not None:
             name = f"prompt/{prompt.digest}"
             self._element("entity", name, "Prompt", value=prompt.render())
-            parts = [f"paragraph/{digest}" for digest in referred.paragraphs[: len(prompt.paragraphs)]]
+            parts = [f"paragraph/{paragraph.digest}" for paragraph in prompt.paragraphs]
             shots = [f"demonstrations/{digest}" for digest in referred.demonstrations]
             self._derive(name, [self._question_name, *shots, *parts, *sentences])
             return [name]
-        searched = request.get("query") or request.get("text") or request.get("hypothesis")
+        searched = next((request[name] for name in _ASKED if request.get(name)), "")
         asked = self._texts.get(searched, self._question_name)
         return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
 

@@ -10,9 +10,11 @@ from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.kind import Action, Stored, digests_in
+from cotrail.core.actions.kind import Action, digests_in
 from cotrail.core.actions.registry import KINDS
-from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.prompt_records import Stored
+from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
 REFERRED = 64 * 2**20
@@ -115,7 +117,7 @@ def references_of_request(step: Row) -> References:
     """References of a step's request; raises one of UNREADABLE."""
     request = msgspec.json.decode(text(step, "request"))
     shots = request.get("demonstrations")
-    return References(_digests(request.get("paragraphs", ())), _digests((shots,)))
+    return References(tuple(digests_in(request)), _digests((shots,)))
 
 
 def references_of_collected(question: Row) -> References:

@@ -22,6 +22,7 @@ from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
 from cotrail.core.history import GIVEN
+from cotrail.core.prompt_records import chain_length
 
 _OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous")], "adopted_from")
 """Columns that only a step that has ended fills."""
@@ -206,7 +207,7 @@ class _StepCheck:
         for _ in rows[due:]:
             yield self._found(table, "added", f"the step wrote {due}")
         if due and len(rows) == due:
-            position = str(len(request["sentences"]))
+            position = str(chain_length(request))
             written = {"question_id": self.around.question, "position": position, "text": result["text"]}
             yield from self._repeats(table, rows[0], written)
 

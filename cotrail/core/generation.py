@@ -4,9 +4,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-Until = Literal["sentence", "line", "chain", "end"]
+Until = Literal["sentence", "line", "chain", "end", "stop"]
 """Where a generation ends at the latest: behind the first whole sentence, at the line's end, before what begins a
-further demonstration (`chain`), or where the model ends it."""
+further demonstration (`chain`), or where the model ends it. Of all these the text is stripped; with `stop` it is
+verbatim, and ends before the first of the action's stop strings or where the model ends it."""
+
+Ended = Literal["", "until", "stop", "end", "length", "calls"]
+"""Why a generation ended: what was asked for is complete, a stop string, the model's own end, the most tokens, or calls
+of tools, which are to be answered. Empty in records from before this was recorded."""
 
 RULES = "rules"
 """The splitter that is cotrail's own, `cotrail.common.sentence_boundaries`."""
@@ -16,8 +21,15 @@ class Sampling(Struct, frozen=True, kw_only=True):
     """Sampling parameters; at temperature 0 the likeliest token is taken and the seed plays no part.
 
     sample: which of several this is; it decides nothing that the seed doesn't.
+    top_p: only the likeliest tokens that together have this probability; 1 for all. top_k: only so many; 0 for all.
+    repetition_penalty: what the logits of tokens that have occurred, in prompt or text, are divided by where they are
+        positive and multiplied with where they aren't (Keskar et al., 2019); 1 for none. It applies at temperature 0
+        too.
     """
 
     temperature: float = 0.0
     seed: int = 0
     sample: int | None = None
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0

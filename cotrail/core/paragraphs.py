@@ -30,3 +30,9 @@ class Hit(Struct, frozen=True, kw_only=True):
     paragraph: Paragraph
     rank: int
     score: float
+
+
+def passage_of(text: str, title: str = "") -> Paragraph:
+    """A text that is from no corpus, as a paragraph; its digest serves as its id."""
+    paragraph = Paragraph(id="", title=title, text=text)
+    return Paragraph(id=paragraph.digest, title=title, text=text)

@@ -1,179 +1,359 @@
-"""The prompt of a step, as parts, and the template that joins them (IRCoT, section 3.1)."""
+"""Prompts: turns of a conversation, made of pieces; a prompt of plain text is a single turn without a role."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
+from itertools import chain, takewhile
+from operator import attrgetter
+from typing import Any, Literal, TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.canonical_json import canonical
+from cotrail.core.calls import Call, Tool
+from cotrail.core.demonstrations import Demonstrations, Drop
+from cotrail.core.layouts import Layout, fill, fill_paragraph
 from cotrail.core.paragraphs import Paragraph
 
-Drop = Literal["last", "first", "released"]
-"""Which demonstrations go where not all fit: the `last` ones, so that all prompts of a run begin alike; the `first`
-ones; or those that the `released` code of IRCoT drops for models with a fixed context: the last ones as it loads them,
-with room to spare, and then the first ones. `cotrail.engines.language_models.packing` does it."""
-
-Layout = Literal["ircot", "qa", "entailment", "unifiedqa"]
-"""`ircot`: titled paragraphs, "Q:" and "A:", as in the released prompts of IRCoT. `qa`: the same with one blank line
-between demonstrations, as in Rethinking with Retrieval (table 6). `entailment`: a premise, and right below it a
-"Question:" about a hypothesis and its "Answer:" (table 8 there, after Brown et al., 2020). `unifiedqa`: the question
-and what is known, in the one line of small letters that UnifiedQA was trained on (Khashabi et al., 2022)."""
-
-GAPS: dict[Layout, str] = {"ircot": "\n\n\n", "qa": "\n\n", "entailment": "\n\n", "unifiedqa": "\n\n"}
-"""The text between demonstrations."""
+Role = Literal["", "system", "user", "assistant", "tool"]
+"""Who speaks in a turn; empty for plain text, which no one speaks."""
 
 
-class AnswerForm(StrEnum):
-    """The form of the text that follows "A:" in a prompt."""
-
-    COT = "cot"
-    """A chain of thought that ends in "answer is: ..."."""
-
-    DIRECT = "direct"
-    """The answer alone."""
-
-    TITLES = "titles"
-    """The titles of the pages that are needed (IRCoT, appendix B)."""
-
-    QUESTION = "question"
-    """A question about a part of a sentence (Rethinking with Retrieval, appendix A.4)."""
-
-    SPAN = "span"
-    """The words of a paragraph that answer the question (the same)."""
+# Without `gc`, since these hold nothing that could refer to them, and many are made a step.
 
 
-def block(layout: Layout, paragraphs: Iterable[Paragraph], question: str, answer: str) -> str:
-    """A question with its paragraphs and its answer, or the beginning of one for the model to continue."""
-    match layout:
-        case "entailment":
-            return "\n".join([*(each.text for each in paragraphs), f"Question: {question}", f"Answer: {answer}"])
-        case "unifiedqa":
-            told = " ".join(each.text for each in paragraphs)
-            return f"{question} \\n {told}".lower()
-    context = [f"Wikipedia Title: {each.title}\n{each.text}" if each.title else each.text for each in paragraphs]
-    return "\n\n".join([*context, f"Q: {question}\nA: {answer}"])
+class Text(Struct, frozen=True, gc=False, tag=True):
+    """Words of the system's own.
+
+    yields: 0 for what is never left out. Where not all of a prompt fits, pieces with the highest number go first, and
+        of equal ones the later ones.
+    """
+
+    text: str
+    yields: int = 0
 
 
-class Demonstration(Struct, frozen=True, kw_only=True):
-    """A solved question: its paragraphs (gold and distractors) and what stands behind "A:"."""
+class Asked(Struct, frozen=True, gc=False, tag=True):
+    """The question that the prompt asks; form: how it is shown, with `{question}` in its place."""
 
-    id: str
-    paragraphs: tuple[Paragraph, ...]
     question: str
-    answer: str
-
-    def render(self, layout: Layout = "ircot") -> str:
-        """The demonstration as it stands in a prompt."""
-        return block(layout, self.paragraphs, self.question, self.answer)
-
-
-class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
-    """The demonstrations of a run in one answer form, in the order of the prompt."""
-
-    items: tuple[Demonstration, ...] = ()
-
-    @cached_property
-    def instruction(self) -> str:
-        """The lines before the question that all demonstrations share, as for Flan-T5; empty where there are none."""
-        instructions = {demonstration.question.rpartition("\n")[0] for demonstration in self.items}
-        return instructions.pop() if len(instructions) == 1 else ""
+    form: str = "{question}"
 
     @property
     def text(self) -> str:
-        """All of them in the layout of IRCoT, whatever layout prompts have."""
-        return self.laid_out("ircot")
-
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of the text."""
-        return self.hash().hexdigest()
-
-    def laid_out(self, layout: Layout) -> str:
-        """The text before the test question's own part: each demonstration and the gap behind it."""
-        return self._laid_out(layout)[0]
-
-    def hash(self, layout: Layout = "ircot") -> "hashlib._Hash":
-        """A SHA-256 that has already taken in the text, so that the long common part of prompts is hashed once."""
-        return self._laid_out(layout)[1].copy()
-
-    def _laid_out(self, layout: Layout) -> "tuple[str, hashlib._Hash]":
-        if layout not in self._texts:
-            text = "".join(each.render(layout) + GAPS[layout] for each in self.items)
-            self._texts[layout] = text, hashlib.sha256(text.encode())
-        return self._texts[layout]
-
-    @cached_property
-    def _texts(self) -> "dict[Layout, tuple[str, hashlib._Hash]]":
-        return {}
+        """The piece as it is shown."""
+        return fill(self.form, "question", self.question)
 
 
-Shots = Mapping[AnswerForm, Demonstrations]
-"""A run's demonstrations in each answer form that its system shows."""
+class Written(Struct, frozen=True, gc=False, tag=True):
+    """What the model wrote before; yields: as of `Text`."""
+
+    text: str
+    yields: int = 0
 
 
-class Prompt(Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that a model is shown for one step.
+class Shown(Struct, frozen=True, kw_only=True, gc=False, tag=True):
+    """A paragraph.
 
-    paragraphs: in the order collected, so that the prompts of a question share a long prefix.
-    sentences: the chain of thought so far, which the model continues.
-    max_paragraph_words: each paragraph is cut to this many space-separated words.
-    drop: which demonstrations are left out where not all fit.
-    pinned_last: whether the first of the paragraphs, a pinned passage, stands behind the others in the text. Where not
-        all fit it stays the longest all the same.
-    layout: how all of it is laid out as a text.
-    first_demonstration: where the first of these demonstrations stood before `keep` left out others, from 0; it shows
-        nowhere in the text.
+    form: how it is shown, with `{title}` and behind that `{text}` in their places.
+    words: cut to this many space-separated words, and stripped; None for the text as it is.
+    yields: as of `Text`.
+    """
+
+    paragraph: Paragraph
+    form: str = "{title}\n{text}"
+    words: int | None = None
+    yields: int = 1
+
+    @property
+    def text(self) -> str:
+        """The piece as it is shown."""
+        paragraph = self.paragraph
+        return fill_paragraph(self.form, paragraph.title, paragraph.text if self.words is None else self._cut())
+
+    def _cut(self) -> str:
+        text, words = self.paragraph.text, self.words or 0
+        return (" ".join(text.split(" ")[:words]) if text.count(" ") >= words else text).strip()
+
+
+class Demonstrated(Struct, frozen=True, kw_only=True, gc=False, tag=True):
+    """Demonstrations; a prompt has one such piece at most. Where not all of it fits, they go before anything else.
+
+    drop: which of them go. first: where the first of these stood before others were left out, from 0; it shows nowhere
+        in the text.
     """
 
     demonstrations: Demonstrations
-    paragraphs: tuple[Paragraph, ...] = ()
-    question: str
-    sentences: tuple[str, ...] = ()
-    max_paragraph_words: int = 350
-    drop: Drop = "last"
-    pinned_last: bool = False
     layout: Layout = "ircot"
-    first_demonstration: int = 0
+    drop: Drop = "last"
+    first: int = 0
 
-    def render(self) -> str:
-        """The text for the model: demonstrations, paragraphs, question, and the chain so far."""
-        return self.shared + self._test_block()
+    @property
+    def text(self) -> str:
+        """The piece as it is shown."""
+        return self.demonstrations.laid_out(self.layout)
+
+    def keep(self, number: int, first: int) -> "Demonstrated":
+        """The same piece with its demonstrations from number `first` on, this many."""
+        kept = self.demonstrations.items[first : first + number]
+        return replace(self, demonstrations=Demonstrations(items=kept), first=self.first + first if kept else 0)
+
+
+Piece = Text | Asked | Written | Shown | Demonstrated
+PieceT = TypeVar("PieceT", Text, Asked, Written, Shown, Demonstrated)
+
+
+class Turn(Struct, frozen=True, kw_only=True, gc=False):
+    """One turn of a conversation.
+
+    calls: the tools that the model called in it; answers: in a tool's turn, the id of the call that it answers.
+    lower: whether its text is in small letters, as UnifiedQA was trained on.
+    """
+
+    role: Role
+    pieces: tuple[Piece, ...] = ()
+    calls: tuple[Call, ...] = ()
+    answers: str = ""
+    lower: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its pieces' text."""
+        text = "".join(piece.text for piece in self.pieces)
+        return text.lower() if self.lower else text
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The turn as a message of a chat."""
+        message: dict[str, Any] = {"role": self.role, "content": self.text}
+        if self.calls:
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.calls
+            ]
+        return message | ({"tool_call_id": self.answers} if self.answers else {})
+
+
+class Prompt(Struct, frozen=True, kw_only=True, dict=True):
+    """Everything that a model is shown for one step: one turn of plain text, or turns with roles.
+
+    The model goes on in a last turn that is plain or the assistant's; after any other one it opens its own.
+    """
+
+    turns: tuple[Turn, ...]
+    tools: tuple[Tool, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.turns or (self.has_roles and not all(turn.role for turn in self.turns)):
+            raise ValueError("a prompt is one turn without a role, or turns that all have one")
+        if list(map(type, self.pieces)).count(Demonstrated) > 1:
+            raise ValueError("a prompt has its demonstrations in one place")
+
+    @property
+    def has_roles(self) -> bool:
+        """Return whether it is a conversation, which a chat template or a chat server lays out."""
+        return len(self.turns) > 1 or bool(self.turns[0].role or self.tools)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All pieces in their order."""
+        return self.turns[0].pieces if len(self.turns) == 1 else tuple(chain(*(turn.pieces for turn in self.turns)))
+
+    @property
+    def goes_on(self) -> bool:
+        """Return whether the model continues the last turn in place."""
+        return self.turns[-1].role in ("", "assistant")
+
+    @property
+    def question(self) -> str:
+        """The question that it asks, the last one if there are several; empty if there is none."""
+        asked = self._of(Asked)
+        return asked[-1].question if asked else ""
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """What the model wrote before in the turn that it continues, stripped."""
+        return tuple(piece.text.strip() for piece in self.turns[-1].pieces if isinstance(piece, Written))
+
+    @property
+    def texts_written(self) -> list[str]:
+        """What the model wrote before in any turn, as it stands there and stripped."""
+        texts = [piece.text for piece in self._of(Written)]
+        return list(dict.fromkeys(each for text in texts for each in (text, text.strip())))
+
+    @cached_property
+    def demonstrated(self) -> Demonstrated | None:
+        """The piece with the demonstrations."""
+        return next(iter(self._of(Demonstrated)), None)
+
+    @property
+    def demonstrations(self) -> Demonstrations:
+        """The demonstrations, maybe none."""
+        return self.demonstrated.demonstrations if self.demonstrated else Demonstrations()
+
+    @property
+    def first_demonstration(self) -> int:
+        """Where the first of the demonstrations stood before `keep` left out others, from 0."""
+        return self.demonstrated.first if self.demonstrated else 0
+
+    @property
+    def drop(self) -> Drop:
+        """Which demonstrations go where not all fit."""
+        return self.demonstrated.drop if self.demonstrated else "last"
+
+    @property
+    def yielding(self) -> tuple[Text | Written | Shown, ...]:
+        """The pieces that may be left out, those that stay longest first."""
+        return tuple(self._piece(place) for place in self._yielding)
+
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]:
+        """The paragraphs; where not all fit, those that stay longest first."""
+        return tuple(piece.paragraph for piece in sorted(self._of(Shown), key=_yields))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The turns as messages of a chat."""
+        return [turn.message for turn in self.turns]
+
+    @property
+    def functions(self) -> list[dict[str, Any]]:
+        """The tools as a chat server takes them; `parameters` is JSON, which raises ValueError if it isn't."""
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": msgspec.json.decode(tool.parameters),
+                },
+            }
+            for tool in self.tools
+        ]
 
     @property
     def shared(self) -> str:
-        """The text before the test question's own part, which the prompts of a run share (prefix cache)."""
-        return self.demonstrations.laid_out(self.layout)
+        """The text before the question and the paragraphs, which the prompts of a run share (prefix cache)."""
+        begins = takewhile(lambda piece: isinstance(piece, Demonstrated | Text), self.pieces)
+        return "".join(piece.text for piece in begins)
 
-    def _test_block(self) -> str:
-        moved = int(self.pinned_last)
-        ordered = self.paragraphs[moved:] + self.paragraphs[:moved]
-        shown = tuple(_cut(p, self.max_paragraph_words) for p in ordered)
-        return block(self.layout, shown, self.question, " ".join(self.sentences)).rstrip()
+    def render(self) -> str:
+        """The text that the model is shown; of a conversation its messages and tools as JSON.
+
+        A chat template or a chat server makes text of these, which is why templates belong to a model's identity.
+        """
+        return canonical(self._conversation).decode() if self.has_roles else self.turns[0].text
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the rendered prompt."""
-        hashed = self.demonstrations.hash(self.layout)
-        hashed.update(self._test_block().encode())
+        """The SHA-256 of what `render` returns."""
+        if self.has_roles:
+            return hashlib.sha256(canonical(self._conversation)).hexdigest()
+        turn, first = self.turns[0], self.demonstrated
+        if first is None or turn.pieces[0] is not first or turn.lower:
+            return hashlib.sha256(turn.text.encode()).hexdigest()
+        # The long common part of a run's prompts is hashed once.
+        hashed = first.demonstrations.hash(first.layout)
+        hashed.update("".join(piece.text for piece in turn.pieces[1:]).encode())
         return hashed.hexdigest()
 
-    def keep(self, demonstrations: int, paragraphs: int, first: int = 0) -> "Prompt":
-        """The same prompt with its demonstrations from number `first` on, this many, and its first paragraphs."""
-        kept = self.demonstrations.items[first : first + demonstrations]
-        return replace(
-            self,
-            demonstrations=Demonstrations(items=kept),
-            paragraphs=self.paragraphs[:paragraphs],
-            first_demonstration=self.first_demonstration + first if kept else 0,
+    def add(self, *turns: Turn) -> "Prompt":
+        """The same conversation with further turns."""
+        return replace(self, turns=(*self.turns, *turns))
+
+    def go_on(self, *pieces: str | Piece) -> "Prompt":
+        """The same prompt with further pieces at the end of its last turn."""
+        *before, last = self.turns
+        return replace(self, turns=(*before, replace(last, pieces=(*last.pieces, *_pieces(pieces)))))
+
+    def wrote(self, text: str, calls: tuple[Call, ...] = ()) -> "Prompt":
+        """The same prompt with what the model wrote to it: in the last turn if it goes on there, else in its own."""
+        if not self.goes_on:
+            return self.add(assistant(Written(text), calls=calls))
+        *before, last = self.turns
+        return replace(self, turns=(*before, replace(last, pieces=(*last.pieces, Written(text)), calls=calls)))
+
+    def without_written(self) -> "Prompt":
+        """The same prompt without what the model wrote before."""
+        turns = (
+            replace(turn, pieces=tuple(piece for piece in turn.pieces if not isinstance(piece, Written)))
+            for turn in self.turns
         )
+        return replace(self, turns=tuple(turns))
+
+    def keep(self, demonstrations: int, pieces: int, first: int = 0) -> "Prompt":
+        """The same prompt with its demonstrations from number `first` on, this many, and that many of `yielding`.
+
+        A turn that is left with nothing is left out too, but for calls of tools and the answers that they need.
+        """
+        gone = set(self._yielding[pieces:])
+        shown = self.demonstrated
+        kept = None if shown is None else shown.keep(demonstrations, first)
+        if not gone and (kept is None or kept == shown):
+            return self
+        turns = []
+        for number, turn in enumerate(self.turns):
+            left = tuple(
+                kept if kept is not None and piece is shown else piece
+                for place, piece in enumerate(turn.pieces)
+                if (number, place) not in gone
+            )
+            if left or turn.calls or turn.answers or not turn.pieces or not self.has_roles:
+                turns.append(turn if left == turn.pieces else replace(turn, pieces=left))
+        return replace(self, turns=tuple(turns))
+
+    def _of(self, kind: type[PieceT]) -> list[PieceT]:
+        return [piece for piece in self.pieces if type(piece) is kind]
+
+    @property
+    def _conversation(self) -> dict[str, Any]:
+        return {"messages": self.messages} | ({"tools": self.functions} if self.tools else {})
+
+    @cached_property
+    def _yielding(self) -> list[tuple[int, int]]:
+        """Places, as turn and piece, of the pieces that may be left out, those that stay longest first."""
+        places = [
+            (number, place)
+            for number, turn in enumerate(self.turns)
+            for place, piece in enumerate(turn.pieces)
+            if isinstance(piece, Text | Written | Shown) and piece.yields
+        ]
+        return sorted(places, key=lambda place: _yields(self._piece(place)))
+
+    def _piece(self, place: tuple[int, int]) -> Any:
+        turn, piece = place
+        return self.turns[turn].pieces[piece]
 
 
-def _cut(paragraph: Paragraph, words: int) -> Paragraph:
-    text = paragraph.text
-    if text.count(" ") >= words:
-        text = " ".join(text.split(" ")[:words])
-    shown = text.strip()
-    return paragraph if shown == paragraph.text else replace(paragraph, text=shown)
+_yields = attrgetter("yields")
+
+
+def plain(*pieces: str | Piece) -> Turn:
+    """The only turn of a prompt without roles."""
+    return Turn(role="", pieces=_pieces(pieces))
+
+
+def system(*pieces: str | Piece) -> Turn:
+    """The turn that says what the conversation is about."""
+    return Turn(role="system", pieces=_pieces(pieces))
+
+
+def user(*pieces: str | Piece) -> Turn:
+    """A turn in which the model is asked."""
+    return Turn(role="user", pieces=_pieces(pieces))
+
+
+def assistant(*pieces: str | Piece, calls: tuple[Call, ...] = ()) -> Turn:
+    """A turn of the model's."""
+    return Turn(role="assistant", pieces=_pieces(pieces), calls=calls)
+
+
+def tool(answers: str, *pieces: str | Piece) -> Turn:
+    """A tool's answer to the call of that id."""
+    return Turn(role="tool", pieces=_pieces(pieces), answers=answers)
+
+
+def _pieces(given: Sequence[str | Piece]) -> tuple[Piece, ...]:
+    return tuple(Text(each) if isinstance(each, str) else each for each in given)

@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from cotrail.common.storable_text import storable
+from cotrail.core.calls import Call
 from cotrail.core.digests import digest_of_found
-from cotrail.core.paragraphs import Hit
+from cotrail.core.generation import Ended
+from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.errors import UnrecordableError
 
 Json = dict[str, Any]
@@ -81,6 +84,11 @@ class Retrieved(Result, frozen=True, kw_only=True):
     hits: tuple[Hit, ...]
 
     @property
+    def paragraphs(self) -> tuple[Paragraph, ...]:
+        """The paragraphs alone."""
+        return tuple(hit.paragraph for hit in self.hits)
+
+    @property
     def characters(self) -> int:
         """See `Result`."""
         return sum(len(hit.paragraph.id) + len(hit.paragraph.title) + len(hit.paragraph.text) for hit in self.hits)
@@ -106,7 +114,11 @@ class Generated(Result, frozen=True, kw_only=True):
     """Text that a language model wrote.
 
     text: what was kept, which may be nothing; raw: all that the model wrote.
-    demonstrations, paragraphs: how many of the prompt's parts fitted the context; paragraphs from the front.
+    ended: why the text ended; stop: before which stop string, if it was one.
+    calls: the tools that the model called, in their order; their ids are the server's, for which systems put their own.
+    tokens: the text and the log probability of each token of `raw`, where the action asked for them.
+    demonstrations, paragraphs: how many of the prompt's demonstrations fitted the context, and how many of the pieces
+        that may be left out, which are its paragraphs in most prompts: those that stay longest.
     first_demonstration: which of the prompt's demonstrations is the first that was kept, from 0.
     prompt_digest: the SHA-256 of the prompt as the model saw it.
     drafted_tokens, accepted_tokens: how many tokens were guessed before the model was asked, and how many of these it
@@ -126,11 +138,38 @@ class Generated(Result, frozen=True, kw_only=True):
     drafted_tokens: int = 0
     accepted_tokens: int = 0
     seed: int | None = None
+    ended: Ended = ""
+    stop: str = ""
+    calls: tuple[Call, ...] = ()
+    tokens: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def kept_tokens(self) -> tuple[tuple[str, float], ...]:
+        """Those of `tokens` that `text` has a part of; all of them where `text` isn't a piece of `raw`."""
+        start = self.raw.find(self.text)
+        if start < 0:
+            return self.tokens
+        ends = accumulate(len(text) for text, _ in self.tokens)
+        stop = start + len(self.text)
+        return tuple(
+            token for token, end in zip(self.tokens, ends, strict=True) if end > start and end - len(token[0]) < stop
+        )
 
     @property
     def characters(self) -> int:
         """See `Result`."""
-        return len(self.text) + len(self.raw)
+        called = sum(len(call.name) + len(call.arguments) for call in self.calls)
+        return len(self.text) + len(self.raw) + called + sum(len(text) + DIGITS for text, _ in self.tokens)
+
+    @property
+    def numbers(self) -> Iterable[float]:
+        """See `Result`."""
+        return (probability for _, probability in self.tokens)
+
+    def recorded(self) -> Json:
+        """See `Result`; of what few steps have, only what this one has."""
+        record: Json = msgspec.to_builtins(self)
+        return {name: value for name, value in record.items() if value or name not in _SELDOM}
 
     @property
     def token_counts(self) -> dict[str, int]:
@@ -140,6 +179,9 @@ class Generated(Result, frozen=True, kw_only=True):
             "cached_prompt_tokens": self.cached_prompt_tokens,
             "generated_tokens": self.generated_tokens,
         }
+
+
+_SELDOM = frozenset({"stop", "calls", "tokens"})
 
 
 class Embedded(Result, frozen=True, kw_only=True):
@@ -154,6 +196,26 @@ class Entailed(Result, frozen=True, kw_only=True):
     entailment: float
     neutral: float
     contradiction: float
+
+
+class Extracted(Result, frozen=True, kw_only=True):
+    """An answer that was read out of a paragraph.
+
+    text: a piece of the paragraph's text, from the character `start` to before `end`; empty where it has none.
+    confidence: on the scale of the reader's logits. A DPR reader's relevance of the paragraph; with a model trained on
+        SQuAD 2.0 the score of the piece minus that of no answer, and 0 where the paragraph has no text.
+    """
+
+    text: str
+    confidence: float
+    start: int
+    end: int
+
+
+class Rated(Result, frozen=True, kw_only=True):
+    """Scores of a text: one for each other text, then one for each paragraph; higher is better."""
+
+    scores: tuple[float, ...]
 
 
 class Failure(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
-"""The file in which a user adds models, embedders and entailers (`models.toml`).
+"""The file in which a user adds models of every kind (`models.toml`).
 
-It has tables `[models.NAME]`, `[embedders.NAME]` and `[entailers.NAME]`; the `engine` of a table decides its other
-fields. Paths are relative to the file.
+It has tables `[models.NAME]`, `[embedders.NAME]`, `[entailers.NAME]`, `[extractors.NAME]` and `[raters.NAME]`; the
+`engine` of a table decides its other fields. Paths are relative to the file.
 """
 
 from collections.abc import Container, Mapping
@@ -14,13 +14,15 @@ from msgspec import Struct
 from cotrail.common.toml_files import read_toml
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
-ModelKind = Literal["model", "embedder", "entailer"]
+ModelKind = Literal["model", "embedder", "entailer", "extractor", "rater"]
 
 
 class _ModelsFile(Struct, frozen=True, forbid_unknown_fields=True):
     models: dict[str, dict[str, Any]] = {}
     embedders: dict[str, dict[str, Any]] = {}
     entailers: dict[str, dict[str, Any]] = {}
+    extractors: dict[str, dict[str, Any]] = {}
+    raters: dict[str, dict[str, Any]] = {}
 
 
 class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="engine"):

@@ -1,7 +1,7 @@
 """Chain-of-thought prompting (Wei et al., 2022), a baseline of Rethinking with Retrieval (section 4.1)."""
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.prompts import AnswerForm, Shots
+from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect

@@ -8,9 +8,10 @@ from msgspec import Meta, Struct
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import stated_answer
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Prompt, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
@@ -96,7 +97,7 @@ def next_sentence(
 ) -> Reason:
     """The reason step: the next sentence of the chain, given the paragraphs and the sentences so far."""
     demonstrations = shots[AnswerForm.COT]
-    prompt = Prompt(
+    prompt = few_shot_prompt(
         demonstrations=demonstrations,
         paragraphs=paragraphs,
         question=instructed(question.text, demonstrations.instruction),

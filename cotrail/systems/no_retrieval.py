@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cotrail.core.prompts import Shots
+from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.prompting import PromptSettings, shown

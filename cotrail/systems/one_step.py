@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.core.prompts import Shots
+from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages

@@ -10,6 +10,7 @@ from cotrail.systems import (
     zero_shot,
 )
 from cotrail.systems.rethinking import system as rethinking
+from cotrail.systems.searchain import system as searchain
 from cotrail.systems.spec import SystemSpec, find_spec
 
 SYSTEMS: tuple[SystemSpec, ...] = (
@@ -21,6 +22,7 @@ SYSTEMS: tuple[SystemSpec, ...] = (
     *chain_of_thought.SPECS,
     *self_consistency.SPECS,
     *rethinking.SPECS,
+    searchain.SPEC,
 )
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

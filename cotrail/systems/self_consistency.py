@@ -1,6 +1,6 @@
 """Self-consistency (Wang et al., 2022), a baseline of Rethinking with Retrieval (section 4.1)."""
 
-from cotrail.core.prompts import AnswerForm, Shots
+from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.inference import Vote

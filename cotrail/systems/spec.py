@@ -7,8 +7,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.core.binding import PinnedRole
+from cotrail.core.capabilities import Capability
+from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.ports.knowledge import Source
-from cotrail.core.prompts import AnswerForm, Shots
+from cotrail.core.ports.rater import ROLES, By
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
@@ -17,23 +20,36 @@ from cotrail.systems.parts.rules import Released, Rules, as_the_paper
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """Requirements of a run beside its language model, which its settings decide.
+    """Requirements of a run, which its settings decide.
 
     forms: the forms in which the run's demonstrations are shown, other than titles.
     brought: demonstrations of the system's own, which also belong to the run's.
-    corpus: whether paragraphs are searched for; knowledge: the other sources that are asked.
+    prompt: whether a run may bring the words of the system's prompt.
+    corpus: whether paragraphs are searched for, or opened by their titles; knowledge: the other sources that are asked.
     evidence: whether the paragraphs that a dataset names as evidence are used; the corpus holds them then.
     weighs: whether sentences are embedded and entailment is judged.
+    extracts: whether answers are read out of paragraphs; rates: what texts are scored by. A run names the models.
     samples: whether several chains are drawn, which only the profile `deterministic` repeats exactly.
+    capabilities: what its actions ask of the language model beyond the continuation of plain text.
     """
 
     forms: frozenset[AnswerForm] = frozenset()
     brought: Shots = {}
+    prompt: bool = False
     corpus: bool = False
     evidence: bool = False
     knowledge: tuple[Source, ...] = ()
     weighs: bool = False
+    extracts: bool = False
+    rates: frozenset[By] = frozenset()
     samples: bool = False
+    capabilities: frozenset[Capability] = frozenset()
+
+    @property
+    def roles(self) -> frozenset[PinnedRole]:
+        """The roles whose engines a run has to name."""
+        raters: frozenset[PinnedRole] = frozenset(ROLES[by] for by in self.rates)
+        return raters | {"extractor"} if self.extracts else raters
 
 
 class SystemSpec(Struct, frozen=True, kw_only=True):

@@ -1,10 +1,8 @@
 """Zero-shot prompting, a baseline of Rethinking with Retrieval (section 4.1)."""
 
-from msgspec.structs import replace
-
 from cotrail.core.actions.generate import Read
 from cotrail.core.answer_extraction import OPENING
-from cotrail.core.prompts import AnswerForm, Demonstrations, Shots
+from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
@@ -31,9 +29,7 @@ class ZeroShotSettings(BaselineSettings, frozen=True, kw_only=True, forbid_unkno
 
 def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> System:  # noqa: ARG001
     """Have the model end the sentence that states the answer."""
-    opening = settings.answer_opening
-    prompt = task_prompt(question, Demonstrations(), settings)
-    prompt = replace(prompt, sentences=(opening,) if opening else ())
+    prompt = task_prompt(question, Demonstrations(), settings, settings.answer_opening)
     # Greedy at any temperature of the run: one answer stands for the method, so it had better be the likeliest.
     reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
     return Answer(text=task_answer(expect(reply, Generated).text, settings))

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import NAMES, Binding, pinned_columns
-from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from models.records.contents import save_demonstrations
 from models.schema.rows import Rows, insert_computed, recordset
 from models.schema.seals import question_opened, run_opened

@@ -15,9 +15,10 @@ from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.kind import Action, Stored, digests_in
+from cotrail.core.actions.kind import Action, digests_in
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompt_records import Stored
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from models.execution import statements
@@ -219,7 +220,7 @@ class Ledger(Leases):
             {
                 "step_id": done.claim.step_id,
                 "question_id": done.claim.question_id,
-                "position": len(done.claim.action.prompt.sentences),
+                "position": len(done.claim.action.prompt.written),
                 "text": done.outcome.text,
             }
             for done in completions

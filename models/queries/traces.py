@@ -14,9 +14,10 @@ from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.kind import Stored, digests_in
+from cotrail.core.actions.kind import digests_in, paragraphs_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, has_prompt
 from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.prompt_records import Stored, chain_length, parts_that_may_go
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
@@ -48,8 +49,8 @@ class TracedStep(Struct, frozen=True, kw_only=True):
 
     query: what a search was for; source: the knowledge source that was asked instead of the corpus; hits: what was
         found; new: the digests of those that were collected here first.
-    sentences, paragraphs: how many of them the prompt was made of; generated: what the model wrote; sample: which of
-        several chains it is.
+    sentences, paragraphs: how many of them the prompt was made of; left_out: how many of its parts but demonstrations
+        didn't fit the context; generated: what the model wrote; sample: which of several chains it is.
     compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
         they were compared with; embedded, entailed: what was found.
     request, result: as they are recorded, of a kind that none of the fields above shows.
@@ -69,6 +70,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
     new: frozenset[str] = frozenset()
     sentences: int = 0
     paragraphs: int = 0
+    left_out: int = 0
     generated: Generated | None = None
     sample: int | None = None
     compared: tuple[str, ...] = ()
@@ -233,7 +235,7 @@ def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMappin
     collected: dict[str, None] = {}
     for step in rows:
         if has_prompt(step["kind"]):
-            collected = dict.fromkeys(digests_in(step["request"]))
+            collected = dict.fromkeys(paragraphs_in(step["request"]))
         collected |= dict.fromkeys(each["digest"] for each in hits.get(step["id"], ()))
     return list(collected)
 
@@ -256,11 +258,13 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
             ),
         )
     if has_prompt(row["kind"]):
+        generated = msgspec.convert(row["result"], Generated | None)
         return TracedStep(
             **common,
-            sentences=len(request["sentences"]),
-            paragraphs=len(request["paragraphs"]),
-            generated=msgspec.convert(row["result"], Generated | None),
+            sentences=chain_length(request),
+            paragraphs=len(paragraphs_in(request)),
+            left_out=0 if generated is None else parts_that_may_go(request) - generated.paragraphs,
+            generated=generated,
             sample=request.get("sample"),
         )
     shown = _COMPARISONS.get(row["kind"], _as_recorded)
@@ -270,13 +274,13 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
 def _embedding(row: RowMapping) -> dict[str, Any]:
     request = row["request"]
     embedded = msgspec.convert(row["result"], Embedded | None)
-    return {"compared": tuple(request["sentences"]), "against": tuple(digests_in(request)), "embedded": embedded}
+    return {"compared": tuple(request["sentences"]), "against": tuple(paragraphs_in(request)), "embedded": embedded}
 
 
 def _entailment(row: RowMapping) -> dict[str, Any]:
     request = row["request"]
     entailed = msgspec.convert(row["result"], Entailed | None)
-    return {"compared": (request["hypothesis"],), "against": tuple(digests_in(request)), "entailed": entailed}
+    return {"compared": (request["hypothesis"],), "against": tuple(paragraphs_in(request)), "entailed": entailed}
 
 
 def _as_recorded(row: RowMapping) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import msgspec
 from sqlalchemy import TEXT, Connection, Executable, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstrations
 from cotrail.errors import UnreadableError
 from models.schema.rows import Rows, insert_rows
 from models.schema.tables import demonstrations, paragraphs

@@ -6,9 +6,9 @@ from sqlalchemy import Connection
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
+from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.history import Recorded, Step
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstrations
 from cotrail.core.results import Retrieved
 from models.records.contents import save_demonstrations, save_paragraphs
 from models.records.runs import RunPlan
@@ -45,11 +45,8 @@ def _brought(following: Sequence[Step], plan: RunPlan) -> dict[str, Demonstratio
     """Return the demonstrations that steps refer to and that aren't the run's."""
     known = {shots.digest for shots in plan.shots.values()}
     prompts = [step.action.prompt for step in following if isinstance(step.action, Prompted)]
-    return {
-        prompt.demonstrations.digest: prompt.demonstrations
-        for prompt in prompts
-        if prompt.demonstrations.digest not in known
-    }
+    shown = (prompt.demonstrations for prompt in prompts if prompt.demonstrated is not None)
+    return {shots.digest: shots for shots in shown if shots.digest not in known}
 
 
 def _made(following: Sequence[Step], history: Sequence[Recorded]) -> dict[str, Paragraph]:

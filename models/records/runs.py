@@ -12,7 +12,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.core.binding import NAMES, Binding, read_binding
-from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError

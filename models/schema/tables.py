@@ -112,7 +112,7 @@ class Run(Base):
     corpus: Mapped[str | None]
     corpus_revision: Mapped[str]
     knowledge: Mapped[Json] = mapped_column(server_default=no_keys)
-    """Revision of each knowledge source by its name."""
+    """Revision of each knowledge source by its name; name and digest of each engine of a further role by the role."""
     model_name: Mapped[str]
     model: Mapped[str]
     """Name and digest of the model."""

@@ -11,7 +11,7 @@ import msgspec
 
 from configuration.settings import settings
 from cotrail.common.humanize import count
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment

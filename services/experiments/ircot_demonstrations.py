@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.data.demonstrations.building import Style
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, listed_set

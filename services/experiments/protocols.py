@@ -11,9 +11,12 @@ from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from services.experiments.ircot import IRCoTSchedule
 from services.experiments.rethinking import RethinkingSchedule
 from services.experiments.schedule import Schedule
+from services.experiments.searchain import SearChainSchedule
 from services.requests import read_toml_file
 
 
@@ -32,9 +35,13 @@ def read_experiment_file(path: Path) -> AnyExperiment:
 
 def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
     """The schedule of the experiment's protocol; the paths that it names are relative to `folder`."""
-    if isinstance(experiment, IRCoTExperiment):
-        return IRCoTSchedule(experiment, folder)
-    return RethinkingSchedule(experiment, folder)
+    match experiment:
+        case IRCoTExperiment():
+            return IRCoTSchedule(experiment, folder)
+        case RethinkingExperiment():
+            return RethinkingSchedule(experiment, folder)
+        case SearChainExperiment():
+            return SearChainSchedule(experiment, folder)
 
 
 def _versioned(given: dict[str, Any]) -> dict[str, Any]:

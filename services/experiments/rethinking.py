@@ -7,12 +7,8 @@ from typing import Any
 
 import msgspec
 
-from configuration.settings import settings
-from cotrail.core.ports.retriever import Corpus
-from cotrail.core.prompts import Demonstrations
+from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.questions import Question
-from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
@@ -20,7 +16,8 @@ from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems.registry import find_system
 from services.composing import check_evidence, compose
-from services.experiments.schedule import RecordedRuns
+from services.experiments.drawn_questions import draw_questions
+from services.experiments.independent import IndependentSchedule
 from services.prepared_run import PreparedRun
 from services.provenance import file_record
 from services.requests import RunRequest
@@ -28,28 +25,14 @@ from services.shots import make_shots
 from services.system_settings import configure, merged
 
 
-class RethinkingSchedule:
-    """See `Schedule`; each input is read once, and paths are relative to `folder`."""
+class RethinkingSchedule(IndependentSchedule[Trial]):
+    """See `Schedule`."""
 
     def __init__(self, experiment: RethinkingExperiment, folder: Path) -> None:
+        super().__init__(experiment.name, trials(experiment), folder)
         self._experiment = experiment
-        self._folder = folder
-        self._trials = trials(experiment)
-        # The plan, the checks and the submission prepare the same runs, whose files are large.
-        self._prepared = cache(self._prepare)
         self._drawn = cache(self._draw)
-        self._corpus = cache(self._open_corpus)
         self._demonstrations = cache(read_demonstrations)
-
-    @property
-    def name(self) -> str:
-        """See `Schedule`."""
-        return self._experiment.name
-
-    @property
-    def planned(self) -> int:
-        """See `Schedule`."""
-        return len(self._trials)
 
     def plan(self) -> dict[str, Any]:
         """See `Schedule`."""
@@ -73,15 +56,7 @@ class RethinkingSchedule:
             raise InputError(
                 f"no dataset of the experiment {self.name} has a part in the tables that it names; name others"
             )
-        return list(dict.fromkeys(note for trial in self._trials for note in self.prepare(trial).notes))
-
-    def due(self, recorded: RecordedRuns) -> Sequence[Trial]:
-        """See `Schedule`; no run depends on another's results."""
-        return [trial for trial in self._trials if trial.name not in recorded.ids]
-
-    def prepare(self, cell: Trial) -> PreparedRun:
-        """See `Schedule`."""
-        return self._prepared(cell)
+        return super().check()
 
     def _prepare(self, trial: Trial) -> PreparedRun:
         request = self._request(trial)
@@ -128,11 +103,5 @@ class RethinkingSchedule:
         """The test questions, their gold paragraphs as the corpus has them; InputError where one has no answer."""
         experiment, files = self._experiment, self._experiment.datasets[dataset]
         lookup = self._corpus(corpus).paragraphs if corpus else None
-        questions = load_questions(format_, self._folder / files.questions, lookup)
-        if unanswered := [question.id for question in questions if not question.answers]:
-            raise InputError(f"{files.questions}: the question {unanswered[0]!r} has no answer to compare with; add it")
-        count = experiment.test_questions
-        return questions if count is None else sample_questions(questions, 0, count, experiment.seed)[1]
-
-    def _open_corpus(self, name: str) -> Corpus:
-        return settings().corpus_store.open(name)
+        path, count = self._folder / files.questions, experiment.test_questions
+        return draw_questions(format_, path, lookup, count=count, seed=experiment.seed)

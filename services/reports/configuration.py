@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from cotrail.common.short_digests import shortened
+from cotrail.core.binding import PINNED_ROLES
 from models.queries.runs import RunRecord
 from services.provenance import INSTEAD
 
@@ -29,12 +30,15 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     if record.corpus:
         yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"
-    for source, revision in sorted(record.knowledge.items()):
+    engines = {role: identity for role, identity in record.knowledge.items() if role in PINNED_ROLES}
+    for source, revision in sorted(record.knowledge.items() - engines.items()):
         yield "knowledge", f"{source}, revision {shortened(revision)}"
     yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
     for name in ("embedder", "entailer"):
         if identity := getattr(record, name):
             yield name, shortened(identity)
+    for role, identity in sorted(engines.items()):
+        yield role.replace("_", " "), shortened(identity)
     for note in record.provenance.get(INSTEAD, ()):
         yield "instead", note
     yield "software", _software(record.provenance)

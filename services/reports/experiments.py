@@ -1,4 +1,4 @@
-"""Reports of experiments by both papers' protocols, and of runs compared with the published results."""
+"""Reports of experiments by the papers' protocols, and of runs compared with the published results."""
 
 from collections.abc import Sequence
 
@@ -13,20 +13,30 @@ from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
 from cotrail.evaluation.experiments.protocols import experiment_of
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun
+from cotrail.evaluation.experiments.searchain import published
+from cotrail.evaluation.experiments.searchain import tables as searchain_tables
+from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
+from cotrail.evaluation.experiments.searchain.runs import SearChainRun
 from models.queries.experiments import read_experiment
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.ircot_results import read_results
 from services.reports.rethinking_results import read_trials
+from services.reports.searchain_results import read_searches
 
 
 def read_report(connection: Connection, name: str) -> ExperimentReport:
     """The results of an experiment so far."""
     experiment = experiment_of(read_experiment(connection, name).plan["experiment"])
-    if isinstance(experiment, IRCoTExperiment):
-        return ircot_report(read_results(connection, name))
-    return rethinking_report(read_trials(connection, experiment))
+    match experiment:
+        case IRCoTExperiment():
+            return ircot_report(read_results(connection, name))
+        case RethinkingExperiment():
+            return rethinking_report(read_trials(connection, experiment))
+        case SearChainExperiment():
+            return searchain_report(read_searches(connection, experiment))
 
 
 def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
@@ -48,6 +58,15 @@ def rethinking_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
         summary=summary if runs else NO_RESULTS,
         tables=rethinking_tables.build_tables(runs),
         plots=(plot,) if plot else (),
+    )
+
+
+def searchain_report(runs: Sequence[SearChainRun]) -> ExperimentReport:
+    """The tables of Search-in-the-Chain."""
+    answered = _answered([run.is_answered for run in runs])
+    summary = f"{count(len(runs), 'run')}; {answered}. {searchain_tables.SCORED} {published.SOURCE}"
+    return ExperimentReport(
+        summary=summary if runs else NO_RESULTS, tables=searchain_tables.build_tables(runs), plots=()
     )
 
 

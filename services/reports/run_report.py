@@ -3,17 +3,24 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, cut, duration, number
+from cotrail.core.actions.extract import EXTRACT
+from cotrail.core.actions.open import OPEN
+from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
+from cotrail.systems.searchain.tree import Tree
 from models.queries.progress import count_repeated, read_progress
-from models.queries.runs import read_run, resolve_run
+from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
 from models.schema.states import QuestionStatus
+from services.answer_details import details_of
+from services.reasoning_trees import ShownTree, shown_tree
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
 from services.reports.pages import page
@@ -25,9 +32,12 @@ SNIPPET = 190
 TITLES = {
     "answer_em": "Exact match",
     "answer_f1": "Answer F1",
+    "cover_em": "Cover EM",
     "support_recall": "Gold paragraphs found",
     "paragraphs_collected": "Paragraphs collected",
 }
+LONG_ANSWERS = {"rouge_l": "ROUGE-L"}
+"""Shown in addition where answers are long."""
 
 
 class ReportedHit(Struct, frozen=True, kw_only=True):
@@ -63,12 +73,14 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     answer: str
     gold: str
     em: str
+    cover: str
     f1: str
     recall: str
     right: bool
     missing: bool
     reason: str
     steps: tuple[ReportedStep, ...]
+    reasoning: ShownTree | None
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
@@ -87,6 +99,8 @@ def run_report(connection: Connection, run: str) -> RunPage:
     questions = list(read_questions(connection, record.id))
     rows = [question.scores(record.dataset) for question in questions]
     scores = run_scores(record, progress, rows)
+    paragraphs = _paragraphs(questions)
+    titles = TITLES if scores.metrics["rouge_l"] is None else {**LONG_ANSWERS, **TITLES}
     html = page(
         "report.html",
         run=record,
@@ -95,14 +109,17 @@ def run_report(connection: Connection, run: str) -> RunPage:
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
         scores=scores,
-        metrics=[(title, _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name, title in TITLES.items()],
+        metrics=[(title, _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name, title in titles.items()],
         caveat=CAVEAT,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         repeated=repeated,
         recall=recall_by_search(questions),
         sentences=sentences_per_question(questions),
-        questions=[_question(i, each, row) for i, (each, row) in enumerate(zip(questions, rows, strict=True), start=1)],
-        paragraphs=_paragraphs(questions),
+        questions=[
+            _question(record, i, each, row) for i, (each, row) in enumerate(zip(questions, rows, strict=True), start=1)
+        ],
+        paragraphs=paragraphs,
+        anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
     return RunPage(html=html, questions=len(questions))
 
@@ -113,8 +130,10 @@ def _metric(name: str, value: float | None) -> str:
     return f"{value:.1f}" if name == "paragraphs_collected" else f"{value:.1%}"
 
 
-def _question(place: int, question: TracedQuestion, row: QuestionScores) -> ReportedQuestion:
-    reason = question.reason
+def _question(record: RunRecord, place: int, question: TracedQuestion, row: QuestionScores) -> ReportedQuestion:
+    reason, reasoning = question.reason, _reasoning(record, question)
+    # The final content of a tree has the answer among other words.
+    agreement = row.cover_em if reasoning else row.answer_em
     return ReportedQuestion(
         number=place,
         key=question.key,
@@ -123,28 +142,40 @@ def _question(place: int, question: TracedQuestion, row: QuestionScores) -> Repo
         answer=question.answer or ("(empty)" if question.status == QuestionStatus.FINISHED else ""),
         gold=" / ".join(question.answers),
         em=number(row.answer_em, 0),
+        cover=number(row.cover_em, 0),
         f1=number(row.answer_f1, 2),
         recall=number(row.support_recall, 2),
-        right=row.answer_em == 1,
+        right=agreement == 1,
         missing=row.support_recall is not None and row.support_recall < 1,
         reason=f"{reason.type}: {reason.message}" if reason else "",
         steps=tuple(_step(step, question) for step in question.steps),
+        reasoning=reasoning,
     )
+
+
+def _reasoning(record: RunRecord, question: TracedQuestion) -> ShownTree | None:
+    """The tree of reasoning of an answer that has one."""
+    details = details_of(record, question)
+    titles = {hit.paragraph.digest: hit.paragraph.title for step in question.steps for hit in step.hits}
+    return shown_tree(details, titles) if isinstance(details, Tree) else None
 
 
 def _step(step: TracedStep, question: TracedQuestion) -> ReportedStep:
     if step.failure:
         return ReportedStep(kind=step.kind, text=f"{step.failure.type}: {step.failure.message}", failed=True)
-    if step.kind == "retrieve":
+    if step.kind in (RETRIEVE.name, OPEN.name):
         new = [hit for hit in step.hits if hit.paragraph.digest in step.new]
         found = tuple(_hit(hit, question) for hit in new)
-        return ReportedStep(kind="retrieve", text=step.query or "", found=found, known=len(step.hits) - len(found))
+        return ReportedStep(kind=step.kind, text=step.query or "", found=found, known=len(step.hits) - len(found))
+    if step.kind == EXTRACT.name and step.result is not None:
+        note = f"confidence {step.result['confidence']:.2f}"
+        return ReportedStep(kind=step.kind, text=step.result["text"] or "no answer", note=note)
     written = step.generated
     if written is None:
-        return ReportedStep(kind=step.kind, text="", note=step.state)
+        result = "" if step.result is None else msgspec.json.encode(step.result).decode()
+        return ReportedStep(kind=step.kind, text="", note=result or step.state)
     took = "" if step.milliseconds is None else f", {duration(step.milliseconds / 1000)}"
-    dropped = step.paragraphs - written.paragraphs
-    left_out = f", {count(dropped, 'paragraph')} didn't fit the context" if dropped else ""
+    left_out = f", {count(step.left_out, 'paragraph')} didn't fit the context" if step.left_out else ""
     note = f"{written.prompt_tokens:,} tokens read, {written.generated_tokens:,} written{took}{left_out}"
     return ReportedStep(kind=step.kind, text=written.text, note=note)
 

@@ -33,6 +33,7 @@ NUMBERS: dict[Unit, Callable[[float], str]] = {
     "percent": lambda value: f"{100 * value:.2f}",
     "gain": lambda value: f"{100 * value:+.1f}",
     "decimal": lambda value: f"{value:.1f}" if value < 100 else f"{value:,.0f}",
+    "average": lambda value: f"{value:.2f}",
     "count": lambda value: f"{value:,.0f}",
     "seconds": duration,
     "probability": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",

@@ -46,8 +46,9 @@ def main() -> None:
 def _show(console: Console, report: Report) -> None:
     console.print(_table(report.struck))
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(report.attempts.items()))
+    runs = ", ".join(f"{count} {system}" for system, count in sorted(report.runs.items()))
     console.print(
-        f"{report.runs} runs, {report.questions} questions, {report.steps} steps; {report.executions} executions; "
+        f"runs: {runs}; {report.questions} questions, {report.steps} steps; {report.executions} executions; "
         f"attempts: {outcomes}\n"
         f"{report.seconds:.0f} s, of which the last {report.finishing_seconds:.0f} s without faults; "
         f"{report.failed_submissions} submissions and {len(report.failed_ups)} `cotrail up` failed under faults\n"

@@ -108,6 +108,19 @@ def everything_sealed(connection: Connection) -> Wrong:
     return [line for table in ("step", "question", "run") for line in _told(connection, unsealed.format(table))]
 
 
+def every_tree_has_all(connection: Connection) -> Wrong:
+    """Each tree of Search-in-the-Chain has nodes that passed, were corrected, completed and skipped, and marks."""
+    query = """
+        SELECT 'question ' || key || ' of run ' || run_id || ' has no ' || part || ' in its tree'
+        FROM questions JOIN runs ON runs.id = run_id, unnest(ARRAY[
+            '{"nodes": [{"source": "model"}]}', '{"nodes": [{"source": "corrected"}]}',
+            '{"nodes": [{"source": "completed"}]}', '{"nodes": [{"duplicate": true}]}', '{"marks": [{}]}'
+        ]) AS part
+        WHERE system = 'searchain' AND NOT weighing @> CAST(part AS jsonb)
+    """
+    return list(connection.exec_driver_sql(query).scalars())
+
+
 def attempts_account_for_executions(connection: Connection, executions: Sequence[Execution]) -> Wrong:
     """No execution happened twice under one claim, or without one; each result that counts was executed or adopted."""
     query = """

@@ -1,7 +1,7 @@
 """A home with everything that runs under chaos need, and the runs themselves.
 
-Two kinds of run: IRCoT, whose model is behind a server that may have moods and die; and Rethinking with Retrieval,
-whose models are scripted, with joins and all kinds of steps.
+Three kinds of run: IRCoT and Search-in-the-Chain, whose model is behind a server that may have moods and die, the
+latter in conversations; and Rethinking with Retrieval, whose models are scripted, with joins and all kinds of steps.
 """
 
 import json
@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -23,6 +22,15 @@ SERVED = """
 engine = "openai"
 url = "http://127.0.0.1:{port}/v1"
 model = "script"
+context = 100000
+timeout_seconds = 10
+in_flight = 16
+
+[models.conversing]
+engine = "openai"
+url = "http://127.0.0.1:{port}/v1"
+model = "script"
+api = "chat"
 context = 100000
 timeout_seconds = 10
 in_flight = 16
@@ -38,7 +46,7 @@ class Home(Struct, frozen=True, kw_only=True):
 
     @property
     def script(self) -> Path:
-        return self.path / "served.json"
+        return self.path / "script.json"
 
     @property
     def mood(self) -> Path:
@@ -56,15 +64,17 @@ class Home(Struct, frozen=True, kw_only=True):
 
     def submit(self, cotrail: Cotrail, system: str, questions: Path, *, model: str = "served") -> str:
         """Submits a run of a system; returns its id."""
-        demonstrations = str(SAMPLE / "demonstrations.txt")
         if system == "rethinking":
             file = questions.with_suffix(".toml")
             file.write_text(RETHINKING.replace("{questions}", str(questions)))
             options = [str(file)]
         else:
-            options = f"--system {system} --dataset jsonl --corpus sample --model {model}".split()
+            named = "conversing" if system == "searchain" else model
+            options = f"--system {system} --dataset jsonl --corpus sample --model {named}".split()
             options += ["--questions", str(questions)]
-        output = cotrail("submit", *options, "--demonstrations", demonstrations, "--json")
+        if system != "searchain":  # which takes none
+            options += ["--demonstrations", str(SAMPLE / "demonstrations.txt")]
+        output = cotrail("submit", *options, "--json")
         return str(json.loads(output.splitlines()[-1])["run"])
 
 
@@ -74,17 +84,12 @@ def made_home(prefix: str) -> Iterator[Home]:
     home = Home(path=Path(tempfile.mkdtemp(prefix=prefix)), port=free_port())
     for name, content in scripts().items():
         (home.path / name).write_text(json.dumps(content))
-    home.script.write_text(json.dumps({"name": "served", "questions": _chains()}))
     home.mood.write_text("ok")
     (home.path / "models.toml").write_text(MODELS + SERVED.format(port=home.port))
     try:
         yield home
     finally:
         shutil.rmtree(home.path)
-
-
-def _chains() -> dict[str, Any]:
-    return {q["question"]: {"sentences": q["chain"], "answer": q["answers"][0]} for q in sample()}
 
 
 def free_port() -> int:

@@ -1,22 +1,24 @@
 """A language model behind HTTP that writes what a script says, in whatever mood it is (`python -m tests.chaos.model`).
 
-It is asked for continuations of whole prompts, as any server is, and finds in the end of a prompt which question it is
-and which sentences are there already.
+It is asked for continuations of whole prompts and for messages of conversations, as any server is, and finds in the end
+of a prompt, or of a conversation's first message, which question it is. What is written already it finds there too.
 """
 
 import argparse
 import json
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cotrail.engines.language_models.scripted import Script, ScriptedQuestion
+from cotrail.engines.language_models.scripted import CONFIDENCE, Script, ScriptedQuestion
 from tests.integration.served import QuietServer, Reply, answer, piece, streamed
 
 SLOW_SECONDS = 1.5
@@ -30,6 +32,9 @@ PIECE_SECONDS = 0.005
 
 PIECES = 3
 """The number of pieces in which a text is sent."""
+
+Form = Callable[[str, str | None], dict[str, Any]]
+"""The event of a piece, and of why the text ends with it."""
 
 
 class Mood(StrEnum):
@@ -74,7 +79,18 @@ def _next_sentence(said: ScriptedQuestion, written: str) -> str:
     return said.sentences[begun.index(written)] if written in begun else said.conclusion
 
 
-def _reply(mood: Mood, text: str) -> Reply:
+def message(script: Script, said: Sequence[dict[str, Any]]) -> str:
+    """The script's next message of a conversation."""
+    asked = said[0]["content"].rpartition("Question")[2].lstrip("]: ").removesuffix("\nAnswer:")
+    return script.questions[asked].message(sum(each["role"] == "assistant" for each in said), ())
+
+
+def _chat_piece(text: str, finish: str | None, *, scored: bool) -> dict[str, Any]:
+    scores = {"content": [{"token": text, "logprob": math.log(CONFIDENCE)}]} if scored and text else None
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish, "logprobs": scores}]}
+
+
+def _reply(mood: Mood, text: str, form: Form) -> Reply:
     match mood:
         case Mood.FAILING:
             return answer(500, {"error": {"message": "out of memory"}})
@@ -83,20 +99,20 @@ def _reply(mood: Mood, text: str) -> Reply:
         case Mood.GARBAGE:
             return streamed(['{"choices": [{"text": ', "<html>"])
         case Mood.HALF:
-            return streamed([*list(_events(text, 0))[:2], None])
+            return streamed([*list(_events(text, form, 0))[:2], None])
         case Mood.SILENT:
             time.sleep(SILENT_SECONDS)
         case Mood.GONE:
             return _close
-    return streamed(_events(text, SLOW_SECONDS if mood is Mood.SLOW else PIECE_SECONDS))
+    return streamed(_events(text, form, SLOW_SECONDS if mood is Mood.SLOW else PIECE_SECONDS))
 
 
-def _events(text: str, seconds: float) -> Iterator[object]:
+def _events(text: str, form: Form, seconds: float) -> Iterator[object]:
     size = len(text) // PIECES + 1
     for start in range(0, len(text), size):
         time.sleep(seconds)
-        yield piece(text[start : start + size])
-    yield piece("", "stop")
+        yield form(text[start : start + size], None)
+    yield form("", "stop")
     yield {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": PIECES}}
     yield "[DONE]"
 
@@ -118,9 +134,14 @@ def _handler(script: Script, mood: Path) -> type[BaseHTTPRequestHandler]:
                     self.reply(json.loads(asked))(self)
 
         def reply(self, body: dict[str, Any]) -> Reply:
-            if not self.path.endswith("/completions"):
-                return answer(404, {"detail": "Not Found"})
-            return _reply(Mood(mood.read_text()), continuation(script, body["prompt"], line="stop" in body))
+            now = Mood(mood.read_text())
+            match self.path:
+                case "/v1/completions":
+                    return _reply(now, continuation(script, body["prompt"], line="stop" in body), piece)
+                case "/v1/chat/completions":
+                    form = partial(_chat_piece, scored="logprobs" in body)
+                    return _reply(now, message(script, body["messages"]), form)
+            return answer(404, {"detail": "Not Found"})
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the library
             pass

@@ -2,7 +2,7 @@
 
 from tests.chaos.beside import search_of
 from tests.chaos.schedule import ROUND, Kind, schedule
-from tests.chaos.suite import suite
+from tests.chaos.suite import SYSTEMS, suite
 
 SEED = 6
 """Its first faults have some of the search server's among them."""
@@ -28,3 +28,4 @@ def test_a_stack_under_faults_of_every_kind_does_what_it_would_have_done() -> No
     assert any(fault.of_search for fault in faults)
     assert [struck.fault for struck in report.struck] == [fault for fault in faults if search or not fault.of_search]
     assert report.executions >= report.steps > 0
+    assert all(report.runs[system] > 1 for system in SYSTEMS), "one each is undisturbed"

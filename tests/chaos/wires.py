@@ -58,7 +58,7 @@ class Wire:
             async with asyncio.TaskGroup() as ways:
                 ways.create_task(_pass_on(reader, inner_writer, self.there))
                 ways.create_task(_pass_on(inner_reader, writer, self.back))
-        except* (OSError, EOFError):  # the server doesn't run, or one side has closed
+        except* (OSError, EOFError, asyncio.CancelledError):  # the server doesn't run, a side has closed, or `take_up`
             pass
         finally:
             for end in ends:

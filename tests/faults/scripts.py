@@ -1,4 +1,4 @@
-"""The bundled sample as scripts of models and similarities, for IRCoT and for Rethinking with Retrieval."""
+"""The bundled sample as scripts of models and similarities, for all systems."""
 
 import json
 from typing import Any
@@ -49,6 +49,27 @@ def chains(question: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return [" ".join(question["chain"]), " ".join(wrong), other["chain"][-1]]
 
 
+def conversation(question: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+    """What Search-in-the-Chain's model writes for a question, and what the reader reads for each of its queries.
+
+    The first chain goes wrong at the last fact, the second one leaves the last query unsolved, and the third one asks
+    nothing new.
+    """
+    answer, facts = question["answers"][0], question["chain"][:-1]
+    last = f"So, {question['question']}"
+    read = {f"Is it so that {fact.removesuffix('.')}?": fact for fact in facts} | {last: answer}
+    pairs = [f"[Query {n}]: {query}\n[Answer {n}]: {text}" for n, (query, text) in enumerate(read.items(), start=1)]
+    wrong = pairs[-2].replace(f"]: {facts[-1]}", "]: Nobody knows.")
+    marked = [f"{fact.removesuffix('.')} [{n}]." for n, fact in enumerate(facts, start=1)]
+    chains = [
+        [*pairs[:-2], wrong, pairs[-1]],
+        [*pairs[:-1], f"[Unsolved Query]: {last}"],
+        [*pairs, f"[Final Content]: So the answer is {answer}."],
+    ]
+    final = f"[Final Content]: {' '.join(marked)} So the answer is {answer} [{len(pairs)}]."
+    return ["\n".join(chain) for chain in chains] + [final], read
+
+
 def scripts() -> dict[str, object]:
     """The scripted models: facts are similar to their gold paragraphs and follow from them, and from nothing else."""
     questions = sample()
@@ -60,14 +81,16 @@ def scripts() -> dict[str, object]:
         for fact, gold in zip(question["chain"], question["gold"], strict=False):
             similarities.setdefault(fact, {})[titles[gold]] = 0.9
             judgements.setdefault(titles[gold], {})[fact] = {"entailment": 0.95}
-    written = {
-        question["question"]: {
+    written: dict[str, dict[str, Any]] = {}
+    for question, other in zip(questions, others, strict=True):
+        messages, read = conversation(question)
+        written |= {query: {"answer": text} for query, text in read.items()}
+        written[question["question"]] = {
             "sentences": question["chain"],
             "answer": question["answers"][0],
             "samples": chains(question, other),
+            "messages": messages,
         }
-        for question, other in zip(questions, others, strict=True)
-    }
     return {
         "script.json": {"name": "sample", "questions": written},
         "similarities.json": {"similarities": similarities, "default": 0.2},

@@ -16,12 +16,13 @@ from cotrail.audit.verification import verify
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.errors import UnavailableError
+from models.records.dispatch import Dispatch
 from models.records.trail import read_trail
 from models.schema.database import connect, migrate
 from models.schema.seals import amending
 from models.schema.tables import Base, runs
 from tests import search_servers
-from tests.integration.served import Served
+from tests.integration.served import KEY, Served
 
 Query = Callable[[Any], list[dict[str, Any]]]
 Cotrail = Callable[..., Result]
@@ -61,6 +62,32 @@ def open_served(tmp_path: Path) -> Iterator[Callable[..., LanguageModel]]:
     yield open_
     for model in made:
         model.interrupt()
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """llama.cpp's own server with SmolLM2; it takes the key KEY."""
+    xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
+    from cotrail.engines.language_models.smollm2 import smollm2_path
+
+    params = xllamacpp.CommonParams()
+    try:
+        params.model.path = str(smollm2_path())
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    params.n_parallel, params.n_ctx, params.verbosity, params.api_keys = 1, 512, -1, [KEY]
+    params.endpoint_metrics = True
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # several wait for each other on busy cores
+    server = xllamacpp.Server(params)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+@pytest.fixture
+def real(open_served: Callable[..., Any], llama: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Opens llama.cpp's own server as a model of the catalogue; fields are those of its entry."""
+    monkeypatch.setenv("A_KEY", KEY)
+    return lambda **fields: open_served(llama, key_variable="A_KEY", **({"context": 512} | fields))
 
 
 @pytest.fixture
@@ -146,6 +173,12 @@ def verified(engine: Engine, request: pytest.FixtureRequest) -> Iterator[None]:
     with engine.connect() as connection:
         for run in [] if amended else connection.execute(select(runs.c.id)).scalars().all():
             assert not [str(finding) for finding in verify(read_trail(connection, run)).findings]
+
+
+@pytest.fixture
+def sent() -> list[Dispatch]:
+    """The messages that a worker in this process sends."""
+    return []
 
 
 @pytest.fixture

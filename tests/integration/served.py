@@ -9,6 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
+KEY = "sentinel-key-0123456789"
+"""The API key of a real server in the tests."""
+
 Reply = Callable[[BaseHTTPRequestHandler], None]
 
 

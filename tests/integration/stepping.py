@@ -1,14 +1,17 @@
 """Workers by hand: steps are claimed, carried out and committed without Celery, at no cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, update
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.workload import question
+from configuration.settings import Settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
@@ -22,11 +25,29 @@ from models.execution.closing import close_run, runs_to_close
 from models.execution.ledger import Ledger
 from models.execution.recovery import take_suspect, take_unsent
 from models.records.dispatch import Dispatch
+from models.records.runs import FindSystem, Runs
 from models.schema.states import StepState
 from models.schema.tables import steps
+from tasks.runtime import Runtime
 
 STEPS = 7
 """Steps of a question."""
+
+
+@contextmanager
+def working_here(
+    settings: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch, find: FindSystem = find_system
+) -> Iterator[Runtime]:
+    """A worker in this process; sent: takes its messages; find: knows the systems."""
+    monkeypatch.setattr("tasks.runtime.send", sent.extend)
+    made = Runtime(settings)
+    made.ledger.runs = Runs(find)
+    monkeypatch.setattr("tasks.step.runtime", lambda: made)
+    yield made
+    made.stop()
+    made.close()
+    made.ledger.engine.dispose()
+
 
 LEASE = 60.0
 MILLISECONDS = 2.5

@@ -405,6 +405,31 @@ def test_a_run_without_published_answers_has_no_scores_rather_than_zeros(
     assert cotrail("score", run).exit_code == cotrail("trace", run, "1").exit_code == 0
 
 
+def test_long_answers_have_rouge_l_in_their_scores_and_in_their_report(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    asked, page = tmp_path / "eli5-dev-kilt.jsonl", tmp_path / "report.html"
+    record = {"id": "q", "input": sample_questions()[0]["question"], "output": [{"answer": "Ysborg, a town"}]}
+    asked.write_text(json.dumps(record))
+    run = hands.finish(submitted(dataset="eli5", questions=str(asked)))
+    metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
+    assert (metrics["rouge_l"], metrics["cover_em"], metrics["cover_em_words"]) == (0.5, 0, 0)
+    assert cotrail("report", run, "--html", page).exit_code == 0
+    assert "<b>50.0%</b><span>ROUGE-L</span>" in page.read_text()
+
+
+def test_short_answers_have_cover_em_and_no_rouge_l(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    run, page = hands.finish(submitted()), tmp_path / "report.html"
+    metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
+    assert metrics["rouge_l"] is None
+    assert metrics["cover_em"] >= metrics["answer_em"] > 0
+    assert cotrail("report", run, "--html", page).exit_code == 0
+    assert "<span>Cover EM</span>" in page.read_text()
+    assert "ROUGE-L" not in page.read_text()
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """A processed file of MuSiQue with the sample's first question, and MuSiQue's own, with an alias of its answer."""

@@ -18,7 +18,7 @@ from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import COLUMNS, end_of, write_record
 from cotrail.audit.verification import verify
-from cotrail.core.prompts import Demonstrations
+from cotrail.core.demonstrations import Demonstrations
 from cotrail.errors import BundleError
 from models.records.trail import read_trail
 from tests.integration.forging import resealed

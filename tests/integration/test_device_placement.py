@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="PyTorch isn't installed")
 pytest.importorskip("transformers", reason="transformers isn't installed")
 
 import torch
+from msgspec.structs import replace
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.shapes import SHAPES
@@ -45,7 +46,10 @@ def requests(vocabulary: Vocabulary) -> list[Request]:
     for number in range(REQUESTS):
         tokens = [*shared, *(chance.randrange(3, 200) for _ in range(chance.randrange(5, 90)))]
         sampling = Sampling(temperature=0.7 * (number % 2), seed=number)
-        made.append(Request(tokens, vocabulary, "sentence", 24, sampling, len(shared), chain=f"question {number}"))
+        if number % 4 == 1:
+            sampling = replace(sampling, top_p=0.9, top_k=40, repetition_penalty=1.2)
+        chain, scored = f"question {number}", number % 3 == 0
+        made.append(Request(tokens, vocabulary, "sentence", 24, sampling, len(shared), chain, scored=scored))
     made[-1].sampler = ChoiceScorer([5, 6, 7])
     return made
 

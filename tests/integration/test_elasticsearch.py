@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,8 +32,10 @@ from benchmarks.contenders.cotrail import submission
 from benchmarks.search_servers import Running
 from cli.main import app
 from configuration.settings import Settings, settings
+from cotrail.core.actions.kind import Engines
+from cotrail.core.actions.open import OPEN, Open
 from cotrail.core.binding import Binding
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
 from cotrail.engines.retrieval.elasticsearch import building, client, retriever
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
@@ -190,6 +193,10 @@ def test_paragraphs_are_found_by_their_ids_and_titles(reach: Reach, monkeypatch:
     corpus = made(reach(), [PAPER, INK, *it, Paragraph(id="w", title="it", text="Another.")])
     assert corpus.titled("It") == (it[1], it[0])
     assert corpus.titled("Nothing") == ()
+    engines = cast(Engines, SimpleNamespace(retriever=lambda: corpus))
+    opened = tuple(Hit(paragraph=each, rank=rank, score=1.0) for rank, each in enumerate((it[1], it[0]), start=1))
+    assert OPEN.carry_out(Open(title="It"), engines).hits == opened
+    assert OPEN.carry_out(Open(title="IT"), engines).hits == ()
     monkeypatch.setattr(retriever, "MOST", 2)
     assert corpus.paragraphs(["a", "nowhere", "b", "a"]) == {"a": INK, "b": PAPER}
     assert corpus.paragraphs([]) == {}

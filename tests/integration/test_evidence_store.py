@@ -17,9 +17,10 @@ from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
@@ -62,7 +63,10 @@ def evidential(question: Question, shots: Any, settings: Any) -> System:
     """Three samples and a look-up together, then a comparison with a paragraph of its own, then a judgement."""
     reasons = (
         Reason(
-            prompt=Prompt(demonstrations=Demonstrations(), question=question.text), max_tokens=9, until="line", sample=n
+            prompt=few_shot_prompt(demonstrations=Demonstrations(), question=question.text),
+            max_tokens=9,
+            until="line",
+            sample=n,
         )
         for n in range(3)
     )

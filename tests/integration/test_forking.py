@@ -21,8 +21,8 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import KINDS
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.fork_points import Point
-from cotrail.core.prompts import AnswerForm
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.systems.registry import find_system

@@ -14,7 +14,8 @@ from benchmarks.costless import SENTENCES
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.prompts import AnswerForm, Prompt
+from cotrail.core.demonstrations import AnswerForm
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Question
 from cotrail.core.results import Failure, Generated
 from cotrail.core.system import Answer, System
@@ -221,7 +222,7 @@ def test_one_bad_question_of_a_batch_blocks_alone(engine: Engine, query: Query) 
 
 def test_a_line_that_reasons_without_being_a_sentence_is_no_part_of_the_chain(engine: Engine, query: Query) -> None:
     def titles_first(question: Question, shots: Any, settings: Any) -> System:
-        prompt = Prompt(demonstrations=shots[AnswerForm.COT], paragraphs=(), question=question.text)
+        prompt = few_shot_prompt(demonstrations=shots[AnswerForm.COT], paragraphs=(), question=question.text)
         yield Reason(prompt=prompt, max_tokens=9, until="line")
         written = yield Reason(prompt=prompt, max_tokens=9)
         return Answer(text=str(written))

@@ -28,7 +28,6 @@ from models.queries.outages import read_outages
 from models.queries.replaying import replay_run
 from models.queries.traces import find_question, read_question
 from models.records.dispatch import Dispatch
-from models.records.runs import Runs
 from models.records.trail import read_trail
 from models.schema.tables import attempts, questions, steps
 from tasks.routing import send
@@ -36,7 +35,7 @@ from tasks.runtime import Runtime
 from tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent
+from tests.integration.stepping import unsent, working_here
 from workers.stack.python import retrieval
 
 pytestmark = pytest.mark.usefixtures("registered", "verified")
@@ -110,24 +109,13 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def sent() -> list[Dispatch]:
-    """The messages that the worker sends."""
-    return []
-
-
-@pytest.fixture
 def here(
     registered: None, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Runtime]:
     """A worker that knows the system."""
-    monkeypatch.setattr("tasks.runtime.send", sent.extend)
-    made = Runtime(servers.model_copy(update={"database_url": SecretStr(database)}))
-    made.ledger.runs = Runs(find_counting)
-    monkeypatch.setattr("tasks.step.runtime", lambda: made)
-    yield made
-    made.stop()
-    made.close()
-    made.ledger.engine.dispose()
+    own = {"database_url": SecretStr(database)}
+    with working_here(servers.model_copy(update=own), sent, monkeypatch, find_counting) as made:
+        yield made
 
 
 FINISHED = select(steps.c.id).where(steps.c.state == "finished")
@@ -209,7 +197,7 @@ def test_an_outage_of_its_engine_is_told_by_its_name(
 
 def test_its_workers_deadlines_and_fork_points_are_known(servers: Settings) -> None:
     command = retrieval(servers, events=False).command
-    assert command[command.index("-Q") + 1] == "retrieve,lookup,count"
+    assert command[command.index("-Q") + 1] == "retrieve,lookup,open,count"
     assert Settings(deadlines={"count": 5}).deadline("count") == 5
     assert servers.deadline("count") == COUNT.deadline
     assert read_point("count") == "count"

@@ -11,17 +11,18 @@ from typing import Any
 import httpx2
 import pytest
 
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.model import OpenAIModel
 from cotrail.engines.language_models.openai.tokenizer import estimated_tokens
-from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import (
     BlockedError,
     CotrailError,
@@ -32,10 +33,9 @@ from cotrail.errors import (
     UnavailableError,
 )
 from tests.conftest import Eventually
-from tests.integration.served import Reply, Served, answer, delta, held, paused, piece, streamed
+from tests.integration.served import KEY, Reply, Served, answer, delta, held, paused, piece, streamed
 
 DEADLINE = 60.0
-KEY = "sentinel-key-0123456789"
 
 DEMONSTRATIONS = Demonstrations(
     items=tuple(
@@ -48,7 +48,7 @@ DEMONSTRATIONS = Demonstrations(
         for name, land in [("Paris", "France"), ("Oslo", "Norway"), ("Cairo", "Egypt")]
     )
 )
-PROMPT = Prompt(
+PROMPT = few_shot_prompt(
     demonstrations=DEMONSTRATIONS,
     paragraphs=(Paragraph(id="o", title="Ostmark", text="Ostmark is a country. Its capital is Brenn."),),
     question="What is the capital of Ostmark?",
@@ -478,29 +478,6 @@ def test_a_server_promises_no_deterministic_profile(open_served: Make, tmp_path:
 # A real server
 
 
-@pytest.fixture(scope="module")
-def llama() -> Iterator[str]:
-    """llama.cpp's own server with SmolLM2; it takes the key KEY."""
-    xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-    params = xllamacpp.CommonParams()
-    try:
-        params.model.path = str(smollm2_path())
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    params.n_parallel, params.n_ctx, params.verbosity, params.api_keys = 1, 512, -1, [KEY]
-    params.endpoint_metrics = True
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # several wait for each other on busy cores
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
-
-
-@pytest.fixture
-def real(open_served: Make, llama: str, monkeypatch: pytest.MonkeyPatch) -> Make:
-    monkeypatch.setenv("A_KEY", KEY)
-    return lambda **fields: open_served(llama, key_variable="A_KEY", **({"context": 512} | fields))
-
-
 def test_llama_cpp_writes_a_sentence_and_a_line_and_says_what_they_took(real: Make) -> None:
     model = real()
     sentence = write(model, max_tokens=40)
@@ -538,7 +515,7 @@ def test_llama_cpp_chats(real: Make) -> None:
 
 
 def test_llama_cpp_says_that_its_context_is_shorter_than_the_list_says(real: Make) -> None:
-    long = Prompt(demonstrations=DEMONSTRATIONS, question="Who? " * 600)
+    long = few_shot_prompt(demonstrations=DEMONSTRATIONS, question="Who? " * 600)
     with pytest.raises(PromptTooLongError, match="context of 4096 tokens"):
         write(real(context=4096), prompt=long)
 

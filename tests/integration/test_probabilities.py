@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel, Profile
-from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.scripted import ScriptedModel
@@ -35,7 +37,7 @@ TEXTS = [text(1), text(9), text(30), text(30, "The Vell is a lake."), text(31), 
 """Some of one batch and some of several, which begin alike."""
 
 PROMPTS = [
-    Prompt(
+    few_shot_prompt(
         demonstrations=Demonstrations(),
         paragraphs=tuple(Paragraph(id=str(n), title=f"T{n}", text=FACTS[n]) for n in range(count)),
         question="Where does the Vell flow?",

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 pytest.importorskip("torch", reason="PyTorch isn't installed")
 pytest.importorskip("transformers", reason="transformers isn't installed")
@@ -25,10 +24,12 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.prompts import Prompt, Written, user
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.transformers import causal
 from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalRunner
@@ -69,7 +70,9 @@ def prompt_for(name: str, paragraphs: int = 1, shown: Demonstrations | None = No
         Paragraph(id=f"{name} {n}", title=f"{name} {n}", text=f"{name} {n} flows into the sea of {name[::-1]}.")
         for n in range(paragraphs)
     )
-    return Prompt(demonstrations=shown or demonstrations(), paragraphs=facts, question=f"Where does the {name} flow?")
+    return few_shot_prompt(
+        demonstrations=shown or demonstrations(), paragraphs=facts, question=f"Where does the {name} flow?"
+    )
 
 
 PROMPTS = [prompt_for(name) for name in ("Vell", "Brenn", "Ostra", "Aune", "Selk")]
@@ -426,7 +429,7 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     model = TransformersModel(path, "smollm2-135m", "fast", 1, CONTEXT)
     text = "Ostmark is a country. Its capital is Brenn."
     paragraph = Paragraph(id="Ostmark", title="Ostmark", text=text)
-    prompt = Prompt(
+    prompt = few_shot_prompt(
         demonstrations=demonstrations(), paragraphs=(paragraph,), question="What is the capital of Ostmark?"
     )
     result = model.generate(GenerationRequest(prompt, "sentence", 40))
@@ -434,11 +437,15 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     assert result.raw.lstrip().startswith(result.text)
     assert model.count_tokens(result.raw) - model.count_tokens(result.text) <= 4
     eventually(lambda: not model._scheduler._runner.busy, "the rest of the chain is written")
-    following = model.generate(GenerationRequest(replace(prompt, sentences=(result.text,)), "sentence", 40))
+    talk = Prompt(turns=(user("What is the capital of France? Answer with one word.<|im_end|>"),))
+    said = model.generate(GenerationRequest(talk, "stop", 20))
+    assert "Paris" in said.text
+    assert said.ended == "end"
+    following = model.generate(GenerationRequest(prompt.go_on(Written(f" {result.text}")), "sentence", 40))
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2
     nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
-    breaking = Prompt(demonstrations=Demonstrations(items=(nothing,)), question="a")
+    breaking = few_shot_prompt(demonstrations=Demonstrations(items=(nothing,)), question="a")
     untils: tuple[Until, ...] = ("sentence", "line")
     for until in untils:
         ended = model.generate(GenerationRequest(breaking, until, 8))

@@ -23,10 +23,12 @@ from transformers import (
 from transformers.utils import logging
 
 from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Profile
-from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.prompts import Prompt, user
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
@@ -34,7 +36,7 @@ from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqRunner, length_group
 from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
-from cotrail.errors import InputError, TransientStepError
+from cotrail.errors import InputError, StepError, TransientStepError
 from tests.integration.holding import is_cut_off_alone
 
 DEADLINE = 60.0
@@ -53,7 +55,7 @@ def prompt_for(name: str, paragraphs: int = 1) -> Prompt:
         Paragraph(id=f"{name} {n}", title=name, text=f"the {name} flows into the sea of Holm.")
         for n in range(paragraphs)
     )
-    return Prompt(demonstrations=Demonstrations(), paragraphs=facts, question=f"Where flows the {name}?")
+    return few_shot_prompt(demonstrations=Demonstrations(), paragraphs=facts, question=f"Where flows the {name}?")
 
 
 PROMPTS = [prompt_for(name, paragraphs) for name in WORDS[:4] for paragraphs in (1, 2, 4)]
@@ -285,6 +287,39 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, pro
     with ThreadPoolExecutor(max_workers=6) as threads:
         assert list(threads.map(draw, range(6))) == alone
     assert len(set(alone)) == 6
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_texts_of_one_batch_end_are_restricted_and_are_scored_each_in_its_own_way(
+    make_model: Make, loaded: Loaded, profile: Profile
+) -> None:
+    model = make_model(profile, slots=4)
+    whole = model.generate(GenerationRequest(PROMPTS[0], "stop", 24)).raw
+    requests = [
+        GenerationRequest(PROMPTS[0], "stop", 24, scored=True),
+        GenerationRequest(PROMPTS[0], "stop", 24, stop=(whole[3:6],)),
+        GenerationRequest(PROMPTS[0], "stop", 24, Sampling(temperature=1.0, seed=1, top_k=3, top_p=0.9), scored=True),
+        GenerationRequest(PROMPTS[0], "stop", 24, Sampling(repetition_penalty=2.0)),
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        scored, stopped, drawn, penalized = pool.map(model.generate, requests)
+    assert (scored.raw, stopped.text) == (whole, whole[: whole.index(whole[3:6])])
+    assert (stopped.ended, stopped.stop) == ("stop", whole[3:6])
+    assert penalized.raw != whole
+    assert "".join(text for text, _ in drawn.tokens) == drawn.raw
+    tokens = [*loaded.vocabulary.encode(PROMPTS[0].render())]
+    written = expected(loaded, Request(tokens, loaded.vocabulary, "stop", 24, Sampling()))
+    with torch.inference_mode():
+        shown = torch.tensor([[loaded.model.generation_config.decoder_start_token_id, *written]])
+        logits = loaded.model(input_ids=torch.tensor([tokens]), decoder_input_ids=shown).logits[0]
+    likely = torch.log_softmax(logits, dim=-1)
+    by_itself = [float(likely[place, token]) for place, token in enumerate(written) if token != END]
+    assert [score for _, score in scored.tokens] == pytest.approx(by_itself, abs=1e-3)
+
+
+def test_a_conversation_is_refused(make_model: Make) -> None:
+    with pytest.raises(StepError, match="takes no conversations"):
+        make_model().generate(GenerationRequest(Prompt(turns=(user("Where?"),)), "stop", 9))
 
 
 def test_the_context_counts_the_prompt_alone(make_model: Make) -> None:

@@ -7,17 +7,20 @@ import msgspec
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.generate import Read, Reason, sampling
+from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.generate import Read, Reason, generation_request
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.open import Open
+from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
+from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import advance
-from cotrail.core.results import Embedded, Entailed, Failure, Retrieved
+from cotrail.core.results import Embedded, Entailed, Extracted, Failure, Rated, Retrieved
 from cotrail.core.system import StepFailed, System, Together
 
 BINDING = Binding(model="scripted@1", profile="fast", temperature=0.0, seed=0, corpus="sample@1")
@@ -47,7 +50,7 @@ def found_paragraphs(*paragraphs: Paragraph) -> Retrieved:
 class MadeUp:
     """A world in which a script writes, searches find given paragraphs, and scores are pseudo-random.
 
-    found: what a search or a look-up finds, by its text; otherwise paragraphs of its words.
+    found: what a search or a look-up finds by its text, or a page has by its title; otherwise paragraphs of its words.
     similar, entailed: scores of a pair of texts, the paragraph's or premise's first.
     """
 
@@ -78,11 +81,21 @@ class MadeUp:
                 )
             case Entail():
                 return self._entailment(action.premise.text, action.hypothesis)
+            case Extract():
+                end = action.paragraph.text.find(" ")
+                text, confidence = (
+                    action.paragraph.text[: max(end, 0)],
+                    4 * _share(action.question, action.paragraph.text),
+                )
+                return Extracted(text=text, confidence=confidence, start=0, end=len(text))
+            case Rate():
+                others = (*action.others, *(each.text for each in action.paragraphs))
+                return Rated(scores=tuple(_share(action.text, each) for each in others))
+            case Open():
+                return self._find(action.title, 1) if action.title in self.found else found(action.title)
         assert isinstance(action, Reason | Read)
         try:
-            return self.model.generate(
-                GenerationRequest(action.prompt, action.until, action.max_tokens, sampling(action, BINDING))
-            )
+            return self.model.generate(generation_request(action, BINDING))
         except Exception as error:  # noqa: BLE001 - as a worker does
             return Failure(type=type(error).__name__, message=str(error))
 

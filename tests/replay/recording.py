@@ -1,9 +1,9 @@
 """Records the histories that a new version of a system needs: `python -m tests.replay.recording SYSTEM`.
 
 Question, demonstrations and pins are those of IRCoT's history. The world is made up: searches find paragraphs named for
-the query's words, scores are pseudo-random, and the model states the same answer to every prompt. Two new files are
-written: a record that leads to the answer, and one whose last step the code departs from. Read both before you commit
-them.
+the query's words, scores are pseudo-random, and the model states the same answer to every prompt, or in a conversation
+the next of `MESSAGES`. Two new files are written: a record that leads to the answer, and one whose last step the code
+departs from. Read both before you commit them.
 """
 
 import sys
@@ -25,13 +25,24 @@ from tests.replay.driving import MadeUp
 from tests.replay.test_histories import History, StoredStep, history
 
 FOLDER = Path(__file__).parent / "histories"
+MESSAGES = (
+    "[Query 1]: Which fish is salted?\n[Answer 1]: Sild is salted.\n[Unsolved Query]: Who catches sild?",
+    "[Query 1]: Who catches sild?\n[Answer 1]: Sild.\n[Query 2]: Where is it sold?\n[Answer 2]: In Bergen.",
+    "[Query 1]: Which town sells sild?\n[Answer 1]: Bergen sells sild.\n[Final Content]: So the answer is Sild.",
+    "[Final Content]: Sild is salted [1], and sold in Bergen [3]. So the answer is Sild.",
+)
+"""What the model writes in the turns of a conversation."""
+
 SEARCHES = MadeUp(cast(LanguageModel, None))  # asked for everything but texts
 
 
 def world(action: Action) -> Outcome:
     if isinstance(action, Prompted):
         text = "Sild" if action.until == "line" else "So the answer is: Sild."
-        return generated(action.prompt, text, text, TokenCounts(prompt=1, cached=0, generated=1))
+        if action.until == "stop":
+            text = MESSAGES[sum(turn.role == "assistant" for turn in action.prompt.turns) % len(MESSAGES)]
+        written = generated(action.prompt, text, text, TokenCounts(prompt=1, cached=0, generated=1))
+        return replace(written, tokens=((text, -0.01),)) if action.scored else written
     return SEARCHES(action)
 
 

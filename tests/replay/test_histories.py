@@ -5,6 +5,8 @@ agree with the code, on purpose.
 """
 
 import json
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +15,20 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.actions.generate import Read, Reason, generation_request
 from cotrail.core.actions.kind import Action
+from cotrail.core.actions.open import Open
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded
-from cotrail.core.prompts import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Result
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems.registry import SYSTEMS, find_system
-from cotrail.systems.spec import SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec
 
 DIVERGING = {
     "another kind": "another kind",
@@ -77,11 +80,8 @@ class History(Struct, kw_only=True, forbid_unknown_fields=True):
 
     def follow(self, length: int | None = None) -> Json:
         """What follows the record, or its first so many steps."""
-        spec = find_system(self.system, self.version)
-        settings: Struct = msgspec.convert(self.settings, spec.settings)
-        recorded = [step.recorded() for step in self.history[:length]]
         try:
-            outcome = advance(lambda: spec.open(self.question, self.demonstrations, settings), recorded, self.binding)
+            outcome = self._advance(length)
         except ReplayMismatchError as error:
             return {"mismatch": {"sequence": error.sequence, "recorded": error.recorded, "yielded": error.yielded}}
         match outcome:
@@ -93,6 +93,29 @@ class History(Struct, kw_only=True, forbid_unknown_fields=True):
                 return {"answer": {name: value for name, value in written.items() if value is not None}}
             case Failed(failure):
                 return {"failed": msgspec.to_builtins(failure)}
+
+    @property
+    def spec(self) -> SystemSpec:
+        return find_system(self.system, self.version)
+
+    @property
+    def needs(self) -> Needs:
+        return self.spec.needs(self._settings)
+
+    def asked(self) -> Iterator[Action]:
+        """Everything that the system asks for."""
+        for length in range(len(self.history) + 1):
+            if isinstance(following := self._advance(length), Next):
+                yield from (step.action for step in following.steps)
+
+    @property
+    def _settings(self) -> Struct:
+        return msgspec.convert(self.settings, self.spec.settings)
+
+    def _advance(self, length: int | None) -> Next | Finished | Failed:
+        recorded = [step.recorded() for step in self.history[:length]]
+        opened = partial(self.spec.open, self.question, self.demonstrations, self._settings)
+        return advance(opened, recorded, self.binding)
 
 
 def shown(action: Action) -> Json:
@@ -144,6 +167,17 @@ def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
         assert (following["kind"], following["fingerprint"]) == (step.kind, step.fingerprint), (
             f"step {length} of {name}: raise the version of {recorded.system}, or revert the change"
         )
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "_bad_" not in name])
+def test_a_system_declares_what_its_steps_need(name: str) -> None:
+    recorded = history(name)
+    for action in recorded.asked():
+        if isinstance(action, Reason | Read):
+            assert generation_request(action, recorded.binding).needs <= recorded.needs.capabilities
+            assert action.sample is None or recorded.needs.samples
+        if isinstance(action, Retrieve | Open):
+            assert recorded.needs.corpus
 
 
 @pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")

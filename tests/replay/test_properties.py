@@ -18,8 +18,9 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Failed, Next, Outcome
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
 from cotrail.core.questions import Question
 from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Failure, Generated, Result
@@ -118,7 +119,7 @@ def test_any_step_recorded_otherwise_is_noticed_where_it_stands(program: tuple[N
     history = [record(*step) for step in live(toy(program)(), toy_world)[0]]
     wrong = [
         record(search("never asked"), FAILURE),
-        record(Reason(prompt=Prompt(demonstrations=Demonstrations(), question="never asked"), max_tokens=5)),
+        record(Reason(prompt=few_shot_prompt(demonstrations=Demonstrations(), question="never asked"), max_tokens=5)),
     ]
     place = data.draw(st.integers(0, len(history)))
     changed = [*history[:place], data.draw(st.sampled_from(wrong)), *history[place + 1 :]]

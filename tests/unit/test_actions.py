@@ -1,6 +1,7 @@
 import json
 from hashlib import sha256
-from typing import get_args
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given
@@ -10,35 +11,45 @@ from msgspec.structs import replace
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason, sampling
-from cotrail.core.actions.kind import Action
+from cotrail.core.actions.kind import Action, EngineNames
 from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.open import Open
+from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.prompts import Prompt
 from cotrail.core.results import Failure
 from cotrail.core.system import StepFailed
 
 BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpus="hp@9a2b")
-PROMPT = Prompt(
-    demonstrations=Demonstrations(
+FIELDS: dict[str, Any] = {
+    "demonstrations": Demonstrations(
         items=(Demonstration(id="d", paragraphs=(), question="Is it?", answer="So the answer is: yes."),)
     ),
-    paragraphs=(Paragraph(id="p1", title="Ada", text="Ada built a bridge."),),
-    question="Who built it?",
-    sentences=("A bridge was built.",),
-)
+    "paragraphs": (Paragraph(id="p1", title="Ada", text="Ada built a bridge."),),
+    "question": "Who built it?",
+    "sentences": ("A bridge was built.",),
+}
+PROMPT = few_shot_prompt(**FIELDS)
 RETRIEVE = Retrieve(query="Ada's bridge", count=4, titles=("Ada", "Brücke"))
 REASON = Reason(prompt=PROMPT, max_tokens=200)
 READ = Read(prompt=PROMPT, max_tokens=64)
 ADA = PROMPT.paragraphs[0]
+BEN = Paragraph(id="p2", title="Ben", text="Ben built a boat.")
 LOOKUP = Lookup(source="wordnet", text="Ada built a bridge.", other="Ada built.")
 EMBED = Embed(sentences=("Ada built a bridge.",), paragraphs=(ADA,))
 ENTAIL = Entail(premise=ADA, hypothesis="Ada built a bridge.")
-EACH: tuple[Action, ...] = (RETRIEVE, REASON, READ, LOOKUP, EMBED, ENTAIL)
+EXTRACT = Extract(question="Who built a bridge?", paragraph=ADA)
+RATE = Rate(by="relevance", text="Who built a bridge?", others=("Who built it?",), paragraphs=(ADA,))
+OPEN = Open(title="Ada")
+EACH: tuple[Action, ...] = (RETRIEVE, REASON, READ, LOOKUP, EMBED, ENTAIL, EXTRACT, RATE, OPEN)
 
 GOLDEN: dict[str, tuple[Action, str]] = {
     "retrieve": (RETRIEVE, "13339e8606b6f3202fac2fac030bc61faf872877c93bd2cdb19ae4cddb48006a"),
@@ -47,11 +58,20 @@ GOLDEN: dict[str, tuple[Action, str]] = {
     "lookup": (LOOKUP, "33eb21741e0136fcae9dc979a01c281dd10fefa543094ce33e4ced7a0bca414c"),
     "embed": (EMBED, "5c2da379258ad16e6fa575c6c414fd8a0de7ee160b2aa1f3182ee7e841d40b37"),
     "entail": (ENTAIL, "20f55e9bf0e40834ad6c5e965d3045e1262e4dfe4841642a6db6f0d32267e21f"),
+    "extract": (EXTRACT, "b2fc85bdb2403a008f727eb57fcf135d56e7dd9907c9150d6bc6565e22156290"),
+    "rate": (RATE, "0cf571af6beb534a674bd622d897c7da084f4e5b24abe80123cb94aaeb564766"),
+    "open": (OPEN, "511dd5e36bbffdccd4bf9ab9c74adbea7f1c27dbc36143f189f20aaae233eac7"),
     "sample": (
         replace(REASON, sample=3, temperature=0.7),
         "2225f9797486a7aa2b49f69bc251489f520930b270dfec2dca286ff5852b8e55",
     ),
 }
+
+
+def another(**fields: Any) -> Prompt:
+    """The prompt with other fields."""
+    return few_shot_prompt(**FIELDS | fields)
+
 
 JSON = st.recursive(
     st.none()
@@ -140,6 +160,13 @@ def test_whatever_decides_a_search_is_in_its_fingerprint(change: dict[str, objec
         (EMBED, {"paragraphs": (replace(ADA, text="Ada built."),)}),
         (ENTAIL, {"premise": replace(ADA, title="Brücke")}),
         (ENTAIL, {"hypothesis": "Ada built a tower."}),
+        (EXTRACT, {"question": "Who built it?"}),
+        (EXTRACT, {"paragraph": replace(ADA, title="Brücke")}),
+        (RATE, {"by": "duplicate"}),
+        (RATE, {"text": "Who built it?"}),
+        (RATE, {"others": ()}),
+        (RATE, {"paragraphs": ()}),
+        (OPEN, {"title": "Brücke"}),
     ],
 )
 def test_whatever_decides_evidence_is_in_its_fingerprint(action: Action, change: dict[str, object]) -> None:
@@ -167,13 +194,19 @@ def test_what_an_action_says_of_sampling_goes_before_what_the_run_says() -> None
 @pytest.mark.parametrize(
     "change",
     [
-        {"prompt": replace(PROMPT, question="Who built it? ")},
-        {"prompt": replace(PROMPT, question="who built it?")},
-        {"prompt": replace(PROMPT, sentences=())},
-        {"prompt": replace(PROMPT, paragraphs=())},
-        {"prompt": replace(PROMPT, demonstrations=Demonstrations())},
-        {"prompt": replace(PROMPT, max_paragraph_words=2)},
-        {"prompt": replace(PROMPT, drop="first")},
+        {"prompt": another(question="Who built it? ")},
+        {"prompt": another(question="who built it?")},
+        {"prompt": another(sentences=())},
+        {"prompt": another(paragraphs=())},
+        {"prompt": another(demonstrations=Demonstrations())},
+        {"prompt": another(max_paragraph_words=2)},
+        {"prompt": another(drop="first")},
+        {"prompt": another(paragraphs=(ADA, BEN), pinned_last=True)},
+        {"stop": ("\n\n",)},
+        {"top_p": 0.9},
+        {"top_k": 40},
+        {"repetition_penalty": 1.1},
+        {"scored": True},
         {"max_tokens": 65},
     ],
 )
@@ -183,7 +216,7 @@ def test_whatever_decides_a_generation_is_in_its_fingerprint(action: Reason | Re
 
 def test_the_kind_and_the_end_are_in_the_fingerprint() -> None:
     alike = [cls(prompt=PROMPT, max_tokens=200, until=end) for cls in (Reason, Read) for end in get_args(Until)]
-    assert len({fingerprint(action, BINDING) for action in alike}) == 8
+    assert len({fingerprint(action, BINDING) for action in alike}) == 10
 
 
 def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
@@ -194,15 +227,18 @@ def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
 @pytest.mark.parametrize(
     ("change", "concerns"),
     [
-        ({"corpus": "hp@0000"}, {"retrieve"}),
+        ({"corpus": "hp@0000"}, {"retrieve", "open"}),
         ({"model": "smollm2-135m@0000"}, {"reason", "read"}),
-        ({"profile": "deterministic"}, {"reason", "read", "embed", "entail"}),
+        ({"profile": "deterministic"}, {"reason", "read", "embed", "entail", "extract", "rate"}),
         ({"temperature": 0.7}, {"reason", "read"}),
         ({"seed": 8}, {"reason", "read"}),
         ({"embedder": "minilm@0000"}, {"embed"}),
         ({"entailer": "nli@0000"}, {"entail"}),
         ({"pins": {"wordnet": "wordnet@0000"}}, {"lookup"}),
         ({"pins": {"conceptnet": "conceptnet@0000"}}, set()),
+        ({"pins": {"extractor": "dpr-reader@0000"}}, {"extract"}),
+        ({"pins": {"relevance_rater": "ms-marco@0000"}}, {"rate"}),
+        ({"pins": {"duplicate_rater": "quora@0000"}}, set()),
     ],
 )
 def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, object], concerns: set[str]) -> None:
@@ -215,20 +251,24 @@ def test_every_field_is_covered_above() -> None:
     weighing = {"embedder", "entailer", "pins"}
     assert set(Binding.__struct_fields__) == {"corpus", "model", "profile", "temperature", "seed"} | weighing
     assert set(Retrieve.__struct_fields__) == {"query", "count", "titles", "scope", "field", "distinct"}
-    assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "temperature"}
-    assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter", "sample"}
+    drawn = {"temperature", "top_p", "top_k", "repetition_penalty", "sample"}
+    assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "stop", "scored"} | drawn
+    assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter"}
     assert set(Lookup.__struct_fields__) == {"source", "text", "other"}
     assert set(Embed.__struct_fields__) == {"sentences", "paragraphs"}
     assert set(Entail.__struct_fields__) == {"premise", "hypothesis"}
+    assert set(Extract.__struct_fields__) == {"question", "paragraph"}
+    assert set(Rate.__struct_fields__) == {"by", "text", "others", "paragraphs"}
+    assert set(Open.__struct_fields__) == {"title"}
 
 
 @pytest.mark.parametrize(
     "same",
     [
-        replace(PROMPT, max_paragraph_words=349),
-        replace(PROMPT, paragraphs=(replace(PROMPT.paragraphs[0], id="another id"),)),
-        replace(PROMPT, paragraphs=(replace(PROMPT.paragraphs[0], text="Ada built a bridge. "),)),
-        replace(PROMPT, sentences=("A bridge", "was built.")),
+        another(max_paragraph_words=349),
+        another(paragraphs=(replace(PROMPT.paragraphs[0], id="another id"),)),
+        another(paragraphs=(replace(PROMPT.paragraphs[0], text="Ada built a bridge. "),)),
+        another(sentences=("A bridge", "was built.")),
     ],
 )
 def test_what_does_not_show_in_the_prompt_does_not_count(same: Prompt) -> None:
@@ -239,6 +279,16 @@ def test_what_does_not_show_in_the_prompt_does_not_count(same: Prompt) -> None:
 def test_every_action_has_its_name() -> None:
     assert all(KINDS[kind_of(action).name].action is type(action) for action in EACH)
     assert all(kind.name == name for name, kind in KINDS.items())
+
+
+def test_an_engine_that_may_be_away_goes_by_its_name_in_the_run() -> None:
+    pins = {"extractor": "dpr-reader@1f0c", "relevance_rater": "ms@marco@9a2b", "wordnet": "wordnet@77aa"}
+    names = cast(EngineNames, SimpleNamespace(binding=replace(BINDING, pins=pins), corpus="hp"))
+    assert [kind_of(action).needed(action, names) for action in (EXTRACT, RATE, OPEN)] == [
+        "the extractor dpr-reader",
+        "the rater ms@marco",
+        "the corpus hp",
+    ]
 
 
 def test_a_failed_step_says_what_failed() -> None:

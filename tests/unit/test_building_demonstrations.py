@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from cli.main import app
-from cotrail.core.prompts import AnswerForm, Demonstration
+from cotrail.core.demonstrations import AnswerForm, Demonstration
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import load_annotated

@@ -2,10 +2,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from cotrail.engines.language_models.catalogue import LlamaCpp, OpenAI, catalogue, find_model, identity, open_model
+from cotrail.core.capabilities import Capability
+from cotrail.engines.language_models.catalogue import (
+    LlamaCpp,
+    OpenAI,
+    catalogue,
+    check_capabilities,
+    find_model,
+    identity,
+    open_model,
+)
 from cotrail.errors import InputError, UnknownNameError
 
 OPENAI = 'engine = "openai"\nurl = "https://host:8000/v1"\nmodel = "org/m"\ncontext = 4096\n'
@@ -82,6 +92,10 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         (f"[models.m]\n{OPENAI}in_flight = 0", ">= 1.*in_flight"),
         (f"[models.m]\n{OPENAI}timeout_seconds = 0", "> 0.*timeout_seconds"),
         (f"[models.m]\n{OPENAI}api = 'telepathy'", "telepathy.*api"),
+        (f"[models.m]\n{OPENAI}continues = 'vllm'", 'continues is for api = "chat"'),
+        (f"[models.m]\n{OPENAI}api = 'chat'\nchat_template = 'x'", 'chat_template is for api = "completions"'),
+        (f"[models.m]\n{OPENAI}bos = '<s>'", "bos and eos are for a chat_template"),
+        (f"[models.m]\n{OPENAI}without = ['turns']", "turns.*without"),
     ],
 )
 def test_a_broken_list_of_models_says_what_is_wrong(models: Path, content: str, problem: str) -> None:
@@ -116,3 +130,54 @@ def test_a_model_file_that_is_missing_is_named(models: Path) -> None:
     models.write_text('[models.m]\nengine = "llamacpp"\npath = "gone.gguf"')
     with pytest.raises(InputError, match=r"gone\.gguf"):
         identity(find_model(models, "m"))
+
+
+TEMPLATED = f"{OPENAI}chat_template = 'chat.jinja'\n"
+
+
+def test_settings_of_a_server_belong_to_the_identity_only_where_they_are_set(models: Path) -> None:
+    template = models.parent / "chat.jinja"
+    template.write_text("{{ messages }}")
+
+    def known(table: str) -> str:
+        models.write_text(f"[models.m]\n{table}")
+        return identity(find_model(models, "m"))
+
+    with_context = OPENAI.replace("4096", "100").replace("org/m", "m")
+    assert known(with_context) == "m@6754b2947805b7f4ef0eda1e07dd2517841f19ac394580d5b150dc9c46678745"
+    assert known(with_context + "without = ['scores']\n") == known(with_context)
+    chat = f"{OPENAI}api = 'chat'\n"
+    others = [OPENAI, TEMPLATED, f"{TEMPLATED}eos = '</s>'\n", chat, f"{chat}continues = 'vllm'\n"]
+    identities = [known(table) for table in others]
+    template.write_text("{{ messages[0] }}")
+    assert len({*identities, known(TEMPLATED)}) == len(others) + 1
+    template.unlink()
+    with pytest.raises(InputError, match=r"chat template .*chat\.jinja can't be read"):
+        known(TEMPLATED)
+
+
+@pytest.mark.parametrize(
+    ("settings", "lacks"),
+    [
+        ("", dict.fromkeys(("turns", "continue", "tools"), 'set chat_template .*, or api = "chat"')),
+        ("chat_template = 'chat.jinja'", {"tools": "isn't shown tools by its chat template"}),
+        ("chat_template = 'tools.jinja'", {}),
+        ("api = 'chat'", {"continue": "set continues"}),
+        ("api = 'chat'\ncontinues = 'prefix'", {}),
+        (
+            "api = 'chat'\ncontinues = 'vllm'\nwithout = ['scores', 'sampling', 'tools']",
+            {"scores": "no log probabilities", "sampling": "no top_k", "tools": "no tools, as its table says"},
+        ),
+    ],
+)
+def test_a_server_says_what_it_lacks_and_what_to_set(models: Path, settings: str, lacks: dict[str, str]) -> None:
+    models.write_text(f"[models.m]\n{OPENAI}{settings}")
+    (models.parent / "chat.jinja").write_text("{{ messages }}")
+    (models.parent / "tools.jinja").write_text("{{ tools }}{{ messages }}")
+    spec = find_model(models, "m")
+    for capability in get_args(Capability):
+        if capability not in lacks:
+            check_capabilities(spec, frozenset({capability}))
+            continue
+        with pytest.raises(InputError, match=f"^the model m .*{lacks[capability]}"):
+            check_capabilities(spec, frozenset({capability}))

@@ -9,6 +9,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import DATASETS, load_annotated, load_questions
+from cotrail.data.datasets.musique import hops
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key, support_recall
 
@@ -137,6 +138,16 @@ def tempquestions(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def fever(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "q1",
+        "verifiable": "VERIFIABLE",
+        "label": "SUPPORTS",
+        "claim": "Ink stains paper.",
+        "evidence": [[[1, 2, "Ink_-LRB-dye-RRB-", 0], [1, 3, "Paper", 4]], [[5, 6, "Ink_-LRB-dye-RRB-", 7]]],
+    } | changes
+
+
 def plain(**changes: Any) -> dict[str, Any]:
     return {"id": "q1", "question": "What stains paper?"} | changes
 
@@ -148,9 +159,10 @@ RECORDS: dict[str, Callable[..., dict[str, Any]]] = {
     "iirc": iirc,
     "strategyqa": strategyqa,
     "tempquestions": tempquestions,
+    "fever": fever,
     "jsonl": plain,
 }
-"""The datasets whose files are JSON; INFOTABS' aren't (test_infotabs.py)."""
+"""The datasets whose files are JSON, without those that share KILT's form (test_kilt.py); see also test_infotabs.py."""
 
 ID = {
     "hotpotqa": "_id",
@@ -159,9 +171,10 @@ ID = {
     "iirc": "qid",
     "strategyqa": "qid",
     "tempquestions": "Id",
+    "fever": "id",
     "jsonl": "id",
 }
-TEXT = dict.fromkeys(RECORDS, "question") | {"tempquestions": "Question"}
+TEXT = dict.fromkeys(RECORDS, "question") | {"tempquestions": "Question", "fever": "claim"}
 """What the fields are called."""
 
 every_dataset = pytest.mark.parametrize("dataset", RECORDS)
@@ -204,6 +217,18 @@ def test_a_musique_question_has_its_aliases_as_answers(write: Write) -> None:
 def test_the_kind_of_a_musique_question_is_how_its_id_begins(id_: str, kind: str, write: Write) -> None:
     (question,) = load_questions("musique", write("musique", musique(id=id_)))
     assert question.kind == kind
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("2hop", 2), ("3hop2", 3), ("4hop1", 4), ("", None), ("bridge", None)])
+def test_the_kind_of_a_musique_question_tells_its_hops(kind: str, expected: int | None) -> None:
+    assert hops(kind) == expected
+
+
+@needs_data
+def test_the_hops_of_the_real_questions_are_those_of_their_decomposition() -> None:
+    path = DATA / "musique" / "questions.jsonl"
+    steps = [len(json.loads(line)["question_decomposition"]) for line in path.read_text().splitlines()]
+    assert [hops(question.kind) for question in load_questions("musique", path)] == steps
 
 
 def test_a_2wikimultihopqa_question_is_read_like_hotpotqas(write: Write) -> None:
@@ -404,7 +429,7 @@ def test_a_file_that_is_not_json_is_an_error(dataset: str, content: str, tmp_pat
 @pytest.mark.parametrize("given", RECORDS)
 def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: str, write: Write) -> None:
     path = write(given, RECORDS[given]())
-    if asked.removesuffix("-facts") == given:
+    if asked == given or (asked, given) == ("strategyqa-facts", "strategyqa"):
         assert load_questions(asked, path)
         return
     with pytest.raises(DatasetError, match=rf"questions, (line|entry) 1: .* name the dataset '{given}'"):
@@ -456,7 +481,9 @@ def test_a_file_that_is_not_there_is_an_error(dataset: str, tmp_path: Path) -> N
 
 
 def test_an_unknown_dataset_is_an_error_that_lists_them(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"there are: hotpotqa, 2wikimultihopqa, .*infotabs, jsonl"):
+    with pytest.raises(
+        UnknownNameError, match=r"there are: hotpotqa, 2wikimultihopqa, .*infotabs, zsre, trex, fever, eli5, jsonl"
+    ):
         load_questions("squad", tmp_path)
 
 

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from cotrail.engines.embedding import catalogue
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.embedding.cosine_similarity import embedded
 from cotrail.engines.embedding.scripted import ScriptedEmbedder
+from cotrail.engines.evidence_models import BuiltIn
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
@@ -157,7 +159,7 @@ def lacking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Path]:
             raise NotInstalledError(f"{name} is nowhere: get it")
         return at_hand[name]
 
-    entries = {name: catalogue.BuiltIn(lambda name=name: folder(name)) for name in catalogue.BUILT_IN}  # type: ignore[misc]
+    entries = {name: BuiltIn(partial(folder, name), catalogue.SentenceTransformers) for name in catalogue.BUILT_IN}
     monkeypatch.setattr(catalogue, "BUILT_IN", entries)
     return at_hand
 

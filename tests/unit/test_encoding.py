@@ -9,15 +9,24 @@ from msgspec.structs import replace
 from cotrail.common.storable_text import storable
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import READ, REASON, Read, Reason
-from cotrail.core.actions.kind import Action, Stored, digests_in
+from cotrail.core.actions.kind import Action, digests_in
 from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.open import Open
+from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import RETRIEVE, Retrieve
+from cotrail.core.calls import Call, Tool
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
+from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.knowledge import Source
-from cotrail.core.prompts import Demonstration, Demonstrations, Layout, Prompt
+from cotrail.core.ports.rater import By
+from cotrail.core.prompt_records import Stored
+from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written
 from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
 from cotrail.errors import PromptTooLongError
 
@@ -30,19 +39,64 @@ PARAGRAPHS = st.lists(
 DEMONSTRATIONS = st.lists(
     st.builds(Demonstration, id=TEXTS, paragraphs=PARAGRAPHS, question=TEXTS, answer=TEXTS), max_size=3
 ).map(lambda items: Demonstrations(items=tuple(items)))
-PROMPTS = st.builds(
-    Prompt,
+LONG = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=195, max_size=205)
+FEW_SHOT = st.builds(
+    few_shot_prompt,
     demonstrations=DEMONSTRATIONS,
     paragraphs=PARAGRAPHS,
     question=TEXTS,
     sentences=st.lists(TEXTS, max_size=3).map(tuple),
     max_paragraph_words=COUNTS,
+    pinned_last=st.booleans(),
     layout=st.sampled_from(get_args(Layout)),
 )
+FORMS = st.sampled_from(["{title}\n{text}", "Reference: {text}"])
+PIECES = st.lists(
+    st.builds(Text, TEXTS | LONG, st.integers(0, 3))
+    | st.builds(Asked, TEXTS | LONG, st.sampled_from(["{question}", "[Question]: {question}"]))
+    | st.builds(Written, TEXTS | LONG, st.integers(0, 3))
+    | st.builds(
+        lambda found, **fields: Shown(paragraph=found, **fields),
+        st.builds(lambda text: Paragraph(id=text, title="T", text=text), LINES),
+        form=FORMS,
+        words=st.none() | COUNTS,
+        yields=st.integers(0, 3),
+    ),
+    max_size=5,
+).map(tuple)
+CALLS = st.lists(st.builds(Call, name=LINES, arguments=TEXTS, id=LINES), max_size=2).map(tuple)
+CONVERSATIONS = st.builds(
+    Prompt,
+    turns=st.lists(
+        st.builds(
+            Turn,
+            role=st.sampled_from(["system", "user", "assistant", "tool"]),
+            pieces=PIECES,
+            calls=CALLS,
+            answers=LINES,
+            lower=st.booleans(),
+        ),
+        min_size=1,
+        max_size=4,
+    ).map(tuple),
+    tools=st.lists(st.builds(Tool, name=LINES, description=LINES, parameters=st.just("{}")), max_size=2).map(tuple),
+)
+PROMPTS = FEW_SHOT | CONVERSATIONS
 UNTIL = st.sampled_from(get_args(Until))
 RETRIEVES = st.builds(Retrieve, query=TEXTS, count=COUNTS, titles=st.lists(TEXTS, max_size=3).map(tuple))
 TEMPERATURES = st.none() | st.floats(0, 2)
-READS = st.builds(Read, prompt=PROMPTS, max_tokens=COUNTS, until=UNTIL, temperature=TEMPERATURES)
+READS = st.builds(
+    Read,
+    prompt=PROMPTS,
+    max_tokens=COUNTS,
+    until=UNTIL,
+    stop=st.lists(LINES, max_size=2).map(tuple),
+    temperature=TEMPERATURES,
+    top_p=st.floats(0, 1),
+    top_k=st.integers(0, 9),
+    repetition_penalty=st.floats(1, 2),
+    scored=st.booleans(),
+)
 REASONS = st.builds(
     Reason,
     prompt=PROMPTS,
@@ -55,7 +109,12 @@ REASONS = st.builds(
 GENERATIONS = READS | REASONS
 LOOKUPS = st.builds(Lookup, source=st.sampled_from(get_args(Source)), text=TEXTS, other=TEXTS)
 EMBEDS = st.builds(Embed, sentences=st.lists(TEXTS, max_size=3).map(tuple), paragraphs=PARAGRAPHS)
-ENTAILS = st.builds(Entail, premise=PARAGRAPHS.filter(bool).map(lambda some: some[0]), hypothesis=TEXTS)
+PARAGRAPH = PARAGRAPHS.filter(bool).map(lambda some: some[0])
+ENTAILS = st.builds(Entail, premise=PARAGRAPH, hypothesis=TEXTS)
+EXTRACTS = st.builds(Extract, question=TEXTS, paragraph=PARAGRAPH)
+OTHERS = st.lists(TEXTS, max_size=3).map(tuple)
+RATES = st.builds(Rate, by=st.sampled_from(get_args(By)), text=TEXTS, others=OTHERS, paragraphs=PARAGRAPHS)
+OPENS = st.builds(Open, title=TEXTS)
 
 
 def stored(request: Json) -> Json:
@@ -75,7 +134,7 @@ def reopened(action: Action) -> Action:
     return again
 
 
-@given(RETRIEVES | GENERATIONS | LOOKUPS | EMBEDS | ENTAILS)
+@given(RETRIEVES | GENERATIONS | LOOKUPS | EMBEDS | ENTAILS | EXTRACTS | RATES | OPENS)
 def test_an_action_comes_back_as_it_was(action: Action) -> None:
     assert reopened(action) == action
 
@@ -89,13 +148,13 @@ def test_its_prompt_is_rebuilt_byte_for_byte(action: Reason | Read) -> None:
 
 
 def test_every_kind_of_action_is_tested_here() -> None:
-    assert set(KINDS) == {"retrieve", "reason", "read", "lookup", "embed", "entail"}
+    assert set(KINDS) == {"retrieve", "reason", "read", "lookup", "embed", "entail", "extract", "rate", "open"}
 
 
 def test_long_parts_stand_in_a_request_by_digest_only() -> None:
     long = Paragraph(id="p", title="Long", text="word " * 1000)
     shot = Demonstration(id="d", paragraphs=(long,), question="Is it?", answer="yes")
-    prompt = Prompt(demonstrations=Demonstrations(items=(shot,)), paragraphs=(long,), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(items=(shot,)), paragraphs=(long,), question="Who?")
     request = READ.request(Read(prompt=prompt, max_tokens=64))
     assert len(msgspec.json.encode(request)) < 400
     assert digests_in(request) == [long.digest]
@@ -106,7 +165,9 @@ def test_a_search_refers_to_no_paragraphs() -> None:
 
 
 def test_a_paragraph_that_is_gone_is_an_error() -> None:
-    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(Paragraph(id="p", title="T", text="x"),), question="?")
+    prompt = few_shot_prompt(
+        demonstrations=Demonstrations(), paragraphs=(Paragraph(id="p", title="T", text="x"),), question="?"
+    )
     request = stored(REASON.request(Reason(prompt=prompt, max_tokens=5)))
     with pytest.raises(KeyError):
         REASON.read(request, Stored({}, lambda digest: prompt.demonstrations))
@@ -156,3 +217,8 @@ def test_a_pair_of_surrogates_is_not_joined_by_accident() -> None:
 
 def test_an_error_is_stored_by_its_class_and_message() -> None:
     assert failure_of(PromptTooLongError("no \0 room")) == Failure(type="PromptTooLongError", message="no \ufffd room")
+
+
+@given(PROMPTS)
+def test_a_prompt_comes_back_from_json_as_it_was(prompt: Prompt) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(prompt), type=Prompt) == prompt

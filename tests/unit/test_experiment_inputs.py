@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from configuration.settings import settings
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError

@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 
 from cotrail.core.actions.generate import Read
-from cotrail.core.actions.kind import Engines, Stored
+from cotrail.core.actions.kind import Engines
 from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstrations
+from cotrail.core.prompt_records import Stored
 from cotrail.core.questions import Question
 from cotrail.core.results import Entailed
 from cotrail.systems.spec import find_spec

@@ -6,7 +6,8 @@ from cotrail.common.short_digests import shortened
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
-from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.engines.entailment.prompted import prompted_identity
 from cotrail.engines.language_models.catalogue import OpenAI
 from cotrail.engines.model_identity import is_pinned, model_identity
@@ -31,7 +32,7 @@ def test_two_revisions_whose_digests_begin_alike_are_two_models() -> None:
 
 
 def test_nor_do_they_share_their_steps() -> None:
-    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
     asked = Reason(prompt=prompt, max_tokens=8, until="line")
     bindings = [Binding(model=each, corpus="", profile="fast", seed=0, temperature=0.0) for each in (ONE, OTHER)]
     assert len({fingerprint(asked, binding) for binding in bindings}) == 2

@@ -5,8 +5,10 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
+from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstration, Demonstrations, Layout, Prompt
 
 REGION = Paragraph(id="c", title="Curitiba", text="The Region of Curitiba are South.")
 GENRE = Paragraph(id="h", title="Hydrograd", text="The Genre of Hydrograd are Hard rock.")
@@ -16,7 +18,7 @@ SHOWN = Demonstration(
 
 
 def rendered(layout: Layout, *sentences: str) -> str:
-    return Prompt(
+    return few_shot_prompt(
         demonstrations=Demonstrations(items=(SHOWN,)),
         paragraphs=(GENRE,),
         question="Hydrograd is rap. True or False?",
@@ -48,7 +50,7 @@ texts = st.text("ab \n.", max_size=9)
 def test_the_shared_part_of_a_prompt_is_its_beginning_in_every_layout(
     title: str, text: str, question: str, sentences: list[str], layout: Layout
 ) -> None:
-    prompt = Prompt(
+    prompt = few_shot_prompt(
         demonstrations=Demonstrations(items=(SHOWN, SHOWN)),
         paragraphs=(Paragraph(id="p", title=title, text=text),),
         question=question,

@@ -34,7 +34,9 @@ def test_a_verdict_is_right_wrong_or_unclear(prediction: str, answer: str, right
     assert is_unclear(prediction, answer) is unclear
 
 
-@pytest.mark.parametrize(("dataset", "word"), [("strategyqa", "no"), ("infotabs", "false")])
+@pytest.mark.parametrize(
+    ("dataset", "word"), [("strategyqa", "no"), ("infotabs", "false"), ("fever", "not enough info")]
+)
 def test_the_words_of_a_verdict_count_all_or_nothing(dataset: str, word: str) -> None:
     scores = answer_scores(dataset, f"probably {word}", (word,))
     assert scores is not None
@@ -53,6 +55,7 @@ def test_the_figures_are_those_that_the_released_code_prints() -> None:
     verdicts = official_figures("strategyqa", ["yes", "No.", "perhaps", "", None], [["yes"]] * 5)
     assert verdicts == {"accuracy": 0.2, "adjusted_accuracy": 0.4}
     assert official_figures("infotabs", ["true", "", "False."], [["true"], ["true"], ["false"]]) == {"accuracy": 2 / 3}
+    assert official_figures("fever", ["True.", "not enough info", "true", None], [["true"]] * 4) == {"accuracy": 0.5}
     temporal = official_figures(
         "tempquestions", ["the Tim Pawlenty.", "James Monroe"], [["Tim Pawlenty"], ["James Madison"]]
     )

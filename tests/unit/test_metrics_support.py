@@ -124,7 +124,7 @@ def test_without_an_answer_or_a_paragraph_nothing_is_supported() -> None:
 
 def test_a_question_has_a_score_for_every_definition() -> None:
     assert tuple(DEFINITIONS) == QuestionScores.__struct_fields__
-    scores = question_scores("iirc", "5.0", ("5",), [paragraph("Ink", "5.")], gold(("Ink", "5.")))
+    scores = question_scores("eli5", "5", ("5",), [paragraph("Ink", "5.")], gold(("Ink", "5.")))
     assert set(means([scores]).values()) == {1}
 
 

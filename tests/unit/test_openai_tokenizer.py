@@ -1,13 +1,22 @@
+from typing import get_args
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.prompts import Prompt, plain
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.request import INSTRUCTION, completion_request, tokenizer_request
-from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized, estimated_tokens
+from cotrail.engines.language_models.openai.request import completion_request, tokenizer_request
+from cotrail.engines.language_models.openai.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
 from cotrail.engines.language_models.token_counts import LONGEST_PART
+from cotrail.errors import StepError
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)
+LINE = GenerationRequest(Prompt(turns=(plain("Q"),)), "line", 9)
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 
 class Tokenizer:
@@ -17,7 +26,7 @@ class Tokenizer:
         self.asked: list[str] = []
         self._counts = counts
 
-    def __call__(self, text: str) -> Tokenized:
+    def __call__(self, text: str, begins: bool) -> Tokenized:  # noqa: FBT001
         self.asked.append(text)
         tokens = [len(word) for word in text.split()]
         return Tokenized(tokens=tokens, count=len(tokens) if self._counts else None)
@@ -37,10 +46,25 @@ def test_the_dialect_is_learnt_from_the_tokenizer() -> None:
         counter.count("a")
         assert counter.dialect == dialect
     asked: list[str] = []
-    counter = Counter(asked.append)
+    counter = Counter(lambda text, _: asked.append(text))
     assert counter.count("four") == counter.count("five!!") == 2
     assert asked == ["four"]
     assert counter.dialect == "openai"
+    assert counter.tokens(["<", "s>"]) is None
+
+
+def test_pieces_are_tokenized_each_by_itself_and_the_first_begins_the_prompt() -> None:
+    begun: list[bool] = []
+
+    def tokenizer(text: str, begins: bool) -> Tokenized:  # noqa: FBT001
+        begun.append(begins)
+        return Tokenized(tokens=[1] * begins + [len(text)])
+
+    assert Counter(tokenizer).tokens(["It is <", "s> a b <", "/s>"]) == [1, 7, 8, 3]
+    assert begun == [True, False, False]
+    assert "add_special_tokens" not in tokenizer_request(ENDPOINT, "x")
+    continued = tokenizer_request(ENDPOINT, "x", begins=False)
+    assert (continued["add_special"], continued["add_special_tokens"]) == (False, False)
 
 
 @given(st.text(), st.text())
@@ -56,9 +80,7 @@ def test_other_scripts_are_taken_to_need_a_token_a_character() -> None:
 
 
 def test_each_dialect_is_asked_for_temperature_alone() -> None:
-    plain, llama, vllm = (
-        completion_request(ENDPOINT, dialect, "Q", "line", 9, Sampling()) for dialect in ("openai", "llama.cpp", "vllm")
-    )
+    plain, llama, vllm = (completion_request(ENDPOINT, dialect, {"prompt": "Q"}, LINE) for dialect in DIALECTS)
     assert plain.items() <= llama.items()
     assert llama["samplers"] == ["temperature"]
     assert {key for key in vllm if plain.get(key) != vllm[key]} == {
@@ -70,9 +92,33 @@ def test_each_dialect_is_asked_for_temperature_alone() -> None:
     assert all(asked["top_p"] == 1 for asked in (plain, llama, vllm))
 
 
-def test_a_chat_repeats_nothing_but_the_prompt_behind_its_instruction() -> None:
-    chat = Endpoint(url="http://host/v1", model="m", context=100, api="chat")
-    body = completion_request(chat, "openai", "Q: Who?\nA:", "sentence", 9, Sampling())
-    assert body["messages"] == [{"role": "user", "content": f"{INSTRUCTION}\n\nQ: Who?\nA:"}]
-    assert "prompt" not in body
-    assert tokenizer_request(chat, "x")["prompt"] == "x"
+def test_sampling_by_more_than_temperature_is_asked_for_in_each_dialects_words() -> None:
+    drawn = Sampling(temperature=0.7, top_p=0.9, top_k=40, repetition_penalty=1.2)
+
+    def fields(dialect: Dialect, sampling: Sampling) -> dict[str, object]:
+        request = replace(LINE, sampling=sampling)
+        usual = completion_request(ENDPOINT, dialect, {"prompt": "Q"}, LINE)
+        body = completion_request(ENDPOINT, dialect, {"prompt": "Q"}, request)
+        return {name: value for name, value in body.items() if usual.get(name) != value}
+
+    common = {"temperature": 0.7, "top_p": 0.9}
+    assert fields("vllm", drawn) == common | {"top_k": 40, "repetition_penalty": 1.2}
+    assert fields("llama.cpp", drawn) == common | {
+        "top_k": 40,
+        "repeat_penalty": 1.2,
+        "repeat_last_n": 100,
+        "samplers": ["penalties", "temperature", "top_k", "top_p"],
+    }
+    assert fields("llama.cpp", Sampling(top_p=0.5)) == {"top_p": 0.5, "samplers": ["temperature", "top_p"]}
+    assert fields("openai", Sampling(temperature=0.7, top_p=0.9)) == common
+    for more in (Sampling(top_k=40), Sampling(repetition_penalty=1.2)):
+        with pytest.raises(StepError, match=r"no top_k and no repetition penalty: take a server of vLLM or llama.cpp"):
+            fields("openai", more)
+
+
+def test_where_scores_are_asked_for_no_server_holds_text_back_for_a_stop_string() -> None:
+    scored = completion_request(ENDPOINT, "vllm", {"prompt": "Q"}, replace(LINE, scored=True))
+    assert scored["logprobs"] == 1
+    assert "stop" not in scored
+    assert completion_request(ENDPOINT, "vllm", {"prompt": "Q"}, LINE)["stop"] == ["\n"]
+    assert "stop" not in completion_request(ENDPOINT, "vllm", {"prompt": "Q"}, replace(LINE, until="stop", stop=("X",)))

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.answer_extraction import stated_answer
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.oracle import oracle_script, statement
 from cotrail.errors import DatasetError
@@ -150,7 +151,7 @@ def test_the_oracle_is_a_model_of_the_catalogue_beside_its_list(tmp_path: Path) 
     models.write_text('[models.gold]\nengine = "oracle"\npath = "musique_dev.jsonl"\n')
     spec = find_model(models, "gold")
     model = open_model(spec, "deterministic", 1)
-    prompt = Prompt(demonstrations=Demonstrations(), question=line()["question"], sentences=("One.", "Two."))
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), question=line()["question"], sentences=("One.", "Two."))
     assert model.generate(GenerationRequest(prompt, "sentence", 20)).text == "So the answer is: Orla Venn."
     assert model.identity == identity(spec)
     assert model.identity.startswith("gold@")

@@ -5,11 +5,12 @@ from typing import get_args
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
+from cotrail.core.demonstrations import Demonstration, Demonstrations, Drop
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import Demonstration, Demonstrations, Drop, Prompt
+from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.packing import LOADING_RESERVE, pack
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import PromptTooLongError
@@ -41,7 +42,7 @@ def demonstrations(texts: list[str] | str) -> Demonstrations:
 
 def prompts(drops: st.SearchStrategy[Drop]) -> st.SearchStrategy[Prompt]:
     return st.builds(
-        lambda shown, paragraphs, sentences, drop: Prompt(
+        lambda shown, paragraphs, sentences, drop: few_shot_prompt(
             demonstrations=demonstrations(shown),
             paragraphs=tuple(map(paragraph, paragraphs)),
             question="Who was it?",
@@ -68,7 +69,7 @@ def fit(prompt: Prompt, count: Count, limit: int) -> Prompt:
 
 def packed_or_skip(prompt: Prompt, count: Count, limit: int) -> Prompt:
     """What can be packed; that the rest is refused, other tests say."""
-    bare = replace(prompt.keep(0, 0), sentences=())
+    bare = prompt.keep(0, 0).without_written()
     needed = count(bare.render()) + max((count(d.render()) + 3 for d in prompt.demonstrations.items), default=0)
     assume(max(needed, count(prompt.keep(0, 0).render())) <= limit)
     return fit(prompt, count, limit)
@@ -89,7 +90,7 @@ def test_what_is_packed_fits_and_can_be_rebuilt_from_three_numbers(prompt: Promp
     rebuilt = prompt.keep(*kept(packed), packed.first_demonstration)
     assert rebuilt == packed
     assert rebuilt.render() == packed.render()
-    assert (packed.question, packed.sentences, packed.drop) == (prompt.question, prompt.sentences, prompt.drop)
+    assert (packed.question, packed.written, packed.drop) == (prompt.question, prompt.written, prompt.drop)
 
 
 @given(SIMPLE, COUNTERS, LIMITS)
@@ -142,7 +143,7 @@ def test_what_fits_is_left_as_it_is(prompt: Prompt) -> None:
 
 def test_an_estimate_that_is_wrong_either_way_is_settled_on_the_whole_text() -> None:
     for drop in get_args(Drop)[:2]:
-        prompt = Prompt(demonstrations=demonstrations("abcdefgh"), question="Who?", drop=drop)
+        prompt = few_shot_prompt(demonstrations=demonstrations("abcdefgh"), question="Who?", drop=drop)
         whole = len(prompt.keep(5, 0).render())
         for factor in (0, 1, 3):
 
@@ -186,7 +187,7 @@ def by_size(text: str) -> int:
     ],
 )
 def test_the_rules_drop_these_demonstrations(drop: Drop, limit: int, left: str) -> None:
-    prompt = Prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
+    prompt = few_shot_prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
     assert shown(fit(prompt, by_size, limit)) == left
 
 
@@ -196,7 +197,9 @@ def test_the_released_rule_drops_the_last_as_it_loads_and_the_first_beside_long_
     def count(text: str) -> int:
         return by_size(text) + 600 * ("Wikipedia Title: P" in text)
 
-    prompt = Prompt(demonstrations=demonstrations("abcd"), question="Who?", drop="released", paragraphs=(long,))
+    prompt = few_shot_prompt(
+        demonstrations=demonstrations("abcd"), question="Who?", drop="released", paragraphs=(long,)
+    )
     packed = fit(prompt, count, 949)
     assert (shown(packed), packed.first_demonstration) == ("c", 2)  # d as it loads, a and b for the paragraph
     assert packed == prompt.keep(1, 1, 2)
@@ -209,31 +212,31 @@ def test_the_released_rule_drops_the_last_as_it_loads_and_the_first_beside_long_
 def test_the_released_rule_loads_into_the_whole_context_and_calls_with_room_for_the_answer(
     max_tokens: int, left: str
 ) -> None:
-    prompt = Prompt(demonstrations=demonstrations("abcd"), question="Who?", drop="released")
+    prompt = few_shot_prompt(demonstrations=demonstrations("abcd"), question="Who?", drop="released")
     assert shown(pack(prompt, by_size, 1000, max_tokens)) == left
 
 
 def test_the_released_rule_takes_a_single_demonstration_as_it_is() -> None:
-    prompt = Prompt(demonstrations=demonstrations("a"), question="Who?", drop="released")
+    prompt = few_shot_prompt(demonstrations=demonstrations("a"), question="Who?", drop="released")
     assert shown(fit(prompt, by_size, 140)) == "a"
 
 
 def test_a_question_that_does_not_fit_is_refused_with_the_numbers() -> None:
-    prompt = Prompt(demonstrations=Demonstrations(), question="one two three", sentences=("four five.",))
-    with pytest.raises(PromptTooLongError, match="its 1 sentences take 7 tokens, and the context has room for 6"):
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), question="one two three", sentences=("four five.",))
+    with pytest.raises(PromptTooLongError, match="never left out take 7 tokens, and the context has room for 6"):
         fit(prompt, words, 6)
     assert fit(prompt, words, 7) == prompt
 
 
 @pytest.mark.parametrize("drop", get_args(Drop))
 def test_a_context_that_holds_not_even_the_shortest_demonstration_is_refused(drop: Drop) -> None:
-    prompt = Prompt(demonstrations=demonstrations("abc"), question="Who?", sentences=("So it is.",), drop=drop)
+    prompt = few_shot_prompt(demonstrations=demonstrations("abc"), question="Who?", sentences=("So it is.",), drop=drop)
     with pytest.raises(PromptTooLongError, match="shortest of 3 demonstrations and the question take 140 tokens"):
         fit(prompt, by_size, 139)
 
 
 def test_a_demonstration_that_fits_but_for_the_paragraphs_may_go() -> None:
-    prompt = Prompt(demonstrations=demonstrations("a"), question="Who?", paragraphs=(paragraph("long"),))
+    prompt = few_shot_prompt(demonstrations=demonstrations("a"), question="Who?", paragraphs=(paragraph("long"),))
 
     def count(text: str) -> int:
         return by_size(text) + 60 * ("long" in text)
@@ -242,13 +245,13 @@ def test_a_demonstration_that_fits_but_for_the_paragraphs_may_go() -> None:
 
 
 def test_without_demonstrations_a_small_context_is_no_matter() -> None:
-    prompt = Prompt(demonstrations=Demonstrations(), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), question="Who?")
     assert fit(prompt, by_size, 40) == prompt
 
 
 @pytest.mark.parametrize("drop", ["last", "first"])
 def test_what_a_model_records_rebuilds_the_prompt_that_it_saw(drop: Drop) -> None:
-    prompt = Prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
+    prompt = few_shot_prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
     model = ScriptedModel({"name": "s", "questions": {}, "default": {"answer": "yes"}, "context": 30})
     seen = model.generate(GenerationRequest(prompt, "line", 2))
     assert 0 < seen.demonstrations < 4

@@ -7,12 +7,14 @@ from typing import Literal
 import pytest
 
 from cotrail.core.actions.generate import READ, Read, Reason
-from cotrail.core.actions.kind import Stored
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Prompt
+from cotrail.core.prompt_records import Stored
+from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
@@ -147,15 +149,21 @@ def test_a_passage_that_stands_last_is_the_last_to_be_left_out() -> None:
 
 
 def test_where_the_passage_stands_decides_the_result() -> None:
-    plain, moved = (Prompt(demonstrations=Demonstrations(), question="?", pinned_last=last) for last in (False, True))
-    assert plain.render() == moved.render()
     binding = Binding(model="m", profile="fast", temperature=0, seed=0, corpus="")
-    assert len({fingerprint(Read(prompt=prompt, max_tokens=1), binding) for prompt in (plain, moved)}) == 2
+    assert len({fingerprint(reading(pinned_last=last), binding) for last in (False, True)}) == 2
 
 
 def test_where_the_passage_stands_is_stored() -> None:
-    reading = Read(prompt=Prompt(demonstrations=Demonstrations(), question="?", pinned_last=True), max_tokens=1)
-    assert READ.read(READ.request(reading), Stored({}, lambda _: Demonstrations())) == reading
+    moved = reading(pinned_last=True)
+    stored = Stored({each.digest: each for each in PEOPLE}, lambda _: Demonstrations())
+    assert READ.read(READ.request(moved), stored) == moved
+
+
+def reading(*, pinned_last: bool) -> Read:
+    prompt = few_shot_prompt(
+        demonstrations=Demonstrations(), paragraphs=PEOPLE[:2], question="?", pinned_last=pinned_last
+    )
+    return Read(prompt=prompt, max_tokens=1)
 
 
 def titles_in(prompt: Prompt) -> list[str]:

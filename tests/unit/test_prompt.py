@@ -1,12 +1,14 @@
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstration, Demonstrations, Prompt
+from cotrail.core.prompts import Prompt
 
 
 def paragraph(title: str, text: str) -> Paragraph:
@@ -20,12 +22,13 @@ TULIP = Demonstration(
     answer="A tulip is a flower. So the answer is: yes.",
 )
 BARE = Demonstration(id="d2", paragraphs=(), question="Is it?", answer="So the answer is: no.")
-PROMPT = Prompt(
-    demonstrations=Demonstrations(items=(TULIP, BARE)),
-    paragraphs=(paragraph("Ada", "Ada built a bridge."), paragraph("Rome", "Rome has bridges. ")),
-    question="Who built it?",
-    sentences=("A bridge was built.", "Ada built one."),
-)
+ITS_FIELDS: dict[str, Any] = {
+    "demonstrations": Demonstrations(items=(TULIP, BARE)),
+    "paragraphs": (paragraph("Ada", "Ada built a bridge."), paragraph("Rome", "Rome has bridges. ")),
+    "question": "Who built it?",
+    "sentences": ("A bridge was built.", "Ada built one."),
+}
+PROMPT = few_shot_prompt(**ITS_FIELDS)
 
 RENDERED = b"""\
 Wikipedia Title: Tulip
@@ -56,14 +59,22 @@ PARAGRAPHS = st.lists(st.builds(paragraph, TEXTS, TEXTS), max_size=3).map(tuple)
 DEMONSTRATIONS = st.lists(
     st.builds(Demonstration, id=TEXTS, paragraphs=PARAGRAPHS, question=TEXTS, answer=TEXTS), max_size=3
 ).map(lambda items: Demonstrations(items=tuple(items)))
-PROMPTS = st.builds(
-    Prompt,
-    demonstrations=DEMONSTRATIONS,
-    paragraphs=PARAGRAPHS,
-    question=TEXTS,
-    sentences=st.lists(TEXTS, max_size=3).map(tuple),
-    max_paragraph_words=st.integers(1, 5),
+FIELDS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "demonstrations": DEMONSTRATIONS,
+        "paragraphs": PARAGRAPHS,
+        "question": TEXTS,
+        "sentences": st.lists(TEXTS, max_size=3).map(tuple),
+        "max_paragraph_words": st.integers(1, 5),
+    }
 )
+
+
+def prompt_of(fields: dict[str, Any]) -> Prompt:
+    return few_shot_prompt(**fields)
+
+
+PROMPTS = FIELDS.map(prompt_of)
 
 
 def test_a_prompt_is_these_bytes() -> None:
@@ -72,18 +83,18 @@ def test_a_prompt_is_these_bytes() -> None:
 
 
 def test_a_prompt_without_demonstrations_paragraphs_and_chain_ends_behind_the_colon() -> None:
-    assert Prompt(demonstrations=Demonstrations(), question="Who?").render() == "Q: Who?\nA:"
+    assert few_shot_prompt(demonstrations=Demonstrations(), question="Who?").render() == "Q: Who?\nA:"
 
 
 @pytest.mark.parametrize("last", ["It is so. ", "It is so.\n", "It is so.\t \n"])
 def test_space_at_the_end_of_the_chain_is_taken_off(last: str) -> None:
-    prompt = Prompt(demonstrations=Demonstrations(), question="Who?", sentences=("One.", last))
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), question="Who?", sentences=("One.", last))
     assert prompt.render() == "Q: Who?\nA: One. It is so."
 
 
 def test_a_paragraph_is_cut_to_350_space_separated_words_and_stripped() -> None:
     long = paragraph("Long", " ".join(f"w{n}" for n in range(351)))
-    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(long,), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(long,), question="Who?")
     shown = prompt.render().split("\n")[1].split(" ")
     assert (len(shown), shown[-1]) == (350, "w349")
 
@@ -93,7 +104,7 @@ def test_a_paragraph_is_cut_to_350_space_separated_words_and_stripped() -> None:
     [("one two three", "one two"), ("one  two", "one"), (" one two", "one"), ("one\ttwo three four", "one\ttwo three")],
 )
 def test_words_are_what_stands_between_single_spaces(text: str, shown: str) -> None:
-    prompt = Prompt(
+    prompt = few_shot_prompt(
         demonstrations=Demonstrations(), paragraphs=(paragraph("T", text),), question="Who?", max_paragraph_words=2
     )
     assert prompt.render() == f"Wikipedia Title: T\n{shown}\n\nQ: Who?\nA:"
@@ -102,7 +113,7 @@ def test_words_are_what_stands_between_single_spaces(text: str, shown: str) -> N
 def test_paragraphs_of_demonstrations_are_not_cut() -> None:
     long = " ".join(["word"] * 400)
     shown = Demonstration(id="d", paragraphs=(paragraph("T", long),), question="Is it?", answer="yes")
-    prompt = Prompt(demonstrations=Demonstrations(items=(shown,)), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(items=(shown,)), question="Who?")
     assert long in prompt.render()
 
 
@@ -117,28 +128,20 @@ def test_the_demonstrations_are_the_beginning_of_every_prompt(prompt: Prompt) ->
     assert prompt.render().startswith(prompt.shared)
 
 
-@given(PROMPTS, TEXTS)
-def test_a_longer_chain_leaves_what_stands_before_it(prompt: Prompt, sentence: str) -> None:
-    longer = Prompt(
-        demonstrations=prompt.demonstrations,
-        paragraphs=prompt.paragraphs,
-        question=prompt.question,
-        sentences=(*prompt.sentences, sentence),
-        max_paragraph_words=prompt.max_paragraph_words,
-    )
-    assert longer.render().startswith(prompt.render())
+@given(FIELDS, TEXTS)
+def test_a_longer_chain_leaves_what_stands_before_it(fields: dict[str, Any], sentence: str) -> None:
+    longer = few_shot_prompt(**fields | {"sentences": (*fields["sentences"], sentence)})
+    assert longer.render().startswith(few_shot_prompt(**fields).render())
 
 
-@given(PROMPTS, st.integers(0, 4), st.integers(0, 4))
-def test_parts_are_kept_from_the_front(prompt: Prompt, demonstrations: int, paragraphs: int) -> None:
+@given(FIELDS, st.integers(0, 4), st.integers(0, 4))
+def test_parts_are_kept_from_the_front(fields: dict[str, Any], demonstrations: int, paragraphs: int) -> None:
+    prompt = few_shot_prompt(**fields)
     before = prompt.digest
     kept = prompt.keep(demonstrations, paragraphs)
-    assert kept == Prompt(
-        demonstrations=Demonstrations(items=prompt.demonstrations.items[:demonstrations]),
-        paragraphs=prompt.paragraphs[:paragraphs],
-        question=prompt.question,
-        sentences=prompt.sentences,
-        max_paragraph_words=prompt.max_paragraph_words,
+    fewer = Demonstrations(items=fields["demonstrations"].items[:demonstrations])
+    assert kept == few_shot_prompt(
+        **fields | {"demonstrations": fewer, "paragraphs": fields["paragraphs"][:paragraphs]}
     )
     assert kept.digest == sha256(kept.render().encode()).hexdigest()
     assert prompt.digest == before
@@ -157,7 +160,7 @@ def test_demonstrations_are_kept_from_any_place(prompt: Prompt, first: int, demo
 def test_what_was_left_out_before_shows_nowhere_in_the_text() -> None:
     kept = PROMPT.keep(1, 2, 1)
     assert kept.first_demonstration == 1
-    assert kept.render() == replace(PROMPT, demonstrations=Demonstrations(items=(BARE,))).render()
+    assert kept.render() == few_shot_prompt(**ITS_FIELDS | {"demonstrations": Demonstrations(items=(BARE,))}).render()
 
 
 def test_keeping_everything_keeps_every_byte() -> None:
@@ -167,5 +170,5 @@ def test_keeping_everything_keeps_every_byte() -> None:
 
 def test_a_paragraph_without_a_title_is_shown_as_its_text() -> None:
     told = Paragraph(id="", title="", text="It died in 322 BC. It lived.")
-    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(told,), question="When?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(told,), question="When?")
     assert prompt.render() == "It died in 322 BC. It lived.\n\nQ: When?\nA:"

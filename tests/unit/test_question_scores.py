@@ -23,3 +23,18 @@ def test_means_leave_out_questions_without_published_answers() -> None:
     assert means([published, unpublished])["answer_em"] == 1
     assert means([unpublished])["answer_em"] is None
     assert means([])["paragraphs_collected"] is None
+
+
+def test_the_answer_of_an_unfinished_question_covers_nothing() -> None:
+    done = question_scores("eli5", "it is ink", ("The ink!",), [], ())
+    unfinished = question_scores("eli5", None, ("The",), [], ())
+    assert (done.cover_em, done.cover_em_words, done.rouge_l) == (1, 1, 2 / 5)
+    assert (unfinished.cover_em, unfinished.cover_em_words, unfinished.rouge_l) == (0, 0, 0)
+    assert means([done, unfinished])["cover_em"] == 0.5
+
+
+def test_a_fact_check_is_accurate_where_the_label_is_the_whole_answer() -> None:
+    exact = question_scores("fever", "False.", ("false",), [], ())
+    longer = question_scores("fever", "It is false.", ("false",), [], ())
+    assert (exact.answer_em, exact.cover_em, exact.rouge_l) == (1, 1, None)
+    assert (longer.answer_em, longer.answer_f1, longer.cover_em) == (0, 0, 1)

@@ -7,8 +7,9 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Failed, Finished, Next, Recorded
-from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.replay import SystemBrokenError, advance
 from cotrail.core.results import Failure, Result, Retrieved
 from cotrail.core.system import Answer, StepFailed, System, Together
@@ -17,7 +18,7 @@ from tests.replay.driving import BINDING, FAILURE, found, record, search
 
 
 def think(question: str) -> Reason:
-    return Reason(prompt=Prompt(demonstrations=Demonstrations(), question=question), max_tokens=5)
+    return Reason(prompt=few_shot_prompt(demonstrations=Demonstrations(), question=question), max_tokens=5)
 
 
 def titles(reply: Result | tuple[Result, ...]) -> str:

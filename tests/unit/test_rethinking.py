@@ -12,9 +12,9 @@ from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.history import Failed, Finished
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.history import Failed, Finished
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Answer
 from cotrail.engines.language_models.scripted import ScriptedModel

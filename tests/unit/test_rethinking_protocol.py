@@ -14,6 +14,7 @@ from cotrail.evaluation.experiments.protocols import experiment_of
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, TableNumber, TaskFiles
 from cotrail.evaluation.experiments.rethinking.protocol import SETTINGS, trials
 from cotrail.evaluation.experiments.rethinking.published import METHODS
+from cotrail.evaluation.experiments.searchain.published import SEARCHAIN
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.rethinking.settings import RethinkingSettings
 
@@ -81,7 +82,7 @@ def test_only_strategyqa_has_facts_of_its_annotators() -> None:
 
 def test_the_tables_name_systems_as_their_specs_do() -> None:
     titles = {spec.name: spec.title for spec in SYSTEMS}
-    assert list((NAMED_BY_IRCOT | METHODS).items()) == list(titles.items())
+    assert list((NAMED_BY_IRCOT | METHODS | {"searchain": SEARCHAIN}).items()) == list(titles.items())
 
 
 def test_settings_of_what_is_no_method_are_refused() -> None:

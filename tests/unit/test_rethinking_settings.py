@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs

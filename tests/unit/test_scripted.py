@@ -1,15 +1,20 @@
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from cotrail.core.calls import Call, Tool
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
-from cotrail.core.prompts import Demonstrations, Prompt
+from cotrail.core.prompts import Asked, Prompt, Shown, Written, assistant, plain, system, user
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, StepError, TransientStepError
@@ -23,7 +28,7 @@ SCRIPT = {
 
 
 def write(model: LanguageModel, question: str, sentences: int = 0, until: Until = "sentence") -> Generated:
-    prompt = Prompt(
+    prompt = few_shot_prompt(
         demonstrations=Demonstrations(),
         paragraphs=(Paragraph(id="p", title="T", text="some text"),),
         question=question,
@@ -126,7 +131,8 @@ def test_a_generation_that_is_cut_off_ends_alone() -> None:
     cancellation.cancel()
     with pytest.raises(Interrupted):
         model.generate(
-            GenerationRequest(Prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10), cancellation
+            GenerationRequest(few_shot_prompt(demonstrations=Demonstrations(), question="Who?"), "sentence", 10),
+            cancellation,
         )
     assert write(model, "Who?").text
 
@@ -153,7 +159,7 @@ def test_a_malformed_script_is_named(tmp_path: Path, content: str) -> None:
 
 
 def sampled(script: Mapping[str, object], number: int, question: str = "Who?") -> str:
-    prompt = Prompt(demonstrations=Demonstrations(), question=question)
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), question=question)
     return ScriptedModel(script).generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5, sample=number))).text
 
 
@@ -169,7 +175,7 @@ def test_without_samples_each_is_the_whole_chain(samples: dict[str, object]) -> 
 
 
 def test_a_sample_s_seed_is_kept_and_only_a_sample_has_one() -> None:
-    prompt = Prompt(demonstrations=Demonstrations(), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), question="Who?")
     model = ScriptedModel(SCRIPT)
     assert model.generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5, sample=2))).seed == 5
     assert model.generate(GenerationRequest(prompt, "line", 10, Sampling(seed=5))).seed is None
@@ -193,7 +199,7 @@ def test_an_answer_depends_on_the_last_paragraph_that_has_one_of_its_own() -> No
     assert write(model, "Who?", until="line").text == "she"
     texts = [("more", "some text", "none"), ("some text", "more"), ("none",), ()]
     prompts = [
-        Prompt(
+        few_shot_prompt(
             demonstrations=Demonstrations(),
             paragraphs=tuple(Paragraph(id=text, title="T", text=text) for text in each),
             question="Who?",
@@ -208,6 +214,136 @@ def test_samples_and_answers_are_part_of_the_identity_once_a_script_has_them() -
         {"answer": "I"},
         {"answer": "I", "samples": ["I."]},
         {"answer": "I", "answers": {"x": "he"}},
+    ]
+    identities = [ScriptedModel({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries]
+    assert len(set(identities)) == 3
+    assert identities[0] == f"x@{DIGEST}"
+
+
+# Conversations
+
+BUILT: dict[str, object] = {
+    "name": "chat",
+    "questions": {
+        "Who built the tower?": {
+            "answer": "Holm",
+            "messages": ["[Query 1]: Which tower?\n[Answer 1]: Brenn", "[Query 2]: Who built Brenn?", "Holm."],
+        },
+        "Which tower?": {"answer": "Brenn", "answers": {"some text": "Amber"}, "confidence": 0.5},
+        "Who": {"sentences": ["One came."], "answer": "Three"},
+    },
+}
+
+BEGUN = Prompt(turns=(system("Write queries."), user("Go on: ", Asked("Who built the tower?"))))
+
+
+def converse(
+    prompt: Prompt, until: Until = "end", stop: tuple[str, ...] = (), max_tokens: int = 20, *, scored: bool = False
+) -> Generated:
+    return ScriptedModel(BUILT).generate(GenerationRequest(prompt, until, max_tokens, stop=stop, scored=scored))
+
+
+def test_a_conversation_gets_the_messages_in_their_order_and_the_last_one_again() -> None:
+    prompt, texts = BEGUN, []
+    for _ in range(4):
+        texts.append(converse(prompt).text)
+        prompt = prompt.add(assistant(Written(texts[-1])), user("Reference: none."))
+    entry = BUILT["questions"]["Who built the tower?"]  # type: ignore[index]
+    assert texts == [*entry["messages"], "Holm."]
+
+
+def test_a_turn_that_is_continued_gets_the_next_message_in_place() -> None:
+    prompt = BEGUN.add(assistant(Written("[Query 1]: Which tower?"), "\n[Answer 1]: Brenn\n"))
+    assert converse(prompt).text == "[Query 2]: Who built Brenn?"
+
+
+def test_a_conversation_as_plain_text_with_stop_strings_gets_them_too() -> None:
+    prompt = Prompt(turns=(plain("Question: ", Asked("Who built the tower?"), "\n"),))
+    assert converse(prompt, "stop").text.startswith("[Query 1]")
+    assert converse(prompt.go_on(Written("[Query 1]: Which tower?")), "stop").text.startswith("[Query 2]")
+
+
+def test_a_sampled_conversation_gets_its_own_messages_and_the_last_one_again() -> None:
+    entry = {"answer": "I", "samples": [["One?", "Two."], "All at once."]}
+    model = ScriptedModel({"name": "x", "questions": {"Who?": entry}})
+
+    def texts(sample: int) -> list[str]:
+        prompt, written = Prompt(turns=(user(Asked("Who?")),)), []
+        for _ in range(3):
+            drawn = Sampling(sample=sample)
+            written.append(model.generate(GenerationRequest(prompt, "stop", 10, drawn)).text)
+            prompt = prompt.wrote(written[-1])
+        return written
+
+    assert [texts(sample) for sample in range(2)] == [["One?", "Two.", "Two."], ["All at once."] * 3]
+
+
+def test_without_messages_a_conversation_gets_the_chain_or_the_answer() -> None:
+    asked = [Asked("Who"), Asked("Which tower?")]
+    assert [converse(Prompt(turns=(user(each),))).text for each in asked] == [
+        "One came. So the answer is: Three.",
+        "Brenn",
+    ]
+    shown = Shown(paragraph=Paragraph(id="p", title="T", text="some text"))
+    assert converse(Prompt(turns=(user(shown, Asked("Which tower?")),))).text == "Amber"
+
+
+def test_a_prompt_that_asks_nothing_is_about_the_longest_question_in_the_system_s_words() -> None:
+    shown = Shown(paragraph=Paragraph(id="p", title="Who built the tower?", text="some text"))
+    assert converse(Prompt(turns=(user("Now: Which tower?"), assistant(Written("Who?")), user(shown)))).text == "Amber"
+    assert converse(Prompt(turns=(user("Which tower? Who built the tower?"),))).text.startswith("[Query 1]")
+    with pytest.raises(StepError, match="no question"):
+        converse(Prompt(turns=(user("Hello."),)))
+
+
+@pytest.mark.parametrize(
+    ("until", "stop", "max_tokens", "text", "raw", "ended"),
+    [
+        ("stop", ("\n[Answer", "Brenn"), 20, "[Query 1]: Which tower?", "[Query 1]: Which tower?\n[Answer", "stop"),
+        ("line", (), 20, "[Query 1]: Which tower?", "[Query 1]: Which tower?\n[Answer 1]: Brenn", "until"),
+        ("stop", (), 3, "[Query 1]: Which", "[Query 1]: Which", "length"),
+        ("stop", ("no",), 7, "[Query 1]: Which tower?\n[Answer 1]: Brenn", None, "end"),
+    ],
+)
+def test_a_message_ends_as_a_model_s_would(
+    until: Until, stop: tuple[str, ...], max_tokens: int, text: str, raw: str | None, ended: str
+) -> None:
+    result = converse(BEGUN, until, stop, max_tokens, scored=True)
+    assert (result.text, result.raw, result.ended) == (text, raw or text, ended)
+    assert result.stop == (stop[0] if ended == "stop" else "")
+    assert "".join(token for token, _ in result.tokens) == result.raw
+
+
+def test_tokens_have_the_script_s_probability_where_they_are_asked_for() -> None:
+    prompt = Prompt(turns=(user(Asked("Which tower?")),))
+    assert converse(prompt, scored=True).tokens == (("Brenn", math.log(0.5)),)
+    assert converse(prompt).tokens == ()
+    assert {each for _, each in converse(BEGUN, scored=True).tokens} == {math.log(0.99)}
+
+
+def test_a_message_calls_tools_where_there_are_any() -> None:
+    message = 'I look.\n<tool_call>{"name": "search", "arguments": {"query": "Brenn"}}</tool_call>'
+    model = ScriptedModel({"name": "x", "questions": {"Who?": {"answer": "I", "messages": [message]}}})
+    prompt = Prompt(turns=(user(Asked("Who?")),))
+    tools = (Tool(name="search", description="Finds pages.", parameters="{}"),)
+    called = model.generate(GenerationRequest(replace(prompt, tools=tools), "end", 20))
+    assert (called.calls, called.ended) == ((Call(name="search", arguments='{"query": "Brenn"}'),), "calls")
+    assert (called.text.strip(), called.raw) == ("I look.", message)
+    assert model.generate(GenerationRequest(prompt, "end", 20)).text == message
+
+
+def test_a_message_fails_by_its_number() -> None:
+    model = ScriptedModel({**BUILT, "failures": {"Who built the tower?": {"message 1": "permanent"}}})
+    assert model.generate(GenerationRequest(BEGUN, "end", 20)).text
+    with pytest.raises(StepError, match="step message 1"):
+        model.generate(GenerationRequest(BEGUN.add(assistant(Written("so")), user("more")), "end", 20))
+
+
+def test_messages_and_confidence_are_part_of_the_identity_once_a_script_has_them() -> None:
+    entries: list[dict[str, object]] = [
+        {"answer": "I"},
+        {"answer": "I", "messages": ["I."]},
+        {"answer": "I", "confidence": 0.99},
     ]
     identities = [ScriptedModel({"name": "x", "questions": {"Who?": entry}}).identity for entry in entries]
     assert len(set(identities)) == 3

@@ -9,8 +9,9 @@ import pytest
 from cotrail.core.actions.generate import REASON, Reason
 from cotrail.core.actions.kind import Engines, Splitter
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import Demonstrations, Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
@@ -79,7 +80,7 @@ class Writing:
 
 
 def perform(here: Writing, splitter: str) -> Generated:
-    prompt = Prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
+    prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
     return REASON.carry_out(Reason(prompt=prompt, max_tokens=20, splitter=splitter), cast(Engines, here))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.prompts import Demonstration, Demonstrations
+from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.data.demonstrations.sets import demonstration_sets, listed_set
 from cotrail.errors import DemonstrationError

@@ -32,7 +32,8 @@ VARIABLES = {
     "deadlines": ('{"reason": 7200, "retrieve": 0.5}', {"reason": 7200, "retrieve": 0.5}),
     "retention_days": ("30", 30.0),
 }
-DEADLINES = {"retrieve": 600, "lookup": 600, "embed": 1800, "entail": 3600, "reason": 3600, "read": 3600}
+DEADLINES = {"retrieve": 600, "lookup": 600, "open": 600, "embed": 1800, "extract": 1800, "rate": 1800}
+DEADLINES |= {"entail": 3600, "reason": 3600, "read": 3600}
 SECRETS = {
     "database_url": f"postgresql://ada:{SECRET}@db/cotrail",
     "broker_url": f"redis://:{SECRET}@redis:6379/0",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.generation import Until
-from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.core.generation import Ended, Until
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 
 CHAIN = "Ink stains.\n\nThus it does. So the answer is yes."
 
@@ -70,3 +70,23 @@ def test_what_is_kept_is_the_same_however_the_text_comes_in_pieces(text: str, cu
         if enough(text[start:end]):
             break
     assert kept(written, until) == kept(text, until)
+
+
+@pytest.mark.parametrize(
+    ("text", "until", "stop", "ended"),
+    [
+        (" It sticks", "stop", ("\n\n",), ("length", "")),
+        (" It sticks.\n\nQ", "stop", ("\n\n",), ("stop", "\n\n")),
+        (" It sticks.\n", "stop", ("\n\n",), ("length", "")),
+        (" It sticks. It ", "sentence", ("glue",), ("until", "")),
+        (" It sticks. It glue", "sentence", ("glue",), ("until", "")),
+        (" It sticks.", "sentence", (), ("length", "")),
+        (" It glues.\n", "line", ("glue",), ("stop", "glue")),
+        (" It sticks.\nglue", "line", ("glue",), ("until", "")),
+        ("\n\nQ: Does it?", "chain", (), ("until", "")),
+    ],
+)
+def test_a_text_ends_for_what_comes_first_in_it(
+    text: str, until: Until, stop: tuple[str, ...], ended: tuple[Ended, str]
+) -> None:
+    assert why_ended(text, until, stop, "length") == ended

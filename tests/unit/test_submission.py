@@ -9,10 +9,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from cotrail.core.prompts import AnswerForm
+from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
 from cotrail.systems.registry import find_system
+from cotrail.systems.spec import Needs
 from models.queries.runs import RunRecord
 from services.forking import prepare_fork
 from services.requests import make_request, read_run_file
@@ -57,12 +58,45 @@ def test_a_run_that_can_not_work_is_refused_by_name(changes: dict[str, Any], sai
     assert said in str(refused.value)
 
 
+def test_a_run_whose_model_can_not_do_what_its_system_asks_is_refused_before_anything_is_stored(
+    given: Given, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talking = msgspec.structs.replace(
+        find_system("no-retrieval"),
+        needs=lambda _: Needs(brought={}, capabilities=frozenset({"turns", "continue", "scores"})),
+    )
+    monkeypatch.setattr("services.submission.find_system", lambda _: talking)
+    asked = make_request(given(system="no-retrieval"))
+    assert prepare(asked).submission.model_name == "scripted"
+    table = '[models.scripted]\nengine = "openai"\nurl = "http://host/v1"\nmodel = "m"\ncontext = 9\n'
+    (home / "models.toml").write_text(table + 'api = "chat"\n')
+    with pytest.raises(InputError, match=r"^the model scripted is behind a chat server.*: set continues to \"vllm\""):
+        prepare(asked)
+    (home / "models.toml").write_text(table + 'without = ["scores"]\n')
+    with pytest.raises(InputError, match=r"set chat_template in its table .*; and it is behind .*no log probabilities"):
+        prepare(asked)
+    (home / "models.toml").write_text(table + 'api = "chat"\ncontinues = "vllm"\n')
+    assert prepare(asked).submission.binding.model.startswith("scripted@")
+
+
 def test_demonstrations_of_answers_alone_are_refused_for_chains(given: Given) -> None:
     asked = given()
     Path(asked["demonstrations"]).write_text(DEMONSTRATION.replace("X did. So the answer is: X.", "X"))
     with pytest.raises(InputError, match="chains of thought"):
         prepare(make_request(asked))
     assert prepare(make_request(asked | {"system": "one-step"})).submission.system == "one-step"
+
+
+def test_a_run_may_bring_the_words_of_its_systems_prompt(given: Given, home: Path) -> None:
+    (home / "prompt.txt").write_text("Plan for {question}")
+    (home / "run.toml").write_text('prompt = "prompt.txt"\n')
+    asked = {key: value for key, value in given(system="searchain").items() if key != "demonstrations"}
+    brought = prepare(make_request(asked | read_run_file(home / "run.toml"))).submission
+    assert [each.question for each in brought.shots[AnswerForm.PROMPT].items] == ["Plan for {question}"]
+    assert brought.provenance["files"]["prompt"]["path"] == str(home / "prompt.txt")
+    assert prepare(make_request(asked)).submission.shots == {}
+    with pytest.raises(InputError, match="takes no prompt of the run's"):
+        prepare(make_request(given(prompt=str(home / "prompt.txt"))))
 
 
 def test_a_run_shows_a_named_set_in_its_order(given: Given, home: Path) -> None:
@@ -85,7 +119,7 @@ def test_a_fork_that_needs_chains_takes_them_from_the_set_that_its_origin_showed
     shown = {"sets": str(home / "sets.json"), "set_number": 2}
     origin = prepare(make_request(given(system="no-retrieval", **shown))).submission
     known = msgspec.structs.asdict(origin) | msgspec.structs.asdict(origin.binding)
-    record = cast(RunRecord, SimpleNamespace(**known | {"corpus": None, "corpus_revision": ""}))
+    record = cast(RunRecord, SimpleNamespace(**known | {"corpus": None, "corpus_revision": "", "knowledge": {}}))
     fork = prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
     assert [each.id for each in fork.shots[AnswerForm.COT].items] == ["d3", "d1"]
     (home / "sets.json").write_text('[["d0"], ["d2"]]')
@@ -141,6 +175,15 @@ def test_a_run_without_demonstrations_or_retrieval_has_none(given: Given) -> Non
     submission = prepare(make_request(given(system="no-retrieval", demonstrations=None))).submission
     assert (submission.corpus, submission.binding.corpus) == (None, "")
     assert [shots.items for shots in submission.shots.values()] == [()]
+
+
+def test_the_dataset_says_what_sort_of_questions_it_asks_unless_the_settings_do(given: Given) -> None:
+    searchain = find_system("searchain")
+    fever = given(system="searchain", dataset="fever")
+    assert system_settings(searchain, make_request(fever))["questions"] == "fact-checking"
+    told = make_request(fever | {"settings": {"questions": "multi-hop"}})
+    assert system_settings(searchain, told)["questions"] == "multi-hop"
+    assert system_settings(searchain, make_request(given(system="searchain")))["questions"] == "multi-hop"
 
 
 def test_paths_in_a_run_file_are_relative_to_it(tmp_path: Path) -> None:

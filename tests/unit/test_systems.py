@@ -9,9 +9,10 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
 from cotrail.core.history import Finished, Next, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations, Shots
+from cotrail.core.prompts import Prompt, Shown
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Generated, Result, Retrieved
@@ -33,6 +34,12 @@ SHOTS = {
     for form in AnswerForm
 }
 RETRIEVAL = RetrievalSettings()
+
+
+def words_shown(prompt: Prompt) -> int | None:
+    """How many words of each paragraph a prompt shows."""
+    [words] = {piece.words for piece in prompt.pieces if isinstance(piece, Shown)}
+    return words
 
 
 def paragraph(title: str, text: str) -> Paragraph:
@@ -127,7 +134,7 @@ def test_ircot_retrieves_and_reasons_in_turn_until_a_sentence_states_the_answer(
     assert (hand.last.max_tokens, hand.last.until) == (200, "sentence")
     assert hand.last.prompt.demonstrations == SHOTS[AnswerForm.COT]
     assert hand.last.prompt.paragraphs == PEOPLE[:2]
-    assert (hand.last.prompt.question, hand.last.prompt.sentences) == (QUESTION.text, ())
+    assert (hand.last.prompt.question, hand.last.prompt.written) == (QUESTION.text, ())
 
     hand.reply(wrote("Ada built the Long Bridge."))
     assert hand.last == Retrieve(query="Ada built the Long Bridge.", count=4)
@@ -135,13 +142,13 @@ def test_ircot_retrieves_and_reasons_in_turn_until_a_sentence_states_the_answer(
     hand.reply(found(PEOPLE[2], PEOPLE[0]))
     assert isinstance(hand.last, Reason)
     assert hand.last.prompt.paragraphs == PEOPLE[:3]
-    assert hand.last.prompt.sentences == ("Ada built the Long Bridge.",)
+    assert hand.last.prompt.written == ("Ada built the Long Bridge.",)
 
     hand.reply(wrote("So the answer is: Rome."))
     assert (hand.read.max_tokens, hand.read.until) == (64, "line")
     assert hand.read.prompt.demonstrations == SHOTS[AnswerForm.DIRECT]
     assert hand.read.prompt.paragraphs == PEOPLE[:3]
-    assert (hand.read.prompt.question, hand.read.prompt.sentences) == (QUESTION.text, ())
+    assert (hand.read.prompt.question, hand.read.prompt.written) == (QUESTION.text, ())
 
     assert hand.reply(wrote("Paris.")) == Answer(
         text="Paris", sentences=("Ada built the Long Bridge.", "So the answer is: Rome."), paragraphs=PEOPLE[:3]
@@ -247,22 +254,22 @@ def test_of_a_kept_paragraph_350_words_stand_in_every_prompt() -> None:
     hand = open_ircot()
     hand.reply(found(long))
     assert isinstance(hand.last, Reason)
-    assert hand.last.prompt.max_paragraph_words == 350
+    assert words_shown(hand.last.prompt) == 350
     assert "w349\n" in hand.last.prompt.render()
     assert "w350" not in hand.last.prompt.render()
     hand.reply(wrote("So the answer is: one."))
-    assert hand.read.prompt.max_paragraph_words == 350
+    assert words_shown(hand.read.prompt) == 350
     assert hand.reply(wrote("one")) == Answer(text="one", sentences=("So the answer is: one.",), paragraphs=(long,))
 
 
 def test_another_limit_of_words_holds_for_sentences_and_readers_alike() -> None:
     hand = open_ircot(settings=IRCoTSettings(retrieval=RetrievalSettings(prompt_paragraph_words=2)))
-    hand.reply(*chain("So the answer is: one."))
-    assert [action.prompt.max_paragraph_words for action in hand.asked if isinstance(action, Reason | Read)] == [2, 2]
+    hand.reply(found(*PEOPLE[:1]), wrote("So the answer is: one."))
+    assert [words_shown(action.prompt) for action in hand.asked if isinstance(action, Reason | Read)] == [2, 2]
     settings = OneStepSettings(retrieval=RetrievalSettings(prompt_paragraph_words=3))
     hand = Hand(one_step(QUESTION, SHOTS, settings))
-    hand.reply(found())
-    assert hand.read.prompt.max_paragraph_words == 3
+    hand.reply(found(*PEOPLE[:1]))
+    assert words_shown(hand.read.prompt) == 3
 
 
 # Readers, and the systems without a loop
@@ -303,7 +310,7 @@ def test_each_reader_has_its_demonstrations_and_its_length(reader: Reader, form:
     hand = open_ircot(settings=IRCoTSettings(reading=ReaderSettings(reader=reader)))
     hand.reply(found(PEOPLE[0]), wrote("So the answer is: Rome."))
     assert hand.read.prompt.demonstrations == SHOTS[AnswerForm(form)]
-    assert (hand.read.max_tokens, hand.read.until, hand.read.prompt.sentences) == (tokens, "line", ())
+    assert (hand.read.max_tokens, hand.read.until, hand.read.prompt.written) == (tokens, "line", ())
 
 
 @pytest.mark.parametrize("reader", ["direct", "cot"])
@@ -370,8 +377,8 @@ class MadeUpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def made_up(question: Question, shots: Shots, settings: MadeUpSettings) -> System:
-    hits = expect((yield Retrieve(query=question.text, count=settings.count)), Retrieved).hits
-    return Answer(text=hits[0].paragraph.title, paragraphs=tuple(hit.paragraph for hit in hits))
+    paragraphs = expect((yield Retrieve(query=question.text, count=settings.count)), Retrieved).paragraphs
+    return Answer(text=paragraphs[0].title, paragraphs=paragraphs)
 
 
 MADE_UP = SystemSpec(

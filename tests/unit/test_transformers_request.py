@@ -1,9 +1,11 @@
+import math
 from typing import Any
 
 import pytest
 
 pytest.importorskip("transformers", reason="transformers isn't installed")
 
+import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -26,10 +28,12 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(fast(tokenizer_object=tokenizer, eos_token="</s>"), [END])
 
 
-def written(vocabulary: Vocabulary, text: str, until: Until, max_tokens: int = 1000) -> tuple[Request, int]:
+def written(
+    vocabulary: Vocabulary, text: str, until: Until, max_tokens: int = 1000, stop: tuple[str, ...] = ()
+) -> tuple[Request, int]:
     """What a request makes of a text, and how many of its tokens it took; all where it would take more."""
-    request = Request([], vocabulary, until, max_tokens, Sampling())
-    tokens = vocabulary.encode(text)
+    request = Request([], vocabulary, until, max_tokens, Sampling(), stop=stop)
+    tokens = [*vocabulary.encode(text), END]
     taken = next((n for n, token in enumerate(tokens, 1) if request.take(token)), len(tokens))
     return request, taken
 
@@ -50,7 +54,7 @@ def test_a_chain_goes_on_over_its_lines_up_to_a_further_demonstration(vocabulary
     request, taken = written(vocabulary, f"{chain}\nQ: more", "chain")
     assert (request.kept, taken) == ("It is cold.\n\nSo the answer is no.", len(f"{chain}\nQ:"))
     request, taken = written(vocabulary, f"{chain}\nQ: more", "end")
-    assert (request.kept, taken) == (f"{chain}\nQ: more".strip(), len(f"{chain}\nQ: more"))
+    assert (request.kept, taken) == (f"{chain}\nQ: more".strip(), len(f"{chain}\nQ: more") + 1)
 
 
 def test_a_sentence_ends_where_the_next_ones_first_word_is_whole(vocabulary: Vocabulary) -> None:
@@ -69,10 +73,30 @@ def test_a_chain_is_written_on_unless_its_line_ended(vocabulary: Vocabulary, tex
 
 
 def test_a_text_ends_with_the_token_for_that_and_after_so_many(vocabulary: Vocabulary) -> None:
-    request, taken = written(vocabulary, "Brenn</s>more", "line")
-    assert (request.kept, taken, request.written[-1]) == ("Brenn", 6, END)
+    request, taken = written(vocabulary, "Brenn", "line")
+    assert (request.kept, taken, request.written[-1], request.ending) == ("Brenn", 6, END, ("end", ""))
     request, taken = written(vocabulary, "Brenn is", "sentence", max_tokens=3)
-    assert (request.kept, taken) == ("Bre", 3)
+    assert (request.kept, taken, request.ending) == ("Bre", 3, ("length", ""))
+
+
+@pytest.mark.parametrize("until", ["stop", "end", "chain"])
+def test_a_stop_string_ends_a_text_over_the_borders_of_its_tokens(vocabulary: Vocabulary, until: Until) -> None:
+    request, taken = written(vocabulary, "Why?\n Fact: yes. \n\nFact: no", until, stop=("\n\n", "never"))
+    assert taken == len("Why?\n Fact: yes. \n\n")
+    assert request.ending == ("stop", "\n\n")
+    assert request.text == "Why?\n Fact: yes. \n\n"
+    assert request.kept == ("Why?\n Fact: yes. " if until == "stop" else "Why?\n Fact: yes.")
+
+
+def test_a_text_may_end_before_it_begins(vocabulary: Vocabulary) -> None:
+    request, _ = written(vocabulary, "\n\nmore", "stop", stop=("\n\n",))
+    assert (request.kept, request.ending) == ("", ("stop", "\n\n"))
+
+
+def test_control_tokens_in_a_text_are_plain_text(vocabulary: Vocabulary) -> None:
+    tokens = vocabulary.encode("a</s>")
+    assert END not in tokens
+    assert vocabulary.decode(tokens) == "a</s>"
 
 
 def test_characters_of_several_tokens_appear_whole(vocabulary: Vocabulary) -> None:
@@ -88,3 +112,21 @@ def test_bytes_that_are_no_character_are_replaced(vocabulary: Vocabulary) -> Non
     for token in [*half, *vocabulary.encode("a\0b")]:
         request.take(token)
     assert request.text == "\ufffda\ufffdb"
+
+
+def test_a_character_of_several_tokens_is_scored_with_its_last_one(vocabulary: Vocabulary) -> None:
+    request = Request([], vocabulary, "line", 99, Sampling(), scored=True)
+    likely = torch.zeros(300)
+    likely[END] = 1.0
+    tokens = [*vocabulary.encode("a東\nb")]
+    for token in tokens[: len("a東\n".encode())]:
+        request.take(token, likely)
+    assert [text for text, _ in request.scores] == ["a", "", "", "東", ""]
+    assert "".join(text for text, _ in request.scores) == request.text
+    assert [score for _, score in request.scores] == pytest.approx([-math.log(299 + math.e)] * 5)
+
+
+def test_the_token_that_ends_a_text_has_no_score(vocabulary: Vocabulary) -> None:
+    request = Request([], vocabulary, "line", 99, Sampling(), scored=True)
+    assert request.take(END, torch.zeros(300))
+    assert request.scores == []

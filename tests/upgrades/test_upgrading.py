@@ -15,9 +15,10 @@ from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.upgrades.making import RUNS, submit
 
-# What a model is asked for has a fingerprint that names the model, whose identity was shorter at first.
+# What a model is asked for has a fingerprint that names the model, whose identity was shorter at first. Why a
+# generation ended was recorded later.
 STEPS = """
-    SELECT key, sequence, steps.kind, result, failure, steps.state,
+    SELECT key, sequence, steps.kind, result - 'ended', failure, steps.state,
         CASE WHEN steps.kind IN ('retrieve', 'lookup') THEN fingerprint END,
         (SELECT text FROM sentences WHERE step_id = steps.id),
         (SELECT json_agg((rank, digest, score, query) ORDER BY rank) FROM paragraph_sets WHERE step_id = steps.id)

@@ -40,7 +40,7 @@ def retrieval(settings: Settings, *, events: bool) -> Service:
 
 
 def evidence(settings: Settings, *, events: bool) -> Service:
-    """The worker that compares sentences; it loads each model when it is first needed."""
+    """The worker that compares and reads texts; it loads each model when it is first needed."""
     options = ("-Q", _queues("evidence"), "-P", "threads", "-c", "16", "-n", "evidence@%h", *QUIET)
     return _worker(settings, "evidence", (*CELERY, "worker", *options, *_events(events)))
 

@@ -3,9 +3,10 @@
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines, Stored
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Json
 
 

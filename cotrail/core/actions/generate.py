@@ -4,53 +4,82 @@ Both kinds stand in one file, since they are written down, fingerprinted and car
 """
 
 import hashlib
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines, Stored, unusual
+from cotrail.common.unusual_fields import unusual
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import Drop
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES, Sampling, Until
+from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import Drop, Layout, Prompt
+from cotrail.core.prompt_records import PromptRecord, Stored, long_texts, record_prompt
+from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
 from cotrail.core.results import Generated, Json
 
 
 class Prompted(Action, frozen=True, kw_only=True):
     """A generation; every action with a prompt derives from it.
 
-    max_tokens: of the continuation; until: where it ends at the latest; temperature: the run's where None.
+    max_tokens: of the continuation; until: where it ends at the latest; stop: strings before one of which it ends.
+    temperature: the run's where None; top_p, top_k, repetition_penalty: see `Sampling`.
+    sample: which of several this is, from 0, drawn by a seed of its own; None where there is but one.
+    scored: whether the log probability of each token is asked for.
     """
 
     prompt: Prompt
     max_tokens: int
     until: Until = "line"
+    stop: tuple[str, ...] = ()
     temperature: float | None = None
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+    sample: int | None = None
+    scored: bool = False
 
-    @property
-    def sample_number(self) -> int | None:
-        """Which of several samples this is, from 0; None where there is but one."""
-        return None
+
+_FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
+
+LATER = ("stop", "top_p", "top_k", "repetition_penalty", "scored")
+"""Fields that came later, which requests and fingerprints hold only where they are unusual."""
 
 
 def sampling(action: Prompted, binding: Binding) -> Sampling:
     """The sampling parameters of a generation; every sample has a seed of its own, made of the run's."""
-    temperature = binding.temperature if action.temperature is None else action.temperature
-    sample = action.sample_number
-    if sample is None:
-        return Sampling(temperature=temperature, seed=binding.seed)
-    digest = hashlib.sha256(f"{binding.seed} {sample}".encode()).digest()
+    return Sampling(
+        temperature=binding.temperature if action.temperature is None else action.temperature,
+        seed=binding.seed if action.sample is None else _seed(binding.seed, action.sample),
+        sample=action.sample,
+        top_p=action.top_p,
+        top_k=action.top_k,
+        repetition_penalty=action.repetition_penalty,
+    )
+
+
+def _seed(seed: int, sample: int) -> int:
+    digest = hashlib.sha256(f"{seed} {sample}".encode()).digest()
     # 31 bits, since some engines take the seed as a signed 32-bit number.
-    return Sampling(temperature=temperature, seed=int.from_bytes(digest[:4]) >> 1, sample=sample)
+    return int.from_bytes(digest[:4]) >> 1
+
+
+def generation_request(action: Prompted, binding: Binding, until: Until | None = None) -> GenerationRequest:
+    """What the run's language model is asked for; until: in place of the action's own."""
+    drawn = sampling(action, binding)
+    return GenerationRequest(action.prompt, until or action.until, action.max_tokens, drawn, action.stop, action.scored)
 
 
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
     """Has the run's language model continue the prompt; until: in place of the action's own."""
-    drawn = sampling(action, engines.binding)
-    request = GenerationRequest(action.prompt, until or action.until, action.max_tokens, drawn)
-    return engines.language_model().generate(request, engines.cancellation)
+    request = generation_request(action, engines.binding, until)
+    written = engines.language_model().generate(request, engines.cancellation)
+    return written if action.sample is None else replace(written, seed=request.sampling.seed)
 
 
 def decides_generation(action: Prompted, binding: Binding) -> Json:
@@ -65,28 +94,53 @@ def decides_generation(action: Prompted, binding: Binding) -> Json:
         "temperature": drawn.temperature,
         "seed": drawn.seed,
     }
-    return decides | unusual(action.prompt, "drop", "pinned_last")
+    return decides | _packing(action.prompt) | unusual(action, *LATER)
+
+
+def _packing(prompt: Prompt) -> Json:
+    """What decides which parts of a prompt go where not all fit, as far as it is unusual."""
+    packing: Json = {} if prompt.drop == "last" else {"drop": prompt.drop}
+    return packing if all(map(_yields_as_usual, prompt.pieces)) else packing | {"yields": _yields(prompt)}
+
+
+def _yields_as_usual(piece: Piece) -> bool:
+    return piece.yields == 1 if type(piece) is Shown else not getattr(piece, "yields", 0)
+
+
+def _yields(prompt: Prompt) -> list[int]:
+    return [piece.yields for piece in prompt.pieces if isinstance(piece, Text | Written | Shown)]
 
 
 def prompt_request(action: Prompted) -> Json:
     """A prompted action as JSON: the prompt as its parts, the long ones by digest."""
-    prompt = action.prompt
     return {
-        "demonstrations": prompt.demonstrations.digest,
-        "paragraphs": [paragraph.digest for paragraph in prompt.paragraphs],
-        "question": prompt.question,
-        "sentences": prompt.sentences,
-        "max_paragraph_words": prompt.max_paragraph_words,
-        "drop": prompt.drop,
+        **record_prompt(action.prompt),
         "max_tokens": action.max_tokens,
         "until": action.until,
-        **unusual(prompt, "pinned_last", "layout"),
-        **unusual(action, "splitter", "sample", "temperature"),
+        **unusual(action, "splitter", "sample", "temperature", *LATER),
     }
 
 
-class WrittenPrompt(Struct, kw_only=True, forbid_unknown_fields=True):
+class PromptedRecord(PromptRecord, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A prompted action as `prompt_request` wrote it down; a kind with further fields derives its own from it."""
+
+    max_tokens: int
+    until: Until
+    stop: tuple[str, ...] = ()
+    temperature: float | None = None
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+    sample: int | None = None
+    scored: bool = False
+
+    def fields(self, stored: Stored) -> dict[str, Any]:
+        """The fields of the action; raises what `prompt` does."""
+        return {"prompt": self.prompt(stored)} | {name: getattr(self, name) for name in _FIELDS}
+
+
+class _FormerRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A prompted action as it was written down before prompts were conversations: a few-shot prompt by its fields."""
 
     demonstrations: str
     paragraphs: tuple[str, ...]
@@ -99,12 +153,16 @@ class WrittenPrompt(Struct, kw_only=True, forbid_unknown_fields=True):
     until: Until
     layout: Layout = "ircot"
     temperature: float | None = None
+    splitter: str = RULES
+    sample: int | None = None
 
-    def prompt(self, stored: Stored) -> Prompt:
-        """The prompt of these parts; raises what `Stored` does."""
-        return Prompt(
-            demonstrations=stored.demonstrations(self.demonstrations),
-            paragraphs=stored.referred(self.paragraphs),
+    def fields(self, stored: Stored) -> dict[str, Any]:
+        """See `PromptedRecord`."""
+        fields = {name: getattr(self, name) for name in ("max_tokens", "until", "temperature", "sample")}
+        shots, paragraphs = stored.demonstrations(self.demonstrations), stored.referred(self.paragraphs)
+        prompt = few_shot_prompt(
+            demonstrations=shots,
+            paragraphs=paragraphs,
             question=self.question,
             sentences=self.sentences,
             max_paragraph_words=self.max_paragraph_words,
@@ -112,11 +170,16 @@ class WrittenPrompt(Struct, kw_only=True, forbid_unknown_fields=True):
             pinned_last=self.pinned_last,
             layout=self.layout,
         )
+        return fields | {"prompt": prompt}
+
+
+def _former(request: Json) -> _FormerRecord | None:
+    return msgspec.convert(request, _FormerRecord) if "question" in request else None
 
 
 def prompt_paragraphs(action: Prompted) -> tuple[Paragraph, ...]:
-    """The paragraphs in the prompt."""
-    return action.prompt.paragraphs
+    """The paragraphs in the prompt, and its long texts as paragraphs."""
+    return action.prompt.paragraphs + long_texts(action.prompt)
 
 
 def model_need(_: Prompted, names: EngineNames) -> str:
@@ -128,17 +191,10 @@ class Reason(Prompted, frozen=True, kw_only=True):
     """Write the next sentence of a chain of thought, or, with another `until`, all of the rest.
 
     splitter: what decides where a sentence ends: cotrail's own `RULES`, or a pipeline of spaCy, as `NAME@VERSION`.
-    sample: which of several chains this is, from 0, drawn by a seed of its own; None where there is but one.
     """
 
     until: Until = "sentence"
     splitter: str = RULES
-    sample: int | None = None
-
-    @property
-    def sample_number(self) -> int | None:
-        """See `Prompted`."""
-        return self.sample
 
     @property
     def continues_chain(self) -> bool:
@@ -146,21 +202,13 @@ class Reason(Prompted, frozen=True, kw_only=True):
         return self.until == "sentence"
 
 
-class _WrittenReason(WrittenPrompt, kw_only=True):
+class _ReasonRecord(PromptedRecord, frozen=True, kw_only=True):
     splitter: str = RULES
-    sample: int | None = None
 
 
 def _read_reason(request: Json, stored: Stored) -> Reason:
-    written = msgspec.convert(request, _WrittenReason)
-    return Reason(
-        prompt=written.prompt(stored),
-        max_tokens=written.max_tokens,
-        until=written.until,
-        splitter=written.splitter,
-        sample=written.sample,
-        temperature=written.temperature,
-    )
+    record = _former(request) or msgspec.convert(request, _ReasonRecord)
+    return Reason(**record.fields(stored), splitter=record.splitter)
 
 
 def _decides_reason(action: Reason, binding: Binding) -> Json:
@@ -168,8 +216,7 @@ def _decides_reason(action: Reason, binding: Binding) -> Json:
 
 
 def _carry_out_reason(action: Reason, engines: Engines) -> Generated:
-    written = _first_sentence(action, engines) if _is_split(action) else generate(action, engines)
-    return written if action.sample is None else replace(written, seed=sampling(action, engines.binding).seed)
+    return _first_sentence(action, engines) if _is_split(action) else generate(action, engines)
 
 
 def _is_split(action: Reason) -> bool:
@@ -206,13 +253,7 @@ class Read(Prompted, frozen=True, kw_only=True):
 
 
 def _read_read(request: Json, stored: Stored) -> Read:
-    written = msgspec.convert(request, WrittenPrompt)
-    return Read(
-        prompt=written.prompt(stored),
-        max_tokens=written.max_tokens,
-        until=written.until,
-        temperature=written.temperature,
-    )
+    return Read(**(_former(request) or msgspec.convert(request, PromptedRecord)).fields(stored))
 
 
 READ = ActionKind(

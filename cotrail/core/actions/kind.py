@@ -4,9 +4,8 @@ A new kind is a file beside this one, with a class derived from `Action`, a clas
 one of that shape, and a record; and a line in `registry`.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -16,15 +15,17 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.embedder import Comparison
 from cotrail.core.ports.entailer import EntailmentPair
+from cotrail.core.ports.extractor import Extraction
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel
-from cotrail.core.ports.retriever import Retriever
-from cotrail.core.prompts import Demonstrations
-from cotrail.core.results import Embedded, Entailed, Json, Result, Retrieved
+from cotrail.core.ports.rater import By, Rating
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.prompt_records import Stored
+from cotrail.core.results import Embedded, Entailed, Extracted, Json, Rated, Result, Retrieved
 
 Role = Literal["generation", "retrieval", "evidence"]
 """Workers that carry steps out: those with a language model, those with the corpora and knowledge sources, and those
-with the models that compare sentences."""
+with the models that compare and read texts."""
 
 
 class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +60,7 @@ class Engines(Protocol):
     def splitter(self, name: str) -> Splitter:
         """A pipeline that splits sentences, as NAME@VERSION."""
 
-    def retriever(self) -> Retriever:
+    def retriever(self) -> Corpus:
         """The run's corpus."""
 
     def knowledge(self, source: Source) -> Knowledge:
@@ -71,9 +72,19 @@ class Engines(Protocol):
     def judge(self, pair: EntailmentPair) -> Entailed:
         """Has the run's entailer judge a pair, together with what other steps ask for meanwhile."""
 
+    def extract(self, extraction: Extraction) -> Extracted:
+        """Has the run's extractor read a paragraph, together with what other steps ask for meanwhile."""
+
+    def rate(self, by: By, rating: Rating) -> Rated:
+        """Has the run's rater of this kind score a text, together with what other steps ask for meanwhile."""
+
 
 class EngineNames(Protocol):
     """Names of a run's engines, as messages show them; empty or None where the run has no such engine."""
+
+    @property
+    def binding(self) -> Binding:
+        """Everything that the run pins, which names the engines of further roles."""
 
     @property
     def model_name(self) -> str:
@@ -92,20 +103,6 @@ class EngineNames(Protocol):
         """The entailer."""
 
 
-class Stored(Struct, frozen=True):
-    """Long parts of requests, which are stored once and stand in requests by their digests.
-
-    Both raise where nothing of a digest is stored: `paragraphs` KeyError, `demonstrations` whatever its store does.
-    """
-
-    paragraphs: Mapping[str, Paragraph]
-    demonstrations: Callable[[str], Demonstrations]
-
-    def referred(self, digests: tuple[str, ...]) -> tuple[Paragraph, ...]:
-        """The paragraphs of these digests; raises KeyError."""
-        return tuple(self.paragraphs[digest] for digest in digests)
-
-
 A = TypeVar("A", bound=Action)
 R = TypeVar("R", bound=Result)
 
@@ -119,11 +116,12 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     carry_out: computes the result. It may raise any of `cotrail.errors`.
     decides: everything that decides the result, as JSON, from the action and from what its run pins. Of this the
         fingerprint is made, so it can never change for a kind that has been recorded.
-    request: writes an action down as JSON, in which `paragraphs` is a list of digests where it refers to some, and
-        `demonstrations` one digest. read_back: the reverse; see `read`.
-    paragraphs: those that an action refers to, which are stored apart.
+    request: writes an action down as JSON, in which `paragraphs` and `texts` are lists of digests where it refers to
+        some, and `demonstrations` one digest. read_back: the reverse; see `read`.
+    paragraphs: those that an action refers to, which are stored apart, and its long texts as paragraphs.
     query: for a kind whose result is `Retrieved`: which field of the action and of the request is searched for.
-    pinned: which column of `runs` names the engine that carries the kind out, in provenance.
+    pinned: which column of `runs` names the engine that carries the kind out, in provenance. pinned_as: for an engine
+        in `Binding.pins`, under which name it is there, by the request.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
     """
 
@@ -139,6 +137,7 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     paragraphs: Callable[[A], tuple[Paragraph, ...]] = lambda _: ()
     query: str | None = None
     pinned: str | None = None
+    pinned_as: Callable[[Json], str] | None = None
     need: str = ""
     named_need: Callable[[A, EngineNames], str] | None = None
 
@@ -172,20 +171,15 @@ def engine_of(kind: str) -> str:
 
 
 def digests_in(request: object) -> list[str]:
-    """Digests of the paragraphs that a stored request refers to, as far as they can be read."""
-    referred = request.get("paragraphs") if isinstance(request, dict) else None
+    """Digests of the paragraphs and long texts that a stored request refers to, as far as they can be read."""
+    return [*paragraphs_in(request), *_digests(request, "texts")]
+
+
+def paragraphs_in(request: object) -> list[str]:
+    """Digests of the paragraphs alone."""
+    return _digests(request, "paragraphs")
+
+
+def _digests(request: object, name: str) -> list[str]:
+    referred = request.get(name) if isinstance(request, dict) else None
     return [digest for digest in referred if isinstance(digest, str)] if isinstance(referred, list | tuple) else []
-
-
-def unusual(value: Struct, *names: str) -> dict[str, Any]:
-    """Those of the fields that aren't at their defaults; fields that the value lacks are left out.
-
-    Fields that came later are written down this way only, which leaves older fingerprints and requests as they are.
-    """
-    defaults = _defaults(type(value))
-    return {name: getattr(value, name) for name in names if name in defaults and getattr(value, name) != defaults[name]}
-
-
-@cache
-def _defaults(of: type[Struct]) -> dict[str, object]:
-    return {field.name: field.default for field in msgspec.structs.fields(of)}

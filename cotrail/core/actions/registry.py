@@ -6,9 +6,12 @@ from typing import Any
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
+from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.generate import READ, REASON, Prompted
 from cotrail.core.actions.kind import Action, ActionKind, Role
 from cotrail.core.actions.lookup import LOOKUP
+from cotrail.core.actions.open import OPEN
+from cotrail.core.actions.rate import RATE
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
 
@@ -19,6 +22,9 @@ _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     LOOKUP,
     EMBED,
     ENTAIL,
+    EXTRACT,
+    RATE,
+    OPEN,
 )
 
 KINDS: dict[str, ActionKind[Any, Any]] = {record.name: record for record in _RECORDS}

@@ -1,6 +1,7 @@
 """Searching a corpus."""
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines, unusual
+from cotrail.common.unusual_fields import unusual
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import Field, Retriever, Scope
 from cotrail.core.results import Json, Retrieved

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from cotrail.core.capabilities import Capability
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.prompts import Prompt
@@ -19,12 +20,29 @@ class GenerationRequest(Struct, frozen=True):
     """A prompt, and when and how a language model continues it; greedy decoding unless a sampling is given.
 
     max_tokens: the most tokens to write.
+    stop: the strings before one of which the text ends, whatever `until` says; scored: whether the log probability of
+        each token is asked for.
     """
 
     prompt: Prompt
     until: Until
     max_tokens: int
     sampling: Sampling = Sampling()
+    stop: tuple[str, ...] = ()
+    scored: bool = False
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """The capabilities that a model needs for it."""
+        prompt, sampling = self.prompt, self.sampling
+        needed: dict[Capability, bool] = {
+            "turns": prompt.has_roles,
+            "continue": prompt.has_roles and prompt.goes_on,
+            "scores": self.scored,
+            "tools": bool(prompt.tools),
+            "sampling": sampling.top_k != 0 or sampling.repetition_penalty != 1.0,
+        }
+        return frozenset(capability for capability, is_needed in needed.items() if is_needed)
 
 
 class LanguageModel(Protocol):

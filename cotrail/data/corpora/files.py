@@ -13,7 +13,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import json_streams, question_contexts, strategyqa_evidence
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets.file_formats import ARTICLES, STRATEGYQA_PARAGRAPHS, detect_format
+from cotrail.data.datasets.file_formats import ARTICLES, BIG_BENCH, STRATEGYQA_PARAGRAPHS, detect_format
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
@@ -65,7 +65,7 @@ class _LineKeys(Struct, frozen=True):
 
 def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
     form = detect_format(path, CorpusError)
-    if form == ARTICLES or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
+    if form in (ARTICLES, BIG_BENCH) or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
         raise CorpusError(
             f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
         )

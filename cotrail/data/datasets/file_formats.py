@@ -48,6 +48,14 @@ PROCESSED = FileFormat(
 )
 """One format for four datasets; a file doesn't say of which it is."""
 
+KILT = FileFormat(
+    "KILT's records", False, frozenset({"id", "input"}), ("zsre", "trex", "fever", "eli5"), frozenset({"question"})
+)
+"""One format for four datasets; a file doesn't say of which it is."""
+
+BIG_BENCH = FileFormat("StrategyQA's questions as a task of BIG-bench", False, frozenset({"examples"}), ("strategyqa",))
+"""A single object with a list of examples."""
+
 FORMATS = (
     FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), ("2wikimultihopqa",)),
     FileFormat(
@@ -55,13 +63,16 @@ FORMATS = (
     ),
     FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"}), ("iirc",)),
     FileFormat("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), ("musique",)),
-    FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"}), ("strategyqa",)),
+    FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"}), ("strategyqa", "strategyqa-facts")),
     FileFormat(
         "TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"}), ("tempquestions",)
     ),
     FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"}), ("infotabs",)),
+    FileFormat("FEVER's claims", False, frozenset({"id", "claim"}), ("fever",)),
     STRATEGYQA_PARAGRAPHS,
     PROCESSED,
+    KILT,
+    BIG_BENCH,
     FileFormat("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
     FileFormat("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
     FileFormat("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), (), frozenset({"question"})),

@@ -1,22 +1,25 @@
 """Loading of question files in the publishers' formats, after a check that a file is of the named dataset."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets import (
+    big_bench,
+    fever,
     hotpotqa,
     iirc,
     infotabs,
     ircot_processed,
     jsonl,
+    kilt,
     musique,
     strategyqa,
     tempquestions,
     wikimultihop,
 )
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
-from cotrail.data.datasets.file_formats import PROCESSED, apparent_content, detect_format
+from cotrail.data.datasets.file_formats import BIG_BENCH, KILT, PROCESSED, apparent_content, detect_format
 from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
 from cotrail.errors import DatasetError, UnknownNameError
@@ -30,10 +33,15 @@ DATASETS = (
     "strategyqa-facts",
     "tempquestions",
     "infotabs",
+    "zsre",
+    "trex",
+    "fever",
+    "eli5",
     "jsonl",
 )
 """Known datasets; `strategyqa-facts` shows the annotators' facts, `jsonl` is cotrail's own format.
-Files of the first four are the official ones or those that the authors of IRCoT processed, told apart by content."""
+Files of the first four are the official ones or those that the authors of IRCoT processed; StrategyQA's are its own or
+BIG-bench's; FEVER's are its own or KILT's. They are told apart by content."""
 
 LONGEST_ID = 1000
 """Maximum bytes (UTF-8) of a question's id: it is part of an index in the database, whose entries hold about 2,700."""
@@ -76,12 +84,12 @@ def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = No
 
 def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> Iterator[QuestionRecord]:
     """Read the questions with their places and their bytes."""
-    reader = _reader(dataset, path, lookup)
+    if dataset not in DATASETS:
+        hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
+        raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")
     check_form(dataset, path)
-    if is_processed(path):
-        reader = ircot_processed.read(dataset, path)
     ids = set()
-    for record in reader:
+    for record in _records(dataset, path, lookup):
         question = record.annotated.question
         _check(question, record.place)
         if question.id in ids:
@@ -112,7 +120,7 @@ def has_snippets(dataset: str, path: Path) -> bool:
 def check_form(dataset: str, path: Path) -> None:
     """Raise DatasetError where the file seems to hold something other than questions of this dataset."""
     form = detect_format(path, DatasetError)
-    if form and dataset.removesuffix("-facts") in form.datasets:
+    if form and dataset in form.datasets:
         return
     if form and form.datasets:
         named = " or ".join(map(repr, form.datasets))
@@ -124,23 +132,29 @@ def check_form(dataset: str, path: Path) -> None:
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
 
 
-def _reader(dataset: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
-    match dataset:
-        case "hotpotqa":
-            return hotpotqa.read(path)
-        case "2wikimultihopqa":
-            return wikimultihop.read(path)
-        case "musique":
-            return musique.read(path)
-        case "iirc":
-            return iirc.read(path)
-        case "strategyqa" | "strategyqa-facts":
-            return strategyqa.read(path, lookup, facts=dataset == "strategyqa-facts")
-        case "tempquestions":
-            return tempquestions.read(path)
-        case "infotabs":
-            return infotabs.read(path)
-        case "jsonl":
-            return jsonl.read(path, lookup)
-    hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
-    raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")
+def _records(dataset: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    """The records of a file in its form, which is one of the dataset's."""
+    form = detect_format(path, DatasetError)
+    if form == PROCESSED:
+        return ircot_processed.read(dataset, path)
+    if form == BIG_BENCH:
+        return big_bench.read(path)
+    if form == KILT or dataset in ("zsre", "trex", "eli5"):
+        return kilt.read(dataset, path)
+    if dataset in ("strategyqa", "strategyqa-facts"):
+        return strategyqa.read(path, lookup, facts=dataset == "strategyqa-facts")
+    if dataset == "jsonl":
+        return jsonl.read(path, lookup)
+    return _OWN[dataset](path)
+
+
+_OWN: dict[str, Callable[[Path], Iterator[QuestionRecord]]] = {
+    "hotpotqa": hotpotqa.read,
+    "2wikimultihopqa": wikimultihop.read,
+    "musique": musique.read,
+    "iirc": iirc.read,
+    "tempquestions": tempquestions.read,
+    "infotabs": infotabs.read,
+    "fever": fever.read,
+}
+"""The readers of datasets whose own files need nothing else."""

@@ -1,5 +1,6 @@
 """MuSiQue's files (`musique_*_v1.0_*.jsonl`): a question a line, with its twenty paragraphs."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.errors import DatasetError
+
+_HOPS = re.compile(r"(\d)hop")
 
 
 class ContextParagraph(Struct, frozen=True):
@@ -53,3 +56,12 @@ def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
         kind=hops if mark else "",
     )
     return AnnotatedQuestion(question=question, distractors=distractors)
+
+
+def hops(kind: str) -> int | None:
+    """The number of hops of questions of this kind, 3 of `3hop2`; None for kinds that aren't MuSiQue's.
+
+    Table 5 of Search-in-the-Chain counts reasoning steps by it.
+    """
+    found = _HOPS.match(kind)
+    return int(found[1]) if found else None

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 from msgspec import Struct
 from sentencex import segment
 
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.demonstrations.chains import answer_of

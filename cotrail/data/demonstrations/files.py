@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
 from cotrail.core.answer_extraction import stated_answer
+from cotrail.core.demonstrations import QUESTION, AnswerForm, Demonstration, Demonstrations, whole_prompt
+from cotrail.core.layouts import WORDS
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import GAPS, AnswerForm, Demonstration, Demonstrations
 from cotrail.errors import DemonstrationError
 
 _METADATA = "# METADATA:"
@@ -66,9 +67,17 @@ def read_demonstrations(path: Path) -> Demonstrations:
     return Demonstrations(items=tuple(items))
 
 
+def read_prompt(path: Path) -> Demonstrations:
+    """Read the words of a whole prompt; DemonstrationError unless the question has one place in them."""
+    words = _text(path).strip("\n")
+    if (places := words.count(QUESTION)) != 1:
+        raise DemonstrationError(f"{path} has {places} times {QUESTION}; write it once, where the question stands")
+    return whole_prompt(words)
+
+
 def write_demonstrations(demonstrations: Demonstrations) -> str:
     """The content of a file of these demonstrations; byte for byte a released file if they were read from it."""
-    return GAPS["ircot"].join(
+    return WORDS["ircot"].gap.join(
         f"{_METADATA} {json.dumps({'qid': item.id})}\n{item.render()}" for item in demonstrations.items
     )
 

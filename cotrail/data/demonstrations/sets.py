@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
-from cotrail.core.prompts import Demonstrations
+from cotrail.core.demonstrations import Demonstrations
 from cotrail.errors import DemonstrationError
 
 RELEASED = "released"

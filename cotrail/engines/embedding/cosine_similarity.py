@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cotrail.common.numbers import rounded
 from cotrail.core.ports.embedder import Comparison
 from cotrail.core.results import Embedded
 
@@ -31,4 +32,4 @@ def _cosine(one: Vector, other: Vector) -> float:
     """The rounded dot product of two embeddings."""
     # Two vectors at a time, since in a product of matrices the last bits of each result depend on its neighbours; and
     # in float64, whose errors the rounding removes.
-    return round(float(np.dot(one.astype(np.float64), other)), DECIMALS) + 0.0  # turns -0.0 into 0.0
+    return rounded(float(np.dot(one.astype(np.float64), other)), DECIMALS)

@@ -3,25 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-from transformers.utils import logging
+from transformers import AutoModelForSequenceClassification
 
 from cotrail.core.ports.entailer import EntailmentPair, entailed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
 from cotrail.engines.device_memory import in_batches
 from cotrail.engines.entailment.labels import Order, label_order
-from cotrail.engines.model_folders import loading
-from cotrail.errors import InputError, PromptTooLongError, StepError
-
-TOKENS_AT_ONCE = {"cuda": 32_768, "cpu": 2048}
-"""Tokens that the profile `fast` reads in one pass, padding included."""
-
-LONGEST = 4096
-"""The most tokens of a pair where neither model nor tokenizer gives a limit."""
+from cotrail.engines.pair_models import TOKENS_AT_ONCE, load, most_tokens
+from cotrail.errors import PromptTooLongError, StepError
 
 Encoded = dict[str, list[int]]
 """A premise and a hypothesis as the model's inputs: token ids, and which text each belongs to."""
@@ -41,12 +33,12 @@ class TransformersEntailer:
 
     def __init__(self, path: Path, identity: str, profile: Profile, labels: Order | None = None) -> None:
         self._identity = identity
-        self._model, self._tokenizer = _load(path)
+        self._model, self._tokenizer = load(AutoModelForSequenceClassification, path, "classifier")
         config = self._model.config
         self._order = label_order(config.id2label, config.label2id, labels)
         # Some tokenizers, such as ALBERT's, leave out token types by default though the model was trained with them.
         self._tells_parts = getattr(config, "type_vocab_size", 0) > 1
-        self._limit = _most_tokens(self._model, self._tokenizer)
+        self._limit = most_tokens(self._model, self._tokenizer)
         self._most = TOKENS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
         self._turn = Lock()
 
@@ -94,25 +86,3 @@ class TransformersEntailer:
         if not likely.isfinite().all():
             raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
         return [entailed(**dict(zip(self._order, row, strict=True))) for row in likely.tolist()]
-
-
-def _load(path: Path) -> tuple[Any, Any]:
-    """The classifier and its tokenizer."""
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    kind: Any = AutoModelForSequenceClassification
-    with loading("transformers", path):
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model, found = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
-    # transformers would initialize missing weights at random, with a mere warning.
-    if missing := found["missing_keys"]:
-        raise InputError(f"{path} holds no classifier: its weights lack {', '.join(sorted(missing)[:3])}")
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
-
-
-def _most_tokens(model: Any, tokenizer: Any) -> int:
-    """The most tokens of a pair."""
-    limits = [LONGEST, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", LONGEST)]
-    for name, layer in model.named_modules():
-        if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
-            limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's positions begin behind padding's
-    return int(min(limits))

@@ -5,11 +5,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from cotrail.core.capabilities import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
+from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.template_files import files_lack
 from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import installed_with
@@ -26,6 +29,12 @@ class ModelEngine(Protocol):
     def identity(self, name: str) -> str:
         """The identity of the model that `open(name, ...)` would return, without loading it."""
 
+    def lacks(self, capability: Capability) -> str | None:
+        """Why the model lacks a capability and what to do, behind its name in a sentence; None where it has it.
+
+        It is asked before the model is loaded.
+        """
+
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """The loaded model."""
 
@@ -41,6 +50,10 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context))
+
+    def lacks(self, capability: Capability) -> str | None:
+        """See `ModelEngine`."""
+        return files_lack(self.path, capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `ModelEngine`."""
@@ -62,6 +75,10 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
         """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context, "transformers"))
 
+    def lacks(self, capability: Capability) -> str | None:
+        """See `ModelEngine`."""
+        return files_lack(self.path, capability)
+
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `ModelEngine`."""
         with installed_with("gpu"):
@@ -76,6 +93,10 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, self.digest)
+
+    def lacks(self, capability: Capability) -> str | None:
+        """See `ModelEngine`."""
+        return endpoint_lacks(self, capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
         """See `ModelEngine`."""
@@ -92,6 +113,10 @@ class Scripted(EngineTable, frozen=True, tag="scripted"):
         """See `ModelEngine`."""
         return model_identity(name, read_script(self.path, Script).digest)
 
+    def lacks(self, capability: Capability) -> str | None:  # noqa: ARG002 - a script may write anything
+        """See `ModelEngine`."""
+        return None
+
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
         """See `ModelEngine`."""
         return ScriptedModel(self.path, name)
@@ -103,6 +128,10 @@ class Oracle(EngineTable, frozen=True, tag="oracle"):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, oracle_script(self.path).digest)
+
+    def lacks(self, capability: Capability) -> str | None:  # noqa: ARG002 - a script may write anything
+        """See `ModelEngine`."""
+        return None
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
         """See `ModelEngine`."""
@@ -121,6 +150,10 @@ class SmolLM2(Struct, frozen=True):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return self._engine.identity(name)
+
+    def lacks(self, capability: Capability) -> str | None:
+        """See `ModelEngine`."""
+        return self._engine.lacks(capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `ModelEngine`."""
@@ -170,6 +203,13 @@ def check_profile(spec: ModelSpec, profile: Profile) -> None:
             f"{spec.name} is behind a server, which doesn't promise the same text for the same prompt whatever else it "
             "is asked: take the profile fast, or a model that cotrail's own workers run"
         )
+
+
+def check_capabilities(spec: ModelSpec, wanted: frozenset[Capability]) -> None:
+    """Raises InputError where the model lacks one of the capabilities; the message says what to do."""
+    lacking = (spec.engine.lacks(capability) for capability in sorted(wanted))
+    if reasons := dict.fromkeys(reason for reason in lacking if reason is not None):
+        raise InputError(f"the model {spec.name} {'; and it '.join(reasons)}")
 
 
 def default_profile(spec: ModelSpec, *, samples: bool) -> Profile:

@@ -1,15 +1,25 @@
 """Endpoint of a model behind a server that speaks OpenAI's protocol, as `models.toml` describes it."""
 
 import hashlib
+from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common.canonical_json import canonical
 from cotrail.common.server_addresses import read_address
+from cotrail.errors import InputError
 
 Api = Literal["completions", "chat"]
-"""The request sent to the server: to continue the prompt as it stands, or to answer a chat message that holds it."""
+"""The request sent to the server: to continue the prompt as it stands, or to answer chat messages. A prompt without
+roles is one message."""
+
+Continues = Literal["vllm", "llama.cpp", "prefix"]
+"""How a chat server is told to go on in the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
+takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that message, as Mistral and DeepSeek do."""
+
+Absent = Literal["scores", "tools", "sampling"]
+"""Capabilities that one server has and another hasn't, whatever cotrail sends."""
 
 ContextLength = Annotated[int, Meta(ge=1)]
 
@@ -24,6 +34,10 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: the server's name for the model.
     context: tokens that a prompt and its continuation may take together.
     api: see `Api`; chat models follow a prompt's demonstrations less closely.
+    continues: see `Continues`; None where the server can't, or nothing is known of it.
+    chat_template: a file with the model's chat template in Jinja, by which completions are asked for conversations.
+    bos, eos: what the template shows as `bos_token` and `eos_token`. Servers put the first themselves.
+    without: what the server can't do, so that runs that need it are refused as they are submitted.
     key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
     revision: a free description of the weights behind the name, since what a server holds can't be digested.
     in_flight: the most requests under way at once; further ones wait.
@@ -34,6 +48,11 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Annotated[str, Meta(min_length=1)]
     context: ContextLength
     api: Api = "completions"
+    continues: Continues | None = None
+    chat_template: Path | None = None
+    bos: str = ""
+    eos: str = ""
+    without: tuple[Absent, ...] = ()
     key_variable: Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]*$")] | None = None
     revision: str = ""
     in_flight: Annotated[int, Meta(ge=1)] = 256
@@ -52,14 +71,39 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("the url isn't that of a server; it reads like http://host:8000/v1")
         if not address.path.endswith(VERSION):
             raise ValueError(f"the url doesn't end in {VERSION}")
+        if self.continues and self.api == "completions":
+            raise ValueError('continues is for api = "chat": a completion continues whatever stands last')
+        if self.chat_template and self.api == "chat":
+            raise ValueError('chat_template is for api = "completions": a chat server has its own')
+        if (self.bos or self.eos) and not self.chat_template:
+            raise ValueError("bos and eos are for a chat_template")
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of everything known that decides an output. The address isn't part of it, as it may change."""
+        """The SHA-256 of everything known that decides an output. The address isn't part of it, as it may change.
+
+        Raises InputError where the chat template can't be read.
+        """
         decides = {"model": self.model, "revision": self.revision, "api": self.api, "context": self.context}
-        return hashlib.sha256(canonical(decides)).hexdigest()
+        return hashlib.sha256(canonical(decides | self._later)).hexdigest()
 
     @property
     def beside(self) -> str:
         """The address without its version."""
         return self.url.removesuffix(VERSION)
+
+    @property
+    def template(self) -> str:
+        """The chat template itself, empty where there is none; raises InputError where its file can't be read."""
+        if self.chat_template is None:
+            return ""
+        try:
+            return self.chat_template.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"the chat template {self.chat_template} can't be read: {error}") from error
+
+    @property
+    def _later(self) -> dict[str, str]:
+        """What decides an output and came later; unset, it isn't in the digest, so that older tables keep theirs."""
+        later = {"continues": self.continues, "chat_template": self.template, "bos": self.bos, "eos": self.eos}
+        return {name: value for name, value in later.items() if value}

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cotrail.core.prompts import Prompt
 from cotrail.errors import PromptTooLongError
@@ -17,6 +16,7 @@ class _Room(Struct, frozen=True):
     """A context window in tokens, of which `reserved` are for the output."""
 
     count_tokens: Callable[[str], int]
+    tokens: Callable[[Prompt], int]
     context: int
     reserved: int
 
@@ -25,17 +25,23 @@ class _Room(Struct, frozen=True):
         """The most tokens of a prompt."""
         return self.context - self.reserved
 
-    def tokens(self, prompt: Prompt) -> int:
-        return self.count_tokens(prompt.render())
-
     def fits(self, prompt: Prompt) -> bool:
         return self.tokens(prompt) <= self.limit
 
     def demonstration_sizes(self, prompt: Prompt) -> list[int]:
-        return [self.count_tokens(demonstration.render(prompt.layout)) for demonstration in prompt.demonstrations.items]
+        shown = prompt.demonstrated
+        if shown is None:
+            return []
+        return [self.count_tokens(each.render(shown.layout)) for each in shown.demonstrations.items]
 
 
-def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_tokens: int) -> Prompt:
+def pack(
+    prompt: Prompt,
+    count_tokens: Callable[[str], int],
+    context: int,
+    max_tokens: int,
+    tokens: Callable[[Prompt], int] | None = None,
+) -> Prompt:
     """The prompt with as many parts as fit the context beside `max_tokens`; no part is cut.
 
     Demonstrations are dropped first, as the prompt's `drop` says. `last` drops the last ones, down to an even number or
@@ -44,18 +50,20 @@ def pack(prompt: Prompt, count_tokens: Callable[[str], int], context: int, max_t
     tokens fit the context, and then the first ones until the prompt fits. Their code leaves at least one token of the
     context unused, and so do `first` and `released`.
 
-    Paragraphs are dropped only when no demonstration is left, the latest first: the earliest were found with the
-    question itself, and the prompts of one question then share a prefix.
+    Other parts are dropped only when no demonstration is left, those that yield most first, and of equal ones the
+    latest: the earliest paragraphs were found with the question itself, and the prompts of one question then share a
+    prefix.
 
-    count_tokens: called for each part, for an estimate that a cache makes cheap, and then for the whole text until the
-        estimate is settled, usually once or twice.
-    Raises PromptTooLongError where the question and its chain alone don't fit, or not even the shortest demonstration
-    fits beside the question.
+    count_tokens: called for each part, for an estimate that a cache makes cheap; tokens: called for the whole prompt
+        until the estimate is settled, usually once or twice; by default it counts the tokens of the rendered text.
+    Raises PromptTooLongError where what is never left out doesn't fit, or not even the shortest demonstration fits
+    beside it.
     """
     # The authors' code requires one token less than the context.
-    room = _Room(count_tokens, context, max_tokens if prompt.drop == "last" else max_tokens + 1)
-    whole = room.fits(prompt.keep(0, len(prompt.paragraphs)))
-    packed = _with_demonstrations(prompt, room) if whole else _with_paragraphs(prompt, room)
+    reserved = max_tokens if prompt.drop == "last" else max_tokens + 1
+    room = _Room(count_tokens, tokens or (lambda shown: count_tokens(shown.render())), context, reserved)
+    whole = room.fits(prompt.keep(0, len(prompt.yielding)))
+    packed = _with_demonstrations(prompt, room) if whole else _with_pieces(prompt, room)
     # A few-shot run would silently become a zero-shot one.
     if prompt.demonstrations.items and not packed.demonstrations.items:
         _check_one_fits(prompt, room)
@@ -70,7 +78,7 @@ def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
     loaded = len(sizes)
 
     def kept(number: int) -> Prompt:
-        return prompt.keep(number, len(prompt.paragraphs), 0 if prompt.drop == "last" else loaded - number)
+        return prompt.keep(number, len(prompt.yielding), 0 if prompt.drop == "last" else loaded - number)
 
     if prompt.drop != "last":
         sizes.reverse()
@@ -85,16 +93,15 @@ def _even(number: int) -> int:
     return number if number <= 1 else number - number % 2
 
 
-def _with_paragraphs(prompt: Prompt, room: _Room) -> Prompt:
-    """The prompt without demonstrations and with as many paragraphs as fit."""
+def _with_pieces(prompt: Prompt, room: _Room) -> Prompt:
+    """The prompt without demonstrations and with as many of the pieces that may be left out as fit."""
     bare = prompt.keep(0, 0)
     if not room.fits(bare):
         raise PromptTooLongError(
-            f"the question and its {len(prompt.sentences)} sentences take {room.tokens(bare)} tokens, "
-            f"and the context has room for {room.limit}: take a model with a longer context, or fewer tokens a "
-            "generation"
+            f"the parts of the prompt that are never left out take {room.tokens(bare)} tokens, and the context has "
+            f"room for {room.limit}: take a model with a longer context, or fewer tokens a generation"
         )
-    sizes = [room.count_tokens(f"{p.title}\n{p.text}") for p in prompt.paragraphs]
+    sizes = [room.count_tokens(piece.text) for piece in prompt.yielding]
     left = room.limit - room.tokens(bare)
     return prompt.keep(0, _most(sizes, left, lambda number: room.fits(prompt.keep(0, number))))
 
@@ -112,7 +119,7 @@ def _loaded(sizes: Sequence[int], context: int) -> int:
 def _check_one_fits(prompt: Prompt, room: _Room) -> None:
     sizes = room.demonstration_sizes(prompt)
     shortest = sizes.index(min(sizes))
-    alone = replace(prompt, sentences=()).keep(1, 0, shortest)
+    alone = prompt.without_written().keep(1, 0, shortest)
     if not room.fits(alone):
         raise PromptTooLongError(
             f"the shortest of {len(sizes)} demonstrations and the question take {room.tokens(alone)} tokens without "

@@ -1,8 +1,12 @@
 """Results of generations, from what an engine wrote."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from cotrail.common.storable_text import storable
+from cotrail.core.calls import Call
+from cotrail.core.generation import Ended
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 
@@ -30,13 +34,29 @@ class LlamaCppTimings(Struct, frozen=True):
         return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
 
 
-def generated(packed: Prompt, kept: str, raw: str, tokens: TokenCounts) -> Generated:
-    """The result of continuing a packed prompt; raw: everything that was written, kept: what the step asked for."""
+def generated(
+    packed: Prompt,
+    kept: str,
+    raw: str,
+    tokens: TokenCounts,
+    ended: Ended = "end",
+    stop: str = "",
+    calls: tuple[Call, ...] = (),
+    scores: Iterable[tuple[str, float]] = (),
+) -> Generated:
+    """The result of continuing a packed prompt; raw: everything that was written, kept: what the step asked for.
+
+    ended, stop, calls: see `Generated`; scores: its `tokens`.
+    """
     return Generated(
         text=storable(kept),
         raw=storable(raw),
+        ended="calls" if calls else ended,
+        stop="" if calls else stop,
+        calls=tuple(Call(name=storable(call.name), arguments=storable(call.arguments), id=call.id) for call in calls),
+        tokens=tuple((storable(text), score) for text, score in scores),
         demonstrations=len(packed.demonstrations.items),
-        paragraphs=len(packed.paragraphs),
+        paragraphs=len(packed.yielding),
         first_demonstration=packed.first_demonstration,
         prompt_digest=packed.digest,
         prompt_tokens=tokens.prompt,

@@ -1,6 +1,7 @@
 """Scripted model: writes what a script says, for tests and for demonstrations without a language model."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +11,17 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.core.answer_extraction import OPENING, YES_OR_NO
+from cotrail.core.generation import Ended
 from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted
+from cotrail.core.prompts import Prompt, Text, Written
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, shares
+from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition
+from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
@@ -25,6 +30,15 @@ FailureKind = Literal["transient", "permanent", "empty"]
 """Failure of a step at every attempt: TransientStepError, StepError, or an empty text."""
 
 Weight = Annotated[float, Meta(gt=0)]
+Confidence = Annotated[float, Meta(gt=0, le=1)]
+
+Messages = Annotated[tuple[str, ...], Meta(min_length=1)]
+
+CONFIDENCE = 0.99
+"""Probability of each token where a script gives none."""
+
+_TOKEN = re.compile(r"\s*\S+|\s+")
+"""A token: a word with the white space before it. All tokens of a text, joined, are the text."""
 
 _QUESTION, _NUMBER = "<question>", 0
 _TITLE_QUESTION = re.compile(
@@ -37,27 +51,53 @@ _TITLE_QUESTION = re.compile(
 class ScriptedQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The output for one question: its chain, sentence by sentence, and its answer.
 
+    A conversation gets the messages instead. One about a question without messages gets the whole chain, or the answer
+    where there are no sentences. A question that a system asks on the way is a question of its own.
+
     titles: the output where pages are asked for (see `title_question`); none unless given.
     samples: the chains of several samples, repeated where there are too few; the sentences and the answer unless given.
+        A sample of a conversation may have several messages, of which the last is repeated as below.
     answers: the output in the answer's place under a paragraph, by its text.
-    The last three were added later: unset, they aren't part of the digest, so that older scripts keep theirs.
+    messages: the output in a conversation, in the order of the model's messages; the last one again where there are too
+        few. Calls of tools are written as `split_calls` reads them.
+    confidence: the probability of each token, where it is asked for; `CONFIDENCE` unless given.
+    All but the first two were added later: unset, they aren't part of the digest, so that older scripts keep theirs.
     """
 
     sentences: tuple[str, ...] = ()
     answer: str
     titles: tuple[str, ...] | UnsetType = UNSET
-    samples: tuple[str, ...] | UnsetType = UNSET
+    samples: tuple[str | Messages, ...] | UnsetType = UNSET
     answers: dict[str, str] | UnsetType = UNSET
+    messages: tuple[str, ...] | UnsetType = UNSET
+    confidence: Confidence | UnsetType = UNSET
 
     @property
     def conclusion(self) -> str:
         """The sentence that states the answer."""
         return f"{OPENING}: {self.answer}."
 
-    def sample(self, number: int) -> str:
-        """The sampled chain of that number, from 0."""
-        chains = self.samples or (" ".join((*self.sentences, self.conclusion)),)
-        return chains[number % len(chains)]
+    @property
+    def chain(self) -> str:
+        """The whole chain of thought."""
+        return " ".join((*self.sentences, self.conclusion))
+
+    def sample(self, number: int, message: int) -> str:
+        """The sampled chain of that number, from 0, or its message of that number."""
+        chains = self.samples or (self.chain,)
+        chain = chains[number % len(chains)]
+        return chain if isinstance(chain, str) else _at(message, chain)
+
+    def message(self, number: int, paragraphs: tuple[Paragraph, ...]) -> str:
+        """The model's message of that number, from 0, in a conversation that shows these paragraphs."""
+        if self.messages:
+            return _at(number, self.messages)
+        return self.chain if self.sentences else self.answer_from(paragraphs)
+
+    def scored(self, text: str) -> tuple[tuple[str, float], ...]:
+        """The tokens of a text with their log probabilities."""
+        probability = math.log(self.confidence or CONFIDENCE)
+        return tuple((token, probability) for token in _TOKEN.findall(text))
 
     def answer_from(self, paragraphs: tuple[Paragraph, ...]) -> str:
         """The answer under these paragraphs: that of the last one that has its own, otherwise the question's."""
@@ -70,7 +110,8 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     default: for questions that the script doesn't contain; without it they fail.
     context: words that a prompt and its continuation may take together.
-    failures: by question and step; a step is a sentence's number from "0", "sample 0", "answer" or "titles".
+    failures: by question and step; a step is a sentence's number from "0", "sample 0", "message 0", "answer" or
+        "titles".
     probabilities: weights of the choices by a piece of text, of which the longest in the prompt counts; "" is in every
         prompt. Without any, all choices are equally likely. Unset, they aren't part of the digest.
     """
@@ -110,12 +151,20 @@ class ScriptedModel:
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
         packed = pack(request.prompt, _words, self._script.context, request.max_tokens)
-        text = self._line(request)
+        question, step = self._question(request), _step(request)
+        script = self._script.questions.get(question, self._script.default)
+        written = "" if self._fails(question, step) else self._line(request, question, script)
+        text, raw, ended, stop = _ending(written, request)
+        outside, calls = split_calls(text) if packed.tools else (text, ())
         return Generated(
-            text=text,
-            raw=text,
+            text=outside,
+            raw=raw,
+            ended="calls" if calls else ended,
+            stop="" if calls else stop,
+            calls=calls,
+            tokens=script.scored(raw) if request.scored and script else (),
             demonstrations=len(packed.demonstrations.items),
-            paragraphs=len(packed.paragraphs),
+            paragraphs=len(packed.yielding),
             first_demonstration=packed.first_demonstration,
             prompt_digest=packed.digest,
             prompt_tokens=_words(packed.render()),
@@ -138,26 +187,19 @@ class ScriptedModel:
         """See `LanguageModel`."""
         self._interrupted.set()
 
-    def _line(self, request: GenerationRequest) -> str:
+    def _line(self, request: GenerationRequest, question: str, script: ScriptedQuestion | None) -> str:
         prompt, until, sample = request.prompt, request.until, request.sampling.sample
-        written = len(prompt.sentences)
-        titles = _TITLE_QUESTION.search(prompt.question) if until == "line" else None
-        question = self._question(titles[1] if titles else prompt.question)
-        if sample is not None:
-            step = f"sample {sample}"
-        else:
-            step = "titles" if titles else str(written) if until == "sentence" else "answer"
-        if self._fails(question, step):
-            return ""
-        script = self._script.questions.get(question, self._script.default)
         if script is None:
             raise StepError(f"the script {self._script.name} has no question {question!r} and no default")
-        if titles:
+        if _asked_for_titles(request):
             return json.dumps(script.titles or (), ensure_ascii=False)
         if sample is not None:
-            return script.sample(sample)
+            return script.sample(sample, _messages(prompt))
+        if _is_message(request):
+            return script.message(_messages(prompt), prompt.paragraphs)
         if until != "sentence":
             return script.answer_from(prompt.paragraphs)
+        written = len(prompt.written)
         return script.sentences[written] if written < len(script.sentences) else script.conclusion
 
     def _weights(self, text: str, count: int) -> Sequence[float]:
@@ -165,7 +207,15 @@ class ScriptedModel:
         held = [piece for piece in table if piece in text]
         return table[max(held, key=lambda piece: (len(piece), piece))] if held else [1.0] * count
 
-    def _question(self, asked: str) -> str:
+    def _question(self, request: GenerationRequest) -> str:
+        prompt, titles = request.prompt, _asked_for_titles(request)
+        if asked := titles[1] if titles else prompt.question:
+            return self._without_instruction(asked)
+        own_words = "\n".join(piece.text for piece in prompt.pieces if isinstance(piece, Text))
+        known = [question for question in self._script.questions if question in own_words]
+        return max(known, key=lambda question: (len(question), question), default="")
+
+    def _without_instruction(self, asked: str) -> str:
         """The question itself: instructions, as for Flan-T5, stand on the lines before it, and a prefix on its line."""
         parts = asked.split("\n")
         endings = ["\n".join(parts[start:]) for start in range(len(parts))]
@@ -184,6 +234,52 @@ class ScriptedModel:
             case "empty":
                 return True
         return False
+
+
+def _step(request: GenerationRequest) -> str:
+    """The step's name among a script's failures."""
+    if request.sampling.sample is not None:
+        return f"sample {request.sampling.sample}"
+    if _asked_for_titles(request):
+        return "titles"
+    if _is_message(request):
+        return f"message {_messages(request.prompt)}"
+    return str(len(request.prompt.written)) if request.until == "sentence" else "answer"
+
+
+def _asked_for_titles(request: GenerationRequest) -> re.Match[str] | None:
+    return _TITLE_QUESTION.search(request.prompt.question) if request.until == "line" else None
+
+
+def _is_message(request: GenerationRequest) -> bool:
+    """Return whether it is part of a conversation, which may be laid out as plain text with stop strings."""
+    return request.prompt.has_roles or request.until == "stop"
+
+
+def _messages(prompt: Prompt) -> int:
+    """The number of messages that the model wrote before."""
+    return sum(isinstance(piece, Written) for piece in prompt.pieces)
+
+
+def _ending(written: str, request: GenerationRequest) -> tuple[str, str, Ended, str]:
+    """What is kept of a text, all that was written of it, why it ended, and before which stop string."""
+    # Sentences and answers come whole, as the script has them.
+    tokens = _TOKEN.findall(written)
+    most = request.max_tokens if _is_message(request) else len(tokens)
+    raw = "".join(tokens[:most])
+    text, stop = before_stop(raw, request.stop)
+    if _is_message(request):
+        text = kept(text, request.until)
+    if stop:
+        return text, raw[: raw.index(stop) + len(stop)], "stop", stop
+    if _is_message(request) and stop_condition(request.until)(raw):
+        return text, raw, "until", ""
+    return text, raw, "length" if most < len(tokens) else "end", ""
+
+
+def _at(number: int, messages: Sequence[str]) -> str:
+    """The message of that number, the last one again where there are too few."""
+    return messages[min(number, len(messages) - 1)]
 
 
 def _words(text: str) -> int:

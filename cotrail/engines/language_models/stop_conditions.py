@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable
 
 from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
-from cotrail.core.generation import Until
+from cotrail.core.generation import Ended, Until
 
 STOP_STRINGS: dict[Until, tuple[str, ...]] = {
     "sentence": (),
     "line": ("\n",),
     "chain": ("\nQ:", "\nWikipedia Title:"),
     "end": (),
+    "stop": (),
 }
 """Stop strings that a server can apply by itself. The other conditions depend on the whole text or on what stands
 before."""
@@ -22,8 +23,9 @@ _NEXT = re.compile(
 """The beginning of a further demonstration, in any of the prompts' layouts."""
 
 
-def kept(text: str, until: Until) -> str:
+def kept(text: str, until: Until, stop: tuple[str, ...] = ()) -> str:
     """The part of a generated text that the step asked for; may be empty."""
+    text, _ = before_stop(text, stop)
     match until:
         case "sentence":
             return first_sentence(text)
@@ -33,10 +35,40 @@ def kept(text: str, until: Until) -> str:
             return _NEXT.split(text, maxsplit=1)[0].strip()
         case "end":
             return text.strip()
+        case "stop":
+            return text
 
 
-def stop_condition(until: Until) -> Callable[[str], bool]:
+def before_stop(text: str, stop: tuple[str, ...]) -> tuple[str, str]:
+    """The text before the first of the stop strings in it, and that one; of two at the same place the longer one."""
+    found = [(place, -len(each), each) for each in stop if (place := text.find(each)) >= 0]
+    if not found:
+        return text, ""
+    place, _, first = min(found)
+    return text[:place], first
+
+
+def why_ended(text: str, until: Until, stop: tuple[str, ...], otherwise: Ended) -> tuple[Ended, str]:
+    """Why a generation ended whose whole text this is, and before which stop string if it was one.
+
+    otherwise: the reason where the text has neither a stop string nor all that `until` asks for.
+    """
+    before, found = before_stop(text, stop)
+    if _completeness(until)(before):
+        return "until", ""
+    return ("stop", found) if found else (otherwise, "")
+
+
+def stop_condition(until: Until, stop: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """A function that takes the text piece by piece and returns True once the part that was asked for is complete."""
+    complete = _completeness(until)
+    if not stop:
+        return complete
+    stopped = _StopStrings(stop).feed
+    return lambda piece: stopped(piece) | complete(piece)
+
+
+def _completeness(until: Until) -> Callable[[str], bool]:
     match until:
         case "sentence":
             return SentenceStop().feed
@@ -44,8 +76,22 @@ def stop_condition(until: Until) -> Callable[[str], bool]:
             return lambda piece: "\n" in piece
         case "chain":
             return _ChainStop().feed
-        case "end":
+        case "end" | "stop":
             return lambda _: False
+
+
+class _StopStrings:
+    """Stop condition of strings, which may begin in one piece and end in another."""
+
+    def __init__(self, stop: tuple[str, ...]) -> None:
+        self._stop = stop
+        self._longest = max(map(len, stop))
+        self._end = ""
+
+    def feed(self, piece: str) -> bool:
+        text = self._end + piece
+        self._end = text[-self._longest :]
+        return any(each in text for each in self._stop)
 
 
 class _ChainStop:

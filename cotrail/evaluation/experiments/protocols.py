@@ -7,8 +7,9 @@ import msgspec
 
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 
-AnyExperiment = IRCoTExperiment | RethinkingExperiment
+AnyExperiment = IRCoTExperiment | RethinkingExperiment | SearChainExperiment
 
 
 def experiment_of(described: Mapping[str, Any]) -> AnyExperiment:

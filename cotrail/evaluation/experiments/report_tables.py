@@ -19,12 +19,13 @@ Unit = Literal[
     "percent",
     "gain",
     "decimal",
+    "average",
     "count",
     "seconds",
     "probability",
 ]
 """Type of a column's values: texts (`passage`: long ones); names (see `ircot.naming`); scores (`mean`: without
-deviation, `percent`: with two decimals) and their differences; numbers."""
+deviation, `percent`: with two decimals) and their differences; numbers (`average`: with two decimals)."""
 
 
 class Mean(Struct, frozen=True, kw_only=True):
@@ -99,6 +100,24 @@ def listing(
     """Make a table of these columns, without empty ones; None where there is no row."""
     used = [column for column in columns if any(row.values.get(column.name) is not None for row in rows)]
     return table_of(name, title, used, rows, notes) if rows else None
+
+
+def beside(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    own: Sequence[TableRow],
+    reported: Sequence[TableRow],
+    *,
+    notes: Iterable[str] = (),
+) -> ReportTable | None:
+    """Put own rows before the paper's rows of the same `label`, in the paper's order; None without own rows.
+
+    Labels that the paper lacks come first.
+    """
+    order = {row.values["label"]: place for place, row in reversed(list(enumerate(reported)))}
+    rows = sorted((*own, *reported), key=lambda row: order.get(row.values["label"], 0))
+    return listing(name, title, columns, rows, notes=notes) if own else None
 
 
 def table_of(

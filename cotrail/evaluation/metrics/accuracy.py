@@ -1,4 +1,4 @@
-"""Accuracy of answers that are one of two words: yes/no (StrategyQA), true/false (INFOTABS)."""
+"""Accuracy of answers that are labels: yes/no (StrategyQA), true/false (INFOTABS), FEVER's two or three."""
 
 from collections.abc import Iterable
 
@@ -33,7 +33,7 @@ class Accuracy(Struct, frozen=True, kw_only=True):
 
 
 def verdict_scores(prediction: str, answer: str) -> AnswerScores:
-    """Score 1 if the prediction is that word, apart from case and punctuation, else 0."""
+    """Score 1 if the prediction is that label, apart from case and punctuation, else 0."""
     return _RIGHT if normalized(prediction) == normalized(answer) else NOTHING
 
 

@@ -16,7 +16,8 @@ def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> Answ
 
     Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
     answer instead (IIRC, and `ircot`, the dataset name of runs on processed files in earlier versions). The exact match
-    of StrategyQA and INFOTABS is the accuracy; that of TempQuestions is SQuAD's, like MuSiQue's.
+    of StrategyQA, INFOTABS and FEVER is the accuracy; that of TempQuestions, zsRE, T-REx and ELI5 is SQuAD's, like
+    MuSiQue's.
     """
     agreement = _rule(dataset)
     if not answers:
@@ -54,6 +55,10 @@ _RULES: dict[str, ScoringRule] = {
     "strategyqa-facts": verdict_scores,
     "tempquestions": musique_scores,
     "infotabs": verdict_scores,
+    "zsre": musique_scores,
+    "trex": musique_scores,
+    "fever": verdict_scores,
+    "eli5": musique_scores,
     "ircot": span_scores,
     "jsonl": musique_scores,
 }

@@ -17,7 +17,8 @@ def official_figures(
     hotpotqa: from 0 to 1, unrounded. 2wikimultihopqa: percentages, two decimals. musique, jsonl: from 0 to 1, three
     decimals. iirc, ircot: as `evaluate.py` in the released code of IRCoT prints them, three decimals. strategyqa,
     infotabs (accuracy from 0 to 1) and tempquestions (percentages): as the released code of Rethinking with Retrieval
-    prints them, unrounded.
+    prints them, unrounded. fever: the label accuracy of its scorer (sheffieldnlp/fever-scorer), from 0 to 1. zsre,
+    trex, eli5: em and f1 of KILT's `eval_downstream.py`, from 0 to 1; on its ROUGE-L see `long_answers`.
 
     predictions: None for a missing one, which scores 0. answers: of each question all that count as correct.
     InputError where there are no questions, not as many answers as predictions, or a question without an answer.
@@ -46,7 +47,9 @@ def _figures(dataset: str, scores: Sequence[AnswerScores]) -> dict[str, float]:
         case "2wikimultihopqa":
             named = {"em": em, "f1": f1, "prec": precision, "recall": recall}
             return {name: round(value * 100, 2) for name, value in named.items()}
-        case "infotabs":
+        case "zsre" | "trex" | "eli5":
+            return {"em": em, "f1": f1}
+        case "infotabs" | "fever":
             return {"accuracy": em}
         case "tempquestions":
             return {"exact_match": 100 * em, "f1": 100 * f1}

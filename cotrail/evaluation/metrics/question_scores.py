@@ -9,6 +9,9 @@ DEFINITIONS = {
     "answer_em": "share of the answers that equal a published one, both normalized",
     "answer_f1": "mean word overlap of the answer with the nearest published one",
     "tuning_f1": "the same by DROP's rules, as the released code of IRCoT tunes",
+    "cover_em": "share of the answers that contain a published one, even inside a word",
+    "cover_em_words": "share of the answers that have all words of a published one, in any order",
+    "rouge_l": "mean ROUGE-L of the answer with the nearest published one (ELI5)",
     "support_recall": "mean share of a question's gold paragraphs that were collected",
     "support_precision": "mean share of a question's collected paragraphs that are gold",
     "support_f1": "mean harmonic mean of those two",
@@ -31,6 +34,9 @@ class QuestionScores(Struct, frozen=True, kw_only=True):
     answer_em: float | None
     answer_f1: float | None
     tuning_f1: float | None
+    cover_em: float | None
+    cover_em_words: float | None
+    rouge_l: float | None
     support_recall: float | None
     support_precision: float | None
     support_f1: float | None

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
+from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
+from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_recall, support_scores
 
@@ -22,14 +24,20 @@ def question_scores(
 
     pinned: the passage that the question is about, see `support_scores`.
     """
-    agreement = answer_scores(dataset, answer or "", answers)
-    tuning = tuning_f1(answer or "", answers)
+    said = answer or ""
+    agreement = answer_scores(dataset, said, answers)
     support = support_scores(dataset, collected, gold, pinned)
-    worth = 0.0 if answer is None else 1.0
+
+    def earned(score: float | None) -> float | None:
+        return 0.0 if answer is None and score is not None else score
+
     return QuestionScores(
-        answer_em=None if agreement is None else agreement.em * worth,
-        answer_f1=None if agreement is None else agreement.f1 * worth,
-        tuning_f1=None if tuning is None else tuning * worth,
+        answer_em=None if agreement is None else earned(agreement.em),
+        answer_f1=None if agreement is None else earned(agreement.f1),
+        tuning_f1=earned(tuning_f1(said, answers)),
+        cover_em=earned(cover_em(said, answers)),
+        cover_em_words=earned(cover_em_words(said, answers)),
+        rouge_l=earned(long_answer_score(dataset, said, answers)),
         support_recall=None if support is None else support.recall,
         support_precision=None if support is None else support.precision,
         support_f1=None if support is None else support.f1,

@@ -1,7 +1,7 @@
 """Sampling of diverse chains of thought (Wang et al., 2022; Rethinking with Retrieval, section 3)."""
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.prompts import AnswerForm, Shots
+from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Part
 from cotrail.systems.parts.steps import texts_of

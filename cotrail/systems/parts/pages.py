@@ -7,9 +7,10 @@ from msgspec import Struct
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.ports.retriever import Scope
-from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part
@@ -50,7 +51,7 @@ def find_pages(
     if pinned is None:
         return ()
     demonstrations = shots.get(AnswerForm.TITLES, Demonstrations())
-    prompt = Prompt(
+    prompt = few_shot_prompt(
         demonstrations=demonstrations,
         paragraphs=(pinned,),
         question=instructed(title_question(question.text, settings.count), demonstrations.instruction),

@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Drop
+from cotrail.core.demonstrations import Drop
+from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.questions import GoldParagraph, Question
 
 
@@ -39,12 +39,6 @@ def pinned_paragraph(question: Question) -> Paragraph | None:
 def brought(passage: GoldParagraph) -> Paragraph:
     """A passage that a question brings along, as a paragraph."""
     return passage_of(passage.text, passage.title)
-
-
-def passage_of(text: str, title: str = "") -> Paragraph:
-    """A text that is from no corpus, as a paragraph; its digest serves as its id."""
-    paragraph = Paragraph(id="", title=title, text=text)
-    return Paragraph(id=paragraph.digest, title=title, text=text)
 
 
 def instructed(question: str, instruction: str) -> str:

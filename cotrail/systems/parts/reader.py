@@ -6,8 +6,11 @@ from msgspec import Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.answer_extraction import released_answer, stated_answer
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.few_shot import few_shot_prompt
+from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Prompt, Shots
+from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last
 
@@ -64,14 +67,18 @@ def reader_prompt(
     settings: ReaderSettings,
     prompting: PromptSettings,
     max_paragraph_words: int = 350,
+    sentences: tuple[str, ...] = (),
+    layout: Layout = "ircot",
 ) -> Prompt:
-    """The prompt of the reader's `Read`, which shows these paragraphs."""
+    """The prompt of the reader's `Read`, which shows these paragraphs; sentences: the beginning of the answer."""
     demonstrations = shots[AnswerForm(settings.reader)]
-    return Prompt(
+    return few_shot_prompt(
         demonstrations=demonstrations,
         paragraphs=paragraphs,
         question=instructed(question.text, settings.instruction_like(demonstrations.instruction)),
+        sentences=sentences,
         max_paragraph_words=max_paragraph_words,
         drop=prompting.drop,
         pinned_last=pinned_is_last(question, prompting),
+        layout=layout,
     )

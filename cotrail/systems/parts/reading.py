@@ -1,8 +1,8 @@
 """The reader's step, with which a system ends (IRCoT, section 3.2)."""
 
 from cotrail.core.actions.generate import Read
+from cotrail.core.demonstrations import Shots
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect

@@ -6,8 +6,12 @@ from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.answer_extraction import OPENING, YES_OR_NO
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
-from cotrail.core.prompts import Demonstrations, Layout, Prompt
+from cotrail.core.layouts import Layout
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.faithfulness.rules import ChainRules, prediction
 from cotrail.faithfulness.tasks import Task
@@ -72,15 +76,25 @@ def task_question(question: Question, task: Task) -> str:
     return f"{YES_OR_NO}{question.text}" if task == "commonsense" else question.text
 
 
-def task_prompt(question: Question, demonstrations: Demonstrations, settings: TaskSettings) -> Prompt:
-    """The demonstrations and the question, with no paragraph but the passage that it pins."""
+def task_prompt(
+    question: Question,
+    demonstrations: Demonstrations,
+    settings: TaskSettings,
+    opening: str = "",
+    told: tuple[Paragraph, ...] = (),
+) -> Prompt:
+    """The demonstrations and the question, with no paragraph but the passage that it pins.
+
+    opening: the beginning of the answer, which the model continues; told: further paragraphs.
+    """
     layout = settings.prompt_layout
     # UnifiedQA recognises a yes-or-no question by itself.
     asked = question.text if layout == "unifiedqa" else task_question(question, settings.task)
-    return Prompt(
+    return few_shot_prompt(
         demonstrations=demonstrations,
-        paragraphs=shown(question, ()),
+        paragraphs=(*shown(question, ()), *told),
         question=instructed(asked, demonstrations.instruction),
+        sentences=(opening,) if opening else (),
         drop=settings.prompting.drop,
         layout=layout,
     )

@@ -40,7 +40,7 @@ def look_up(question: Question, facts: tuple[str, ...], settings: RethinkingSett
         fact: tuple(
             paragraph
             for each in told
-            for paragraph in ((each,) if isinstance(each, Paragraph) else (hit.paragraph for hit in found[each].hits))
+            for paragraph in ((each,) if isinstance(each, Paragraph) else found[each].paragraphs)
         )
         for fact, told in asked.items()
     }

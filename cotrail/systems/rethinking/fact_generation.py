@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import AnswerForm, Demonstrations, Prompt, Shots
+from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
+from cotrail.core.few_shot import few_shot_prompt
+from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.results import Entailed
 from cotrail.core.system import Part
 from cotrail.faithfulness.scores import Evidence, Scores, Thresholds
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.parts.prompting import passage_of
 from cotrail.systems.parts.reader import ReaderSettings
 from cotrail.systems.parts.steps import all_of, texts_of
 from cotrail.systems.rethinking.entities import Entity, entities
@@ -92,7 +92,7 @@ def _questioned(
 ) -> Part[tuple[_Draft, ...]]:
     """The drafts with a question about each entity; those for which the model writes none are left out."""
     asked = (
-        Prompt(demonstrations=demonstrations, question=entity_question(draft.fact, draft.entity.text))
+        few_shot_prompt(demonstrations=demonstrations, question=entity_question(draft.fact, draft.entity.text))
         for draft in drafts
     )
     questions = yield from texts_of(
@@ -129,5 +129,5 @@ def _statements(
 
 
 def _ask(question: str, paragraph: Paragraph, demonstrations: Demonstrations, reading: ReaderSettings) -> Read:
-    prompt = Prompt(demonstrations=demonstrations, paragraphs=(paragraph,), question=question)
+    prompt = few_shot_prompt(demonstrations=demonstrations, paragraphs=(paragraph,), question=question)
     return Read(prompt=prompt, max_tokens=reading.max_answer_tokens)

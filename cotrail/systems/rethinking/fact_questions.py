@@ -1,8 +1,7 @@
 """The questions of fact generation, and the demonstrations of asking and answering them (appendix A.4)."""
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstration, Demonstrations
-from cotrail.systems.parts.prompting import passage_of
+from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.paragraphs import Paragraph, passage_of
 
 UNKNOWN = "unknown"
 """The answer where a paragraph doesn't hold one."""

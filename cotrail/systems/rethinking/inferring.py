@@ -3,12 +3,13 @@
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Demonstrations, Prompt, Shots
+from cotrail.core.demonstrations import Demonstrations, Shots
+from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
-from cotrail.systems.parts.prompting import passage_of, shown
+from cotrail.systems.parts.prompting import shown
 from cotrail.systems.parts.reader import reader_prompt
 from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt, task_question
 from cotrail.systems.rethinking.settings import RethinkingSettings
@@ -31,21 +32,23 @@ def _reader_prompt(question: Question, told: tuple[str, ...], shots: Shots, sett
     continues = settings.reading.reader == "cot"
     asked = replace(question, text=task_question(question, settings.task))
     shown_facts = () if continues else _passage(told)
-    prompt = reader_prompt(asked, shown(question, shown_facts), shots, settings.reading, settings.prompting)
-    return replace(prompt, sentences=told if continues else (), layout=settings.prompt_layout)
+    return reader_prompt(
+        asked,
+        shown(question, shown_facts),
+        shots,
+        settings.reading,
+        settings.prompting,
+        sentences=told if continues else (),
+        layout=settings.prompt_layout,
+    )
 
 
 def _bare_prompt(question: Question, told: tuple[str, ...], settings: RethinkingSettings) -> Prompt:
     """Without demonstrations: as zero-shot prompting does, or in UnifiedQA's form."""
     if settings.inference == "unifiedqa":
         settings = replace(settings, layout="unifiedqa")
-    prompt = task_prompt(question, Demonstrations(), settings)
     opening = "" if settings.inference == "unifiedqa" else OPENINGS[settings.task]
-    return replace(
-        prompt,
-        paragraphs=(*prompt.paragraphs, *_passage(told)),
-        sentences=(opening,) if opening else (),
-    )
+    return task_prompt(question, Demonstrations(), settings, opening, _passage(told))
 
 
 def _passage(told: tuple[str, ...]) -> tuple[Paragraph, ...]:

@@ -6,9 +6,9 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.knowledge import Source
-from cotrail.core.prompts import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh

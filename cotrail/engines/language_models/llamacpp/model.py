@@ -8,16 +8,15 @@ from typing import Any
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
-from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
-from cotrail.engines.language_models.llamacpp.server import Server
+from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.tokenizer import LlamaCppTokenizer
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
-from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.model_identity import model_identity, weights_digest
 
 FAST: dict[str, Any] = {
@@ -59,7 +58,8 @@ class LlamaCppModel:
         else:
             self._server = Server(path, 1, context, deterministic.OPTIONS)
             self._deterministic = deterministic.DeterministicSlot(self._server)
-        self.count_tokens = cached_count(self._count)
+        self._tokenizer = LlamaCppTokenizer(self._server, path)
+        self.count_tokens = self._tokenizer.count
 
     @property
     def identity(self) -> str:
@@ -68,11 +68,21 @@ class LlamaCppModel:
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
-        packed = pack(request.prompt, self.count_tokens, self._context, request.max_tokens)
+        encode = self._tokenizer.encode
+        packed = pack(
+            request.prompt, self.count_tokens, self._context, request.max_tokens, lambda prompt: len(encode(prompt))
+        )
         wanted = cancellation or Cancellation()
-        stream = LlamaCppStream(request.until, lambda: self._interrupted.is_set() or wanted.cancelled)
-        self._complete(packed, stream, request.max_tokens, request.sampling)
-        return generated(packed, stream.kept(), stream.text, stream.timings.counts)
+        stream = LlamaCppStream(
+            request.until,
+            lambda: self._interrupted.is_set() or wanted.cancelled,
+            request.stop,
+            scored=request.scored,
+        )
+        shared = self.count_tokens(packed.shared) if self._deterministic else 0
+        self._complete(encode(packed), shared, stream, request.max_tokens, request.sampling)
+        text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())
+        return generated(packed, text, stream.text, stream.timings.counts, *stream.ending, calls, stream.scores)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`."""
@@ -80,22 +90,17 @@ class LlamaCppModel:
         check_fits(len(tokens) + 1, self._context)
         # At temperature 1 the probabilities are the model's own; at 0 the likeliest token would have all.
         stream = ChoiceStream(first_tokens(self._server.tokens, text, choices), self._interrupted.is_set)
-        if self._deterministic is None:
-            self._server.complete(tokens, stream, 1, Sampling(temperature=1.0))
-        else:
-            self._deterministic.complete(tokens, 0, stream, 1, Sampling(temperature=1.0))
+        self._complete(tokens, 0, stream, 1, Sampling(temperature=1.0))
         return stream.shares()
 
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._interrupted.set()
 
-    def _count(self, text: str) -> int:
-        return len(self._server.tokens(text))
-
-    def _complete(self, packed: Prompt, stream: LlamaCppStream, max_tokens: int, sampling: Sampling) -> None:
+    def _complete(
+        self, tokens: TokenIds, shared: int, stream: LlamaCppStream, max_tokens: int, sampling: Sampling
+    ) -> None:
         if self._deterministic is None:
-            self._server.complete(packed.render(), stream, max_tokens, sampling)
+            self._server.complete(tokens, stream, max_tokens, sampling)
         else:
-            tokens, shared = self._server.tokens(packed.render()), self.count_tokens(packed.shared)
             self._deterministic.complete(tokens, shared, stream, max_tokens, sampling)

@@ -26,6 +26,7 @@ class Server:
     """
 
     def __init__(self, path: Path, slots: int, context: int, options: dict[str, Any]) -> None:
+        self._context = context
         self._api_key = secrets.token_hex(16)
         self._server = _load(
             path,
@@ -50,10 +51,7 @@ class Server:
         request = {
             "prompt": prompt,
             "n_predict": max_tokens,
-            "temperature": sampling.temperature,
-            "seed": sampling.seed,
-            # By default llama.cpp also applies top-k, min-p and others, which change the distribution.
-            "samplers": ["temperature"],
+            **self._sampling(sampling),
             "stream": True,
             # Chunks while the prompt is read, so that the callback can interrupt there too.
             "return_progress": True,
@@ -64,10 +62,16 @@ class Server:
         self._server.handle_completions(request, stream.take)
         stream.check()
 
-    def tokens(self, text: str) -> TokenIds:
-        """The tokens of a prompt; over HTTP, because xllamacpp has no function for it. Raises TransientStepError."""
+    def tokens(self, content: str | list[str | int], *, begins: bool = True, has_controls: bool = False) -> TokenIds:
+        """The tokens of a text, or of parts that are texts or tokens already. Raises TransientStepError.
+
+        begins: whether it gets the tokens that the model expects at the beginning.
+        has_controls: whether what reads like a control token is one, and not words that only look like it.
+        """
+        request = {"content": content, "add_special": begins, "parse_special": has_controls}
         try:
-            tokens: TokenIds = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+            # Over HTTP, because xllamacpp has no function for it.
+            tokens: TokenIds = self._post("/tokenize", request)["tokens"]
         except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
             raise TransientStepError(f"llama.cpp didn't count the tokens of a prompt: {error!r}") from error
         return tokens
@@ -79,6 +83,22 @@ class Server:
     def restore(self, descriptor: int) -> int:
         """Restores the first slot's state from an open file, bit for bit; returns its tokens' number, 0 on failure."""
         return self._move("restore", descriptor, "n_restored")
+
+    def _sampling(self, sampling: Sampling) -> dict[str, Any]:
+        # By default llama.cpp also applies top-k, min-p and others, which change the distribution. The order is that of
+        # transformers and of OpenAI's servers.
+        fields: dict[str, Any] = {"samplers": ["temperature"], "temperature": sampling.temperature}
+        if sampling.repetition_penalty != 1.0:
+            fields["samplers"].insert(0, "penalties")
+            # The whole prompt and text count, not the last 64 tokens.
+            fields |= {"repeat_penalty": sampling.repetition_penalty, "repeat_last_n": self._context}
+        if sampling.top_k:
+            fields["samplers"].append("top_k")
+            fields["top_k"] = sampling.top_k
+        if sampling.top_p != 1.0:
+            fields["samplers"].append("top_p")
+            fields["top_p"] = sampling.top_p
+        return fields | {"seed": sampling.seed}
 
     # Failing to save or restore costs time only, as the tokens can be read again.
     def _move(self, action: str, descriptor: int, count: str) -> int:

@@ -2,35 +2,55 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 from weakref import finalize
 
+from cotrail.core.calls import Call
+from cotrail.core.capabilities import Capability
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.prompts import Prompt, plain
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.openai.client import OpenAIClient
+from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, cut
 from cotrail.engines.language_models.openai.event_loop import EventLoopThread
 from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
-from cotrail.engines.language_models.openai.request import PATHS, completion_request, reserved_tokens, tokenizer_request
+from cotrail.engines.language_models.openai.prompt_fields import Template, chat_fields
+from cotrail.engines.language_models.openai.request import (
+    PATHS,
+    completion_request,
+    reserved_tokens,
+    stop_strings,
+    tokenizer_request,
+)
+from cotrail.engines.language_models.openai.scores import joined_scores
 from cotrail.engines.language_models.openai.stream import OpenAIStream
 from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
+from cotrail.errors import StepError
 
 
 class OpenAIModel:
     """A model that a server runs; no request is sent before the first prompt.
 
-    endpoint, name: its address, and the identity's name. Raises BlockedError where its API key isn't set.
+    endpoint, name: its address, and the identity's name. Raises BlockedError where its API key isn't set, and
+    InputError where its chat template can't be used.
     """
 
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
+        self._template = None if endpoint.chat_template is None else Template(endpoint)
+        lacking = {capability: endpoint_lacks(endpoint, capability) for capability in get_args(Capability)}
+        self._lacking = {capability: reason for capability, reason in lacking.items() if reason}
         self._client = OpenAIClient(endpoint)
         self._event_loop = EventLoopThread(self._client)
         # No bound method, which would refer to this model: it would then be freed by the garbage collector only.
@@ -44,35 +64,97 @@ class OpenAIModel:
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`; raises BlockedError where the server's key or address has to be corrected."""
+        """See `LanguageModel`; raises BlockedError where the server's key or address has to be corrected.
+
+        Raises StepError where the server can't do what is asked for.
+        """
+        self._check(request)
         endpoint = self._endpoint
-        packed = pack(
-            request.prompt, self._counter.count, endpoint.context - reserved_tokens(endpoint.api), request.max_tokens
-        )
-        text, stream = packed.render(), OpenAIStream(request.until, endpoint.api)
-        body = completion_request(
-            endpoint, self._counter.dialect, text, request.until, request.max_tokens, request.sampling
+        room = endpoint.context - reserved_tokens(endpoint.api)
+        packed = pack(request.prompt, self._counter.count, room, request.max_tokens, self._tokens)
+        body = completion_request(endpoint, self._counter.dialect, self._shown(packed), request)
+        stream = OpenAIStream(
+            request.until,
+            request.stop,
+            opens=endpoint.api == "chat" and not _continues_a_turn(packed),
+            echo=_echo(endpoint, packed),
+            told=bool(stop_strings(endpoint.api, request)),
         )
         self._complete(body, stream, cancellation)
-        tokens = stream.counts or TokenCounts(prompt=self._counter.count(text), cached=0, generated=stream.pieces)
-        return generated(packed, stream.kept(), stream.text, tokens)
+        ended, stop = stream.ending()
+        text, calls = self._with_calls(request, stream)
+        return generated(
+            packed,
+            text,
+            stream.text,
+            stream.counts or TokenCounts(prompt=self._tokens(packed), cached=0, generated=stream.pieces),
+            ended,
+            stop,
+            calls,
+            joined_scores(endpoint, stream.events) if request.scored else (),
+        )
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""
         endpoint, stream = self._endpoint, OpenAIStream("sentence")
-        check_fits(self._counter.count(text) + 1, endpoint.context - reserved_tokens(endpoint.api))
-        dialect = self._counter.dialect
-        body = completion_request(endpoint, dialect, text, "sentence", 1, Sampling(temperature=1.0))
-        self._complete(body | probabilities_request(endpoint.api, dialect), stream)
+        prompt = Prompt(turns=(plain(text),))
+        check_fits(self._tokens(prompt) + 1, endpoint.context - reserved_tokens(endpoint.api))
+        request = GenerationRequest(prompt, "sentence", 1, Sampling(temperature=1.0))
+        body = completion_request(endpoint, self._counter.dialect, self._shown(prompt), request)
+        self._complete(body | probabilities_request(endpoint.api, self._counter.dialect), stream)
         return choice_shares(endpoint, stream.logprobs, choices)
 
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
 
+    def _check(self, request: GenerationRequest) -> None:
+        for capability in sorted(request.needs & self._lacking.keys()):
+            raise StepError(f"the model {self._endpoint.model} {self._lacking[capability]}")
+
+    def _with_calls(self, request: GenerationRequest, stream: OpenAIStream) -> tuple[str, tuple[Call, ...]]:
+        """What the step asked for outside of calls of tools, and the calls."""
+        if self._template is None or not request.prompt.tools:
+            return stream.kept(), stream.calls
+        outside, calls = split_calls(before_stop(stream.text, request.stop)[0])
+        return kept(outside, request.until), calls
+
+    def _tokens(self, prompt: Prompt) -> int:
+        """The tokens of a prompt; for those of a chat's messages it is an estimate, since they count as JSON."""
+        return self._counter.count(BREAK.join(self._pieces(prompt)))
+
+    def _pieces(self, prompt: Prompt) -> list[str]:
+        """The prompt as text, cut where it looks like control tokens and holds none."""
+        if prompt.has_roles and self._template is not None:
+            return self._template.pieces(prompt)
+        return cut(prompt.render())
+
+    def _shown(self, prompt: Prompt) -> dict[str, Any]:
+        """The fields of a body that hold the prompt."""
+        if self._endpoint.api == "chat":
+            return chat_fields(prompt, self._endpoint.continues)
+        pieces = self._pieces(prompt)
+        tokens = self._counter.tokens(pieces) if len(pieces) > 1 else None
+        return {"prompt": BREAK.join(pieces) if tokens is None else tokens}
+
     def _complete(self, body: dict[str, Any], stream: OpenAIStream, cancellation: Cancellation | None = None) -> None:
         self._event_loop.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
 
 
-def _tokenized(endpoint: Endpoint, client: OpenAIClient, event_loop: EventLoopThread, text: str) -> Tokenized | None:
-    return event_loop.run(partial(client.tokenize, tokenizer_request(endpoint, text)))
+def _continues_a_turn(prompt: Prompt) -> bool:
+    return prompt.has_roles and prompt.goes_on
+
+
+def _echo(endpoint: Endpoint, prompt: Prompt) -> str:
+    """What the server may repeat before it goes on: Mistral's writes the whole message that it continues."""
+    return broken(prompt.turns[-1].text) if endpoint.continues == "prefix" and _continues_a_turn(prompt) else ""
+
+
+def _tokenized(
+    endpoint: Endpoint,
+    client: OpenAIClient,
+    event_loop: EventLoopThread,
+    text: str,
+    begins: bool,  # noqa: FBT001 - called by position
+) -> Tokenized | None:
+    return event_loop.run(partial(client.tokenize, tokenizer_request(endpoint, text, begins=begins)))

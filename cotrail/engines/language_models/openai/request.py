@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import Sampling
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Api, Endpoint
+from cotrail.engines.language_models.openai.scores import scores_request
 from cotrail.engines.language_models.openai.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
+from cotrail.errors import StepError
 
 PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
-
-INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
-"""Beginning of the only message of a chat: a chat model would otherwise answer the whole prompt instead of continuing
-it."""
 
 CHAT_TOKENS = 128
 """Tokens of the context that are reserved for the chat template and the instruction."""
@@ -22,33 +21,50 @@ _DIALECTS: dict[Dialect, dict[str, Any]] = {
     # Without these vLLM applies the sampling that the model's authors recommend, which changes even greedy texts.
     "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
 }
-"""Fields by dialect: temperature alone decides the sampling, and a stream that is cut off has reported its tokens
-before."""
+"""Fields by dialect: temperature alone decides the sampling unless more is asked for, and a stream that is cut off has
+reported its tokens before."""
 
 
 def completion_request(
-    endpoint: Endpoint, dialect: Dialect, prompt: str, until: Until, max_tokens: int, sampling: Sampling
+    endpoint: Endpoint, dialect: Dialect, shown: dict[str, Any], request: GenerationRequest
 ) -> dict[str, Any]:
-    """The body that asks for a continuation, as a stream."""
-    # A chat message may open with line breaks, which are layout and don't end the line: the stream is watched instead.
-    stops = () if endpoint.api == "chat" and until == "line" else STOP_STRINGS[until]
+    """The body that asks for a continuation, as a stream; shown: its fields that hold the prompt.
+
+    Raises StepError where the dialect lacks what is asked for.
+    """
+    sampling, stops = request.sampling, stop_strings(endpoint.api, request)
     return {
         "model": endpoint.model,
-        **_asked(endpoint.api, prompt),
-        "max_tokens": max_tokens,
+        **shown,
+        "max_tokens": request.max_tokens,
         "temperature": sampling.temperature,
-        "top_p": 1.0,
+        "top_p": sampling.top_p,
         "seed": sampling.seed,
         "stream": True,
         "stream_options": {"include_usage": True} | ({"continuous_usage_stats": True} if dialect == "vllm" else {}),
         **({"stop": list(stops)} if stops else {}),
         **_DIALECTS[dialect],
+        **_unusual(endpoint, dialect, sampling),
+        **(scores_request(endpoint.api) if request.scored else {}),
     }
 
 
-def tokenizer_request(endpoint: Endpoint, text: str) -> dict[str, Any]:
-    """The body that asks for a text's tokens, in vLLM's fields and in llama.cpp's; each ignores the other's."""
-    return {"model": endpoint.model, "prompt": text, "content": text, "add_special": True}
+def stop_strings(api: Api, request: GenerationRequest) -> tuple[str, ...]:
+    """The stop strings that the server is told; all others are watched for in the stream."""
+    # A chat message may open with line breaks, which are layout and don't end the line.
+    if api == "chat" and request.until == "line":
+        return ()
+    # A server holds back what may begin a stop string, and llama.cpp's then leaves out log probabilities.
+    return () if request.scored else STOP_STRINGS[request.until]
+
+
+def tokenizer_request(endpoint: Endpoint, text: str, *, begins: bool = True) -> dict[str, Any]:
+    """The body that asks for a text's tokens, in vLLM's fields and in llama.cpp's; each ignores the other's.
+
+    begins: whether the text begins a prompt, before which some models have a token.
+    """
+    body = {"model": endpoint.model, "prompt": text, "content": text, "add_special": begins}
+    return body if begins else body | {"add_special_tokens": False}
 
 
 def reserved_tokens(api: Api) -> int:
@@ -56,7 +72,28 @@ def reserved_tokens(api: Api) -> int:
     return CHAT_TOKENS if api == "chat" else 0
 
 
-def _asked(api: Api, prompt: str) -> dict[str, Any]:
-    if api == "completions":
-        return {"prompt": prompt}
-    return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{prompt}"}]}
+def _unusual(endpoint: Endpoint, dialect: Dialect, sampling: Sampling) -> dict[str, Any]:
+    """The fields that a dialect needs in addition, or that differ, for sampling that isn't by temperature alone."""
+    top_k, penalty = sampling.top_k, sampling.repetition_penalty
+    match dialect:
+        case "vllm":
+            return ({"top_k": top_k} if top_k else {}) | {"repetition_penalty": penalty}
+        case "llama.cpp":
+            return _llama_cpp_sampling(endpoint, sampling)
+    if top_k or penalty != 1:
+        raise StepError(
+            f"{endpoint.url} speaks OpenAI's protocol alone, which has no top_k and no repetition penalty: take a "
+            "server of vLLM or llama.cpp, or a model that cotrail's own workers run"
+        )
+    return {}
+
+
+def _llama_cpp_sampling(endpoint: Endpoint, sampling: Sampling) -> dict[str, Any]:
+    """Samplers in the order of the other engines, which isn't llama.cpp's own."""
+    top_k, top_p, penalty = sampling.top_k, sampling.top_p, sampling.repetition_penalty
+    wanted = {"penalties": penalty != 1, "temperature": True, "top_k": bool(top_k), "top_p": top_p < 1}
+    fields: dict[str, Any] = {"samplers": [sampler for sampler, is_wanted in wanted.items() if is_wanted]}
+    if top_k:
+        fields["top_k"] = top_k
+    # The penalty is for all tokens that have occurred, and not for the last 64 alone.
+    return fields | ({"repeat_penalty": penalty, "repeat_last_n": endpoint.context} if penalty != 1 else {})

@@ -4,15 +4,16 @@ import json
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common.storable_text import storable
-from cotrail.core.generation import Until
+from cotrail.core.calls import Call
+from cotrail.core.generation import Ended, Until
 from cotrail.core.results import MOST_CHARACTERS
-from cotrail.engines.language_models.endpoint import Api
+from cotrail.engines.language_models.openai.calls import CallPiece, Calls
 from cotrail.engines.language_models.openai.refusals import error_message
 from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts
-from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 from cotrail.errors import TransientStepError, UnrecordableError
 
 END = "[DONE]"
@@ -31,19 +32,33 @@ class Refused(Exception):  # noqa: N818 - control flow: made the error that the 
 
 class _Delta(Struct, frozen=True):
     content: str | None = None
+    tool_calls: tuple[CallPiece, ...] | None = None
 
 
 class _Choice(Struct, frozen=True):
-    """A piece: `text` of a completion, `delta` of a chat."""
+    """A piece: `text` of a completion, `delta` of a chat.
+
+    stop_reason: the stop string that vLLM met, None for the model's end.
+    """
 
     text: str | None = None
     delta: _Delta | None = None
     finish_reason: str | None = None
+    stop_reason: int | str | UnsetType | None = UNSET
     logprobs: Any = None
 
     @property
     def piece(self) -> str:
         return self.text or (self.delta and self.delta.content) or ""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is about the text, and not about reasoning that stands beside it, or about calls."""
+        return self.text is not None or (self.delta is not None and self.delta.content is not None)
+
+    @property
+    def calls(self) -> tuple[CallPiece, ...]:
+        return (self.delta and self.delta.tool_calls) or ()
 
 
 class _Details(Struct, frozen=True):
@@ -71,23 +86,34 @@ class _Chunk(Struct, frozen=True):
 class OpenAIStream:
     """Takes the server's events until the generation is complete.
 
-    White space before the first word of a chat message is layout and not part of the text. A completion that begins
-    with a line break has ended its line; a chat message that does hasn't.
+    White space before the first word of a new chat message is layout and not part of the text, unless the text is asked
+    for verbatim. A completion that begins with a line break has ended its line; a chat message that does hasn't.
 
+    opens: whether the text opens a chat message.
+    echo: what the server may repeat before it goes on, which is no part of the text either.
+    told: whether the server was told stop strings, which then don't stand in its text.
     counts: None where the server didn't report them; then a piece usually is one token.
-    logprobs: the log probabilities of the first piece, None where the server didn't report them.
+    events: the text of each event, and the log probabilities that the server reported with it, or None.
     """
 
-    def __init__(self, until: Until, api: Api = "completions") -> None:
+    def __init__(
+        self, until: Until, stop: tuple[str, ...] = (), *, opens: bool = False, echo: str = "", told: bool = False
+    ) -> None:
         self.text = ""
         self.pieces = 0
         self.counts: TokenCounts | None = None
-        self.logprobs: Any = None
+        self.events: list[tuple[str, Any]] = []
         self._until = until
-        self._chat = api == "chat"
-        self._begun = not self._chat
+        self._stop = stop
+        self._told = told
+        self._strips = opens and until != "stop"
+        self._begun = not self._strips
+        self._echo = echo
+        self._echoed = ""
+        self._calls = Calls()
+        self._last = _Choice()
         self._ended = False
-        self._enough = stop_condition(until)
+        self._enough = stop_condition(until, stop)
 
     def take(self, data: str) -> bool:
         """Takes an event; returns True once the part that was asked for is complete.
@@ -111,13 +137,47 @@ class OpenAIStream:
 
     def kept(self) -> str:
         """The part of the text that the step asked for."""
-        return kept(self.text.lstrip() if self._chat else self.text, self._until)
+        return kept(self._shown, self._until, self._stop)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The tools that the model called; none where the text ended otherwise, since they may then not be whole."""
+        return self._calls.whole() if self.ending()[0] == "calls" else ()
+
+    @property
+    def logprobs(self) -> Any:
+        """The first log probabilities that the server reported, None where it reported none."""
+        return next((logprobs for _, logprobs in self.events if logprobs), None)
+
+    def ending(self) -> tuple[Ended, str]:
+        """Why the text ended, and before which stop string, as in `Generated`.
+
+        Servers other than vLLM's don't say whether the model ended the text or a stop string that they were told; the
+        latter is assumed.
+        """
+        return why_ended(self._shown, self._until, self._stop, self._otherwise)
+
+    @property
+    def _otherwise(self) -> Ended:
+        """Why it ended if not by what was asked for."""
+        if self._last.finish_reason == "length":
+            return "length"
+        if self._calls.whole():
+            return "calls"
+        return "until" if self._told and isinstance(self._last.stop_reason, str | UnsetType) else "end"
+
+    @property
+    def _shown(self) -> str:
+        return self.text.lstrip() if self._strips else self.text
 
     def _add(self, choice: _Choice) -> bool:
-        piece = storable(choice.piece)
-        self.logprobs = self.logprobs or choice.logprobs
+        piece = self._without_echo(storable(choice.piece), is_last=choice.finish_reason is not None)
+        if choice.is_text:
+            self.events.append((piece, choice.logprobs))
         self.text += piece
-        if len(self.text) > MOST_CHARACTERS:
+        for call in choice.calls:
+            self._calls.take(call)
+        if len(self.text) + self._calls.characters > MOST_CHARACTERS:
             raise UnrecordableError(
                 f"the server wrote more than {MOST_CHARACTERS:,} characters; look at what it writes"
             )
@@ -126,8 +186,19 @@ class OpenAIStream:
             piece = piece.lstrip()
             self._begun = bool(piece)
         enough = self._enough(piece)
+        if choice.finish_reason is not None:
+            self._last = choice
         self._ended = self._ended or enough or choice.finish_reason is not None
         return enough
+
+    def _without_echo(self, piece: str, *, is_last: bool) -> str:
+        if not self._echo:
+            return piece
+        self._echoed += piece
+        if not is_last and len(self._echoed) < len(self._echo) and self._echo.startswith(self._echoed):
+            return ""
+        piece, self._echo = self._echoed.removeprefix(self._echo), ""
+        return piece
 
 
 def _refused(error: Any) -> Refused:

@@ -1,6 +1,6 @@
 """Token counts: by the server's own tokenizer where it offers one, otherwise estimated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -24,10 +24,10 @@ class Tokenized(Struct, frozen=True):
 class Counter:
     """Counts tokens, and detects the server's dialect on the way.
 
-    ask: sends a text to the server's tokenizer; returns None where it has none.
+    ask: sends a text to the server's tokenizer, and whether it begins a prompt; returns None where it has none.
     """
 
-    def __init__(self, ask: Callable[[str], Tokenized | None]) -> None:
+    def __init__(self, ask: Callable[[str, bool], Tokenized | None]) -> None:
         self._ask = ask
         self._dialect: Dialect | None = None
         self.count = cached_count(self._count)
@@ -37,11 +37,16 @@ class Counter:
         """The dialect, known after the first count."""
         return self._dialect or "openai"
 
+    def tokens(self, pieces: Sequence[str]) -> list[int] | None:
+        """The tokens of a prompt whose pieces are tokenized each by itself; None where the server has no tokenizer."""
+        answers = [self._ask(piece, place == 0) for place, piece in enumerate(pieces)]
+        return None if None in answers else [token for answer in answers if answer for token in answer.tokens]
+
     def _count(self, text: str) -> int:
         # An earlier count has shown that the server has no tokenizer.
         if self._dialect == "openai":
             return estimated_tokens(text)
-        answer = self._ask(text)
+        answer = self._ask(text, True)
         if answer is None:
             self._dialect = "openai"
             return estimated_tokens(text)

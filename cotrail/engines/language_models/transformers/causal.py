@@ -117,20 +117,24 @@ class CausalRunner:
                 self._end(feed.slot, no_room())
 
     def _pass(self, feeds: list[Feed]) -> None:
-        for feed, tokens in zip(feeds, self._next_tokens(feeds), strict=True):
+        for feed, tokens, logits in zip(feeds, *self._next_tokens(feeds), strict=True):
             feed.slot.held += feed.tokens
             if feed.whole:
-                self._take(feed, tokens)
+                self._take(feed, tokens, logits[-len(tokens) :])
 
-    def _next_tokens(self, feeds: list[Feed]) -> list[list[int]]:
-        """The tokens that follow each whole feed: one behind its own tokens, and one behind each token of its draft."""
+    def _next_tokens(self, feeds: list[Feed]) -> tuple[list[list[int]], torch.Tensor]:
+        """The tokens that follow each whole feed, and the logits of all feeds (feeds x positions x vocabulary).
+
+        One token follows a feed's own tokens, and one each token of its draft.
+        """
         # transformers takes one number for the whole batch.
         kept = 1 + max(len(feed.draft) for feed in feeds)
         logits = self._forward(feeds, kept)
         if not any(feed.whole for feed in feeds):
-            return [[] for _ in feeds]
+            return [[] for _ in feeds], logits
         likeliest = logits.argmax(dim=-1).tolist()
-        return [_chosen(*each) if each[0].whole else [] for each in zip(feeds, likeliest, logits, strict=True)]
+        chosen = (_chosen(*each) if each[0].whole else [] for each in zip(feeds, likeliest, logits, strict=True))
+        return list(chosen), logits
 
     def _forward(self, feeds: list[Feed], kept: int) -> torch.Tensor:
         """The logits behind the last `kept` tokens of each feed."""
@@ -139,14 +143,17 @@ class CausalRunner:
         shown = self._model(**batch.inputs(), past_key_values=self._cache, use_cache=True, logits_to_keep=kept)
         return batch.of_feeds(shown.logits)
 
-    def _take(self, feed: Feed, tokens: list[int]) -> None:
-        """Takes what the model wrote: one token, and more as far as the draft was right."""
+    def _take(self, feed: Feed, tokens: list[int], logits: torch.Tensor) -> None:
+        """Takes what the model wrote: one token, and more as far as the draft was right.
+
+        logits: a row for each token.
+        """
         slot, request = feed.slot, feed.slot.taken
         request.drafted += len(feed.draft)
         # One token more than the draft: the pass that verifies a draft also yields the token behind it.
-        for token, guess in zip_longest(tokens, feed.draft):
+        for token, row, guess in zip_longest(tokens, logits, feed.draft):
             request.accepted += token == guess
-            if request.take(token):
+            if request.take(token, row):
                 self._end(slot)
                 return
             if token != guess:

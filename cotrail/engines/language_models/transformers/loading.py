@@ -8,16 +8,19 @@ from msgspec import Struct
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
+from cotrail.engines.language_models.chat_template import ChatTemplate
+from cotrail.engines.language_models.template_files import template_source
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.engines.model_folders import loading
 from cotrail.errors import InputError
 
 
 class Loaded(Struct, frozen=True):
-    """A loaded model and its vocabulary."""
+    """A loaded model, its vocabulary, and its chat template if it has one."""
 
     model: Any
     vocabulary: Vocabulary
+    template: ChatTemplate | None = None
 
     @property
     def encoder_decoder(self) -> bool:
@@ -40,7 +43,14 @@ def load(path: Path) -> Loaded:
     # `Vocabulary` uses the tokenizer of tokenizers' Rust library, which a slow one doesn't have.
     if not tokenizer.is_fast:
         raise InputError(f"{path} has no tokenizer.json: load and save its tokenizer once with transformers 5")
-    return Loaded(model, Vocabulary(tokenizer, _ends(model, tokenizer)))
+    vocabulary = Vocabulary(tokenizer, _ends(model, tokenizer))
+    return Loaded(model, vocabulary, _template(path, vocabulary))
+
+
+def _template(path: Path, vocabulary: Vocabulary) -> ChatTemplate | None:
+    # From the files, as whoever submits a run reads it: transformers makes another choice of several templates.
+    source = template_source(path)
+    return None if source is None else ChatTemplate(source, vocabulary.bos, vocabulary.eos, vocabulary.controls)
 
 
 def _model(where: dict[str, Any]) -> Any:

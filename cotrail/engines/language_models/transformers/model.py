@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from cotrail.core.calls import Call
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
@@ -11,12 +12,15 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.stop_conditions import before_stop, kept
 from cotrail.engines.language_models.token_counts import cached_count
+from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
 from cotrail.engines.language_models.transformers.scheduler import ModelRunner, Scheduler
 from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.errors import StepError
 
 
 class TransformersModel:
@@ -34,6 +38,7 @@ class TransformersModel:
         self._identity = model_identity(name, weights_digest(path, context, "transformers"))
         loaded = load(path)
         self._vocabulary = loaded.vocabulary
+        self._template = None if loaded.encoder_decoder else loaded.template
         self._encoder_decoder = loaded.encoder_decoder
         self._context = context
         self._scheduler = Scheduler(_runner(loaded, profile, slots, context))
@@ -49,7 +54,8 @@ class TransformersModel:
         # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
         # it.
         reserved = 0 if self._encoder_decoder and request.prompt.drop == "last" else request.max_tokens
-        packed = pack(request.prompt, self.count_tokens, self._context, reserved)
+        counted = self._count_conversation if request.prompt.has_roles else None
+        packed = pack(request.prompt, self.count_tokens, self._context, reserved, counted)
         scheduled = self._scheduled(packed, request)
         scheduled.cancellation = cancellation
         self._scheduler.submit(scheduled)
@@ -61,7 +67,8 @@ class TransformersModel:
             drafted=scheduled.drafted,
             accepted=scheduled.accepted,
         )
-        return generated(packed, scheduled.kept, scheduled.text, tokens)
+        text, calls = _with_calls(scheduled) if packed.tools else (scheduled.kept, ())
+        return generated(packed, text, scheduled.text, tokens, *scheduled.ending, calls, scheduled.scores)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; they come from the pass that reads the text."""
@@ -80,16 +87,41 @@ class TransformersModel:
     def _count(self, text: str) -> int:
         return len(self._vocabulary.encode(text))
 
+    def _count_conversation(self, prompt: Prompt) -> int:
+        return len(self._encode(prompt))
+
+    def _encode(self, prompt: Prompt) -> list[int]:
+        if not prompt.has_roles:
+            return self._vocabulary.encode(prompt.render())
+        if self._template is None:
+            raise StepError(f"{self._identity} takes no conversations; take a model that was tuned for chats")
+        return self._vocabulary.encode_conversation(self._template.lay_out(prompt))
+
     def _first_tokens(self, text: str, choices: Sequence[str]) -> list[int]:
         if self._encoder_decoder:  # the continuation is a text of its own
             return first_tokens(lambda choice: self._vocabulary.encode(choice, special=False), "", choices)
         return first_tokens(self._vocabulary.encode, text, choices)
 
     def _scheduled(self, packed: Prompt, request: GenerationRequest) -> Request:
-        shared = self.count_tokens(packed.shared) if packed.demonstrations.items else 0
-        tokens = self._vocabulary.encode(packed.render())
-        chain = "\n".join([packed.question, *packed.sentences]) if request.until == "sentence" else ""
-        return Request(tokens, self._vocabulary, request.until, request.max_tokens, request.sampling, shared, chain)
+        few_shot = not packed.has_roles
+        return Request(
+            self._encode(packed),
+            self._vocabulary,
+            request.until,
+            request.max_tokens,
+            request.sampling,
+            self.count_tokens(packed.shared) if packed.shared else 0,
+            "\n".join([packed.question, *packed.written]) if few_shot and request.until == "sentence" else "",
+            stop=request.stop,
+            scored=request.scored,
+            joined=request.until == "stop" and not self._encoder_decoder,
+        )
+
+
+def _with_calls(request: Request) -> tuple[str, tuple[Call, ...]]:
+    """What the step asked for outside of calls of tools, and the calls."""
+    outside, calls = split_calls(before_stop(request.text, request.stop)[0])
+    return kept(outside, request.until), calls
 
 
 def _runner(loaded: Loaded, profile: Profile, slots: int, context: int) -> ModelRunner:

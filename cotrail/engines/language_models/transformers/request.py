@@ -3,11 +3,13 @@
 from concurrent.futures import Future
 from functools import cached_property
 
-from cotrail.core.generation import Sampling, Until
+import torch
+
+from cotrail.core.generation import Ended, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 from cotrail.engines.language_models.transformers.drafting import LONGEST_PREDICTED, lookup, packed
-from cotrail.engines.language_models.transformers.sampling import Sampler
+from cotrail.engines.language_models.transformers.sampling import Sampler, log_probability
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 
 
@@ -16,6 +18,8 @@ class Request:
 
     tokens: the whole prompt; shared: how many of its first tokens, the demonstrations, others are expected to share.
     chain: the question and the sentences so far, a line each, where another sentence may be asked for; otherwise empty.
+    until, stop: where it ends; scored: whether the log probability of each token is asked for.
+    joined: whether the text is shown as it stands behind the prompt, with the blank that it may begin with.
     written: the tokens so far, decoded in `text`. cached, drafted, accepted: as in `Generated`.
     predicted: the tokens that are expected, as far as known; rest_of: the request that this one continues.
     cancellation: cancels this request, if set.
@@ -30,23 +34,30 @@ class Request:
         sampling: Sampling,
         shared: int = 0,
         chain: str = "",
+        *,
+        stop: tuple[str, ...] = (),
+        scored: bool = False,
+        joined: bool = False,
     ) -> None:
         self.tokens = tokens
         self.until = until
+        self.stop = stop
+        self.scored = scored
         self.max_tokens = max_tokens
         self.sampling = sampling
         self.shared = shared
         self.chain = chain
         self.vocabulary = vocabulary
-        self.sampler = Sampler(sampling)
+        self.sampler = Sampler(sampling, lambda: [*self.tokens, *self.written])
         self.written: list[int] = []
         self.predicted: list[int] = []
         self.rest_of: Request | None = None
         self.cancellation: Cancellation | None = None
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
-        self._written = vocabulary.written()
-        self._enough = stop_condition(until)
+        self._written = vocabulary.written(tokens if joined else ())
+        self._scores: list[tuple[str, float]] = []
+        self._enough = stop_condition(until, stop)
 
     @property
     def cancelled(self) -> bool:
@@ -67,7 +78,26 @@ class Request:
     @property
     def kept(self) -> str:
         """The part of the text that the step asked for."""
-        return kept(self.text, self.until)
+        return kept(self.text, self.until, self.stop)
+
+    @property
+    def scores(self) -> list[tuple[str, float]]:
+        """The text and the log probability of each token of the text, for a request that is scored.
+
+        A character of several tokens stands with its last one. The token that ended the text isn't in it, unless it has
+        a part of it: then that part.
+        """
+        shown, left = [], len(self.text)
+        for text, score in self._scores:
+            shown.append((text[:left], score))
+            left -= len(text)
+        return shown
+
+    @property
+    def ending(self) -> tuple[Ended, str]:
+        """Why the text ended, and before which stop string; for a request that is done."""
+        otherwise: Ended = "end" if self.vocabulary.ends.intersection(self.written[-1:]) else "length"
+        return why_ended(self._written.text, self.until, self.stop, otherwise)
 
     @cached_property
     def next_chain(self) -> str:
@@ -84,10 +114,18 @@ class Request:
             return self.predicted[written:][: min(LONGEST_PREDICTED, left)]
         return lookup(self.packed, self.written)[:left]
 
-    def take(self, token: int) -> bool:
-        """Takes the next token that the model wrote; returns True if it was the last one."""
+    def take(self, token: int, logits: torch.Tensor | None = None) -> bool:
+        """Takes the next token that the model wrote; returns True if it was the last one.
+
+        logits: of the whole vocabulary, which the token was chosen by; for a request that is scored.
+        """
         self.written.append(token)
-        return token in self.vocabulary.ends or self._is_whole(token) or len(self.written) >= self.max_tokens
+        if token in self.vocabulary.ends:
+            return True
+        piece = self._written.take(token)
+        if self.scored and logits is not None:
+            self._scores.append((piece, log_probability(logits, token)))
+        return self._enough(piece) or len(self.written) >= self.max_tokens
 
     def finish(self) -> None:
         """Resolves the future; the result is in the request."""
@@ -96,6 +134,3 @@ class Request:
     def fail(self, error: Exception) -> None:
         """Makes the future raise an error."""
         self.future.set_exception(error)
-
-    def _is_whole(self, token: int) -> bool:
-        return self._enough(self._written.take(token))

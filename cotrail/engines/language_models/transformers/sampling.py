@@ -1,6 +1,6 @@
 """Sampling of the next token."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
@@ -8,23 +8,34 @@ from cotrail.core.generation import Sampling
 
 
 class Sampler:
-    """Samples the tokens of one request by its own seed, independent of other requests."""
+    """Samples the tokens of one request by its own seed, independent of other requests.
 
-    def __init__(self, sampling: Sampling) -> None:
-        self.temperature = sampling.temperature
+    seen: returns the tokens of its prompt and its text so far.
+    """
+
+    def __init__(self, sampling: Sampling, seen: Callable[[], Iterable[int]]) -> None:
+        self._sampling = sampling
+        self._seen = seen
         # On the CPU, because generators on other devices give other numbers for the same seed.
         self._chance = torch.Generator().manual_seed(sampling.seed)
 
     @property
     def greedy(self) -> bool:
-        """Return whether decoding is greedy: the likeliest token is taken."""
-        return self.temperature == 0
+        """Return whether simply the token of the highest logit is taken."""
+        return self._sampling.temperature == 0 and self._sampling.repetition_penalty == 1
 
     def __call__(self, logits: torch.Tensor) -> int:
         """The next token, by the logits of the whole vocabulary."""
         if self.greedy:
             return int(logits.argmax())
-        likely = torch.softmax(logits.float().cpu() / self.temperature, dim=-1)
+        sampling, logits = self._sampling, logits.float().cpu()
+        if sampling.repetition_penalty != 1:
+            logits = penalized(logits, self._seen(), sampling.repetition_penalty)
+        if sampling.temperature == 0:
+            return int(logits.argmax())
+        likely = torch.softmax(logits / sampling.temperature, dim=-1)
+        if sampling.top_k or sampling.top_p < 1:
+            likely = likeliest(likely, sampling.top_k, sampling.top_p)
         return int(torch.multinomial(likely, 1, generator=self._chance))
 
 
@@ -35,7 +46,7 @@ class ChoiceScorer(Sampler):
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
-        super().__init__(Sampling(temperature=1.0))
+        super().__init__(Sampling(temperature=1.0), tuple)
         self._tokens = list(tokens)
         self.shares: tuple[float, ...] = ()
 
@@ -43,6 +54,35 @@ class ChoiceScorer(Sampler):
         """Any of the tokens: it isn't used."""
         self.shares = tuple(torch.softmax(logits.cpu()[self._tokens].double(), dim=-1).tolist())
         return self._tokens[0]
+
+
+def penalized(logits: torch.Tensor, seen: Iterable[int], penalty: float) -> torch.Tensor:
+    """The logits with those of the tokens seen made smaller, see `Sampling`."""
+    places = torch.tensor(sorted(set(seen)), dtype=torch.long)
+    those = logits[places]
+    return logits.index_put((places,), torch.where(those > 0, those / penalty, those * penalty))
+
+
+def likeliest(likely: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
+    """The probabilities with those of unlikely tokens set to 0, see `Sampling`; they no longer add up to 1.
+
+    Of the `top_k` likeliest tokens so many stay that they together have `top_p` of these tokens' probability (nucleus
+    sampling, Holtzman et al., 2020).
+    """
+    # Stable, so that of equally likely tokens it is always the same ones that stay.
+    order = likely.argsort(descending=True, stable=True)[: top_k or None]
+    kept = likely[order]
+    if top_p < 1:
+        likelier = kept.cumsum(-1) - kept
+        unlikely = likelier >= top_p * kept.sum()
+        unlikely[0] = False
+        kept = kept.masked_fill(unlikely, 0)
+    return torch.zeros_like(likely).index_put((order,), kept)
+
+
+def log_probability(logits: torch.Tensor, token: int) -> float:
+    """The logarithm of a token's probability at temperature 1, by the logits of the whole vocabulary."""
+    return float(torch.log_softmax(logits.float(), dim=-1)[token])
 
 
 def next_tokens(logits: torch.Tensor, draws: Sequence[Sampler]) -> list[int]:

@@ -116,9 +116,9 @@ class Seq2SeqRunner:
             use_cache=True,
         ).logits[:, -1]
         tokens = next_tokens(logits, [request.sampler for request in group])
-        for line, (request, token) in enumerate(zip(group, tokens, strict=True)):
+        for line, (request, token, scores) in enumerate(zip(group, tokens, logits, strict=True)):
             first = self._decoded.put(len(self._rows), fresh, line)
-            self._rows.append(CacheRow(request, first, done=request.take(token)))
+            self._rows.append(CacheRow(request, first, done=request.take(token, scores)))
 
     def _write(self) -> None:
         """Writes a further token of each text."""
@@ -148,8 +148,9 @@ class Seq2SeqRunner:
             past_key_values=self._decoded.show(slice(top, top + len(rows)), seen.shape[1], first),
             use_cache=True,
         ).logits[:, -1]
-        for row, token in zip(rows, next_tokens(logits, [row.request.sampler for row in rows]), strict=True):
-            row.done = row.request.take(token)
+        tokens = next_tokens(logits, [row.request.sampler for row in rows])
+        for row, token, scores in zip(rows, tokens, logits, strict=True):
+            row.done = row.request.take(token, scores)
 
     def _leave(self) -> None:
         """Frees the rows that are done; the last rows take their places, so that the rows in use stay adjacent."""

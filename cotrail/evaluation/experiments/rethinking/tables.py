@@ -5,7 +5,7 @@ from itertools import combinations
 
 from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.rethinking import published
 from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS, Reported
 from cotrail.evaluation.experiments.rethinking.runs import (
@@ -262,15 +262,10 @@ def _beside(
     theirs: Sequence[Reported],
     notes: Sequence[str] = (),
 ) -> ReportTable | None:
-    """Put own rows before the paper's rows of the same label, in the paper's order; None without own rows.
-
-    Labels that the paper lacks come first.
-    """
+    """Put own rows beside the paper's rows that have any of these columns."""
     names = {column.name for column in columns}
     reported = [_reported(row) for row in theirs if row.scores.keys() & names]
-    order = {row.values["label"]: place for place, row in reversed(list(enumerate(reported)))}
-    rows = sorted((*own, *reported), key=lambda row: order.get(row.values["label"], 0))
-    return listing(name, title, columns, rows, notes=notes) if own else None
+    return beside(name, title, columns, own, reported, notes=notes)
 
 
 def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:

@@ -1,0 +1,25 @@
+"""Fields of structs that aren't at their defaults."""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+def unusual(value: Struct, *names: str) -> dict[str, Any]:
+    """Those of the fields that aren't at their defaults; fields that the value lacks are left out.
+
+    Fields that came later are written down this way only, which leaves older fingerprints and requests as they are.
+    """
+    unusual = {}
+    for name, default in _defaults(type(value), names):
+        if (given := getattr(value, name)) != default:
+            unusual[name] = given
+    return unusual
+
+
+@cache
+def _defaults(of: type[Struct], names: tuple[str, ...]) -> tuple[tuple[str, object], ...]:
+    defaults = {field.name: field.default for field in msgspec.structs.fields(of)}
+    return tuple((name, defaults[name]) for name in names if name in defaults)

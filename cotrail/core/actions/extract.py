@@ -1,0 +1,68 @@
+"""Reading an answer out of a paragraph (extractive question answering)."""
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.binding import Binding
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompt_records import Stored
+from cotrail.core.results import Extracted, Json
+
+
+class Extract(Action, frozen=True, kw_only=True):
+    """Find the piece of a paragraph's text that answers a question, and how confident the reader is."""
+
+    question: str
+    paragraph: Paragraph
+
+
+class _WrittenExtract(Struct, forbid_unknown_fields=True):
+    """An `Extract` as it is stored: the paragraph by digest, among those that requests refer to."""
+
+    question: str
+    paragraphs: tuple[str, ...]
+
+
+def _request(action: Extract) -> Json:
+    return {"question": action.question, "paragraphs": [action.paragraph.digest]}
+
+
+def _read_back(request: Json, stored: Stored) -> Extract:
+    written = msgspec.convert(request, _WrittenExtract)
+    (paragraph,) = stored.referred(written.paragraphs)
+    return Extract(question=written.question, paragraph=paragraph)
+
+
+def _paragraphs(action: Extract) -> tuple[Paragraph, ...]:
+    return (action.paragraph,)
+
+
+def _carry_out(action: Extract, engines: Engines) -> Extracted:
+    return engines.extract(action)
+
+
+def _decides(action: Extract, binding: Binding) -> Json:
+    model = {"extractor": binding.pins.get("extractor", ""), "profile": binding.profile}
+    return {"question": action.question, "paragraph": action.paragraph.digest, **model}
+
+
+def _extractor(_: Extract, names: EngineNames) -> str:
+    return f"the extractor {names.binding.name_of('extractor')}"
+
+
+EXTRACT = ActionKind(
+    name="extract",
+    action=Extract,
+    result=Extracted,
+    role="evidence",
+    deadline=1800,
+    carry_out=_carry_out,
+    decides=_decides,
+    request=_request,
+    read_back=_read_back,
+    paragraphs=_paragraphs,
+    pinned_as=lambda _: "extractor",
+    need="the extractor",
+    named_need=_extractor,
+)

@@ -1,0 +1,77 @@
+"""Scoring a text against others, by whether they ask the same or by how far they answer it."""
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.binding import Binding
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.rater import ROLES, By
+from cotrail.core.prompt_records import Stored
+from cotrail.core.results import Json, Rated
+
+
+class Rate(Action, frozen=True, kw_only=True):
+    """Score a text against each of the others and each paragraph.
+
+    by: `duplicate` asks whether two questions are the same, `relevance` how far the others answer the text.
+    """
+
+    by: By
+    text: str
+    others: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+
+
+class _WrittenRate(Struct, forbid_unknown_fields=True):
+    """A `Rate` as it is stored: its paragraphs by digest."""
+
+    by: By
+    text: str
+    others: tuple[str, ...]
+    paragraphs: tuple[str, ...]
+
+
+def _request(action: Rate) -> Json:
+    pair = {"by": action.by, "text": action.text, "others": action.others}
+    return {**pair, "paragraphs": [paragraph.digest for paragraph in action.paragraphs]}
+
+
+def _read_back(request: Json, stored: Stored) -> Rate:
+    written = msgspec.convert(request, _WrittenRate)
+    paragraphs = stored.referred(written.paragraphs)
+    return Rate(by=written.by, text=written.text, others=written.others, paragraphs=paragraphs)
+
+
+def _paragraphs(action: Rate) -> tuple[Paragraph, ...]:
+    return action.paragraphs
+
+
+def _carry_out(action: Rate, engines: Engines) -> Rated:
+    return engines.rate(action.by, action)
+
+
+def _decides(action: Rate, binding: Binding) -> Json:
+    model = {"rater": binding.pins.get(ROLES[action.by], ""), "profile": binding.profile}
+    return {**_request(action), **model}
+
+
+def _rater(action: Rate, names: EngineNames) -> str:
+    return f"the rater {names.binding.name_of(ROLES[action.by])}"
+
+
+RATE = ActionKind(
+    name="rate",
+    action=Rate,
+    result=Rated,
+    role="evidence",
+    deadline=1800,
+    carry_out=_carry_out,
+    decides=_decides,
+    request=_request,
+    read_back=_read_back,
+    paragraphs=_paragraphs,
+    pinned_as=lambda request: ROLES[request["by"]],
+    need="the rater",
+    named_need=_rater,
+)

@@ -1,0 +1,113 @@
+"""Demonstrations: solved questions that a prompt shows before the one it asks (IRCoT, section 3.1)."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+from msgspec import Struct
+
+from cotrail.core.layouts import WORDS, Layout, fill, fill_paragraph
+from cotrail.core.paragraphs import Paragraph
+
+Drop = Literal["last", "first", "released"]
+"""Which demonstrations go where not all fit: the `last` ones, so that all prompts of a run begin alike; the `first`
+ones; or those that the `released` code of IRCoT drops for models with a fixed context: the last ones as it loads them,
+with room to spare, and then the first ones. `cotrail.engines.language_models.packing` does it."""
+
+
+class AnswerForm(StrEnum):
+    """The form of the text that follows "A:" in a prompt."""
+
+    COT = "cot"
+    """A chain of thought that ends in "answer is: ..."."""
+
+    DIRECT = "direct"
+    """The answer alone."""
+
+    TITLES = "titles"
+    """The titles of the pages that are needed (IRCoT, appendix B)."""
+
+    QUESTION = "question"
+    """A question about a part of a sentence (Rethinking with Retrieval, appendix A.4)."""
+
+    SPAN = "span"
+    """The words of a paragraph that answer the question (the same)."""
+
+    PROMPT = "prompt"
+    """No answers: the words of a whole prompt, as the question of the only one, with `{question}` in its place."""
+
+
+def solved(layout: Layout, paragraphs: Iterable[Paragraph], question: str, answer: str) -> str:
+    """A question with its paragraphs and its answer."""
+    words = WORDS[layout]
+    context = "".join(fill_paragraph(words.paragraph(each.title), each.title, each.text) for each in paragraphs)
+    asked = fill(words.asked, "question", question)
+    return f"{asked}{context}".lower() if layout == "unifiedqa" else f"{context}{asked} {answer}"
+
+
+class Demonstration(Struct, frozen=True, kw_only=True):
+    """A solved question: its paragraphs (gold and distractors) and what stands behind "A:"."""
+
+    id: str
+    paragraphs: tuple[Paragraph, ...]
+    question: str
+    answer: str
+
+    def render(self, layout: Layout = "ircot") -> str:
+        """The demonstration as it stands in a prompt."""
+        return solved(layout, self.paragraphs, self.question, self.answer)
+
+
+class Demonstrations(Struct, frozen=True, kw_only=True, dict=True):
+    """The demonstrations of a run in one answer form, in the order of the prompt."""
+
+    items: tuple[Demonstration, ...] = ()
+
+    @cached_property
+    def instruction(self) -> str:
+        """The lines before the question that all demonstrations share, as for Flan-T5; empty where there are none."""
+        instructions = {demonstration.question.rpartition("\n")[0] for demonstration in self.items}
+        return instructions.pop() if len(instructions) == 1 else ""
+
+    @property
+    def text(self) -> str:
+        """All of them in the layout of IRCoT, whatever layout prompts have."""
+        return self.laid_out("ircot")
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the text."""
+        return self.hash().hexdigest()
+
+    def laid_out(self, layout: Layout) -> str:
+        """The text before the test question's own part: each demonstration and the gap behind it."""
+        return self._laid_out(layout)[0]
+
+    def hash(self, layout: Layout = "ircot") -> "hashlib._Hash":
+        """A SHA-256 that has already taken in the text, so that the long common part of prompts is hashed once."""
+        return self._laid_out(layout)[1].copy()
+
+    def _laid_out(self, layout: Layout) -> "tuple[str, hashlib._Hash]":
+        if layout not in self._texts:
+            text = "".join(each.render(layout) + WORDS[layout].gap for each in self.items)
+            self._texts[layout] = text, hashlib.sha256(text.encode())
+        return self._texts[layout]
+
+    @cached_property
+    def _texts(self) -> "dict[Layout, tuple[str, hashlib._Hash]]":
+        return {}
+
+
+QUESTION = "{question}"
+"""The place of the question in the words of a whole prompt."""
+
+
+def whole_prompt(words: str) -> Demonstrations:
+    """The words of a whole prompt as they are stored with a run, in the form `PROMPT`."""
+    return Demonstrations(items=(Demonstration(id="prompt", paragraphs=(), question=words, answer=""),))
+
+
+Shots = Mapping[AnswerForm, Demonstrations]
+"""A run's demonstrations in each answer form that its system shows."""

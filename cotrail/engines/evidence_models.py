@@ -1,0 +1,70 @@
+"""Models that compare, read and rate, as their catalogues know them: an engine that opens one, under a name."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from cotrail.core.ports.language_model import Profile
+
+ModelT = TypeVar("ModelT")
+OpenedT = TypeVar("OpenedT", covariant=True)
+
+
+class EvidenceEngine(Protocol[OpenedT]):
+    """Opens a model in one kind of engine."""
+
+    def check(self) -> None:
+        """Raises NotInstalledError, which says how to get it, where it isn't installed."""
+
+    def identity(self, name: str) -> str:
+        """The identity of the model that `open(name, ...)` would return, without loading it."""
+
+    def open(self, name: str, profile: Profile) -> OpenedT:
+        """The loaded model."""
+
+
+class BuiltIn(Struct, Generic[ModelT], frozen=True):
+    """A published model.
+
+    folder: returns its folder, or raises NotInstalledError; engine: the engine for a folder, which is its `path`.
+    """
+
+    folder: Callable[[], Path]
+    engine: Callable[..., EvidenceEngine[ModelT]]
+
+    def check(self) -> None:
+        """See `EvidenceEngine`."""
+        self.folder()
+
+    def identity(self, name: str) -> str:
+        """See `EvidenceEngine`."""
+        return self._engine.identity(name)
+
+    def open(self, name: str, profile: Profile) -> ModelT:
+        """See `EvidenceEngine`."""
+        return self._engine.open(name, profile)
+
+    @property
+    def _engine(self) -> EvidenceEngine[ModelT]:
+        return self.engine(path=self.folder())
+
+
+class EvidenceSpec(Struct, Generic[ModelT], frozen=True, kw_only=True):
+    """A model's name and the engine that runs it.
+
+    instead: a sentence on why it replaces the preferred one; empty where it doesn't.
+    """
+
+    name: str
+    engine: EvidenceEngine[ModelT]
+    instead: str = ""
+
+    def identity(self) -> str:
+        """The identity of the opened model, without loading it; raises InputError, NotInstalledError."""
+        return self.engine.identity(self.name)
+
+    def open(self, profile: Profile) -> ModelT:
+        """The loaded model; raises InputError, NotInstalledError."""
+        return self.engine.open(self.name, profile)

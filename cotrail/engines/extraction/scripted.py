@@ -1,0 +1,61 @@
+"""Scripted extractor: returns the answers of a script."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.core.ports.extractor import Extraction
+from cotrail.core.results import Extracted
+from cotrail.engines.script_files import read_script, script_identity
+from cotrail.errors import StepError
+
+
+class ScriptedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An answer, which is a piece of the paragraph's text, and the confidence in it."""
+
+    text: str = ""
+    confidence: float = 0.0
+
+
+class ExtractionScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of a script file.
+
+    answers: by a question, and then by a paragraph's title or text.
+    default: for questions and paragraphs that the script doesn't contain.
+    """
+
+    answers: dict[str, dict[str, ScriptedAnswer]] = {}
+    default: ScriptedAnswer = ScriptedAnswer()
+
+    def answer(self, asked: Extraction) -> ScriptedAnswer:
+        """The script's answer to a question in a paragraph."""
+        known = self.answers.get(asked.question, {})
+        return known.get(asked.paragraph.title, known.get(asked.paragraph.text, self.default))
+
+
+class ScriptedExtractor:
+    """Answers by a script.
+
+    source: a script, its file, or a mapping of the same content; name: the identity's name.
+    """
+
+    def __init__(self, source: ExtractionScript | Path | Mapping[str, object], name: str = "scripted") -> None:
+        self._script = read_script(source, ExtractionScript)
+        self._identity = script_identity(self._script, name)
+
+    @property
+    def identity(self) -> str:
+        """See `Extractor`."""
+        return self._identity
+
+    def extract(self, extractions: Sequence[Extraction]) -> list[Extracted]:
+        """See `Extractor`; raises StepError where a script's answer isn't in the paragraph's text."""
+        return [self._extracted(each) for each in extractions]
+
+    def _extracted(self, asked: Extraction) -> Extracted:
+        answer = self._script.answer(asked)
+        start = asked.paragraph.text.find(answer.text)
+        if start < 0:
+            raise StepError(f"the script's answer {answer.text!r} isn't in the text of {asked.paragraph.title!r}")
+        return Extracted(text=answer.text, confidence=answer.confidence, start=start, end=start + len(answer.text))

@@ -1,0 +1,175 @@
+"""Chat templates: a model's own layout of a conversation as text, in Jinja.
+
+The environment is the one that Hugging Face documents for them ("Writing a chat template"), without the clock.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from jinja2 import TemplateError, meta, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from cotrail.core.capabilities import Capability
+from cotrail.core.prompts import Prompt, Turn
+from cotrail.engines.language_models.control_tokens import control_pattern
+from cotrail.engines.language_models.segments import Segment
+from cotrail.errors import InputError, StepError
+
+TODAY = datetime(2024, 7, 26)
+"""What templates are told is today, the date that Llama's templates themselves fall back to: nothing that a model is
+shown depends on the clock."""
+
+_PRIVATE = range(0xF0000, 0xFFFFE)
+"""Characters without a meaning (Unicode's Supplementary Private Use Area-A), which serve as placeholders."""
+
+
+class ChatTemplate:
+    """A model's chat template.
+
+    source: in Jinja; bos, eos: the control tokens that begin and end texts, as the template may show them.
+    controls: the texts of all control tokens of the vocabulary, which may stand in what is only quoted, such as a
+        paragraph.
+    Raises InputError where it isn't a template.
+    """
+
+    def __init__(self, source: str, bos: str = "", eos: str = "", controls: Collection[str] = ()) -> None:
+        self._source = source
+        self._tokens = {"bos_token": bos, "eos_token": eos}
+        self._controls = control_pattern(controls)
+        try:
+            self._template = _ENVIRONMENT.from_string(source)
+        except TemplateError as error:
+            raise InputError(f"the model's chat template can't be read: {error}; correct it in its files") from error
+
+    @cached_property
+    def takes_tools(self) -> bool:
+        """Return whether it shows the model tools."""
+        return "tools" in meta.find_undeclared_variables(_ENVIRONMENT.parse(self._source))
+
+    def lay_out(self, prompt: Prompt) -> list[Segment]:
+        """The segments of a conversation as the model is shown it; joined they are the whole text.
+
+        A last turn of the assistant's stays open, so that the model goes on in it.
+        Raises StepError where the template refuses the conversation.
+        """
+        held = prompt.render() + self._source
+        unused = (character for character in map(chr, _PRIVATE) if character not in held)
+        end, hidden = next(unused), dict[str, str]()
+
+        def hide(text: str) -> str:
+            return self._controls.sub(lambda found: hidden.setdefault(found[0], next(unused)), text)
+
+        messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
+        if prompt.goes_on:
+            messages[-1]["content"] += end
+        text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.goes_on)
+        if prompt.goes_on:
+            text = _up_to(end, text)
+        return _segments(text, {mark: control for control, mark in hidden.items()})
+
+    def _render(self, messages: list[Any], tools: list[Any], *, opens: bool) -> str:
+        try:
+            return self._template.render(
+                messages=messages, tools=tools or None, add_generation_prompt=opens, **self._tokens
+            )
+        # Templates add texts to missing values and the like.
+        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+            raise StepError(
+                f"the model's chat template refuses the conversation: {error}; take another model, or a system whose "
+                "turns it takes"
+            ) from error
+
+
+def template_lacks(template: ChatTemplate | None, capability: Capability) -> str | None:
+    """Why a model with this template lacks a capability, see `ModelEngine.lacks`."""
+    if capability in ("scores", "sampling"):
+        return None
+    if template is None:
+        return (
+            "takes no conversations, since its files hold no chat template: take a model that was tuned for chats, or "
+            "a system that prompts with plain text"
+        )
+    if capability == "tools" and not template.takes_tools:
+        return "isn't shown tools by its chat template: take a model that was tuned to call tools"
+    return None
+
+
+class _Generation(Extension):
+    """`{% generation %}`, which marks what the assistant says for training, and shows it as it is."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja declares it so
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _to_json(value: object, **options: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, **options)
+
+
+def _raise_exception(message: str) -> None:
+    raise TemplateError(message)
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    # A template lays out text for a model, where nothing is to be escaped.
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        extensions=[loopcontrols, _Generation],
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals.update(raise_exception=_raise_exception, strftime_now=TODAY.strftime)
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    """A turn as templates take it: the arguments of calls as values."""
+    message = turn.message
+    for call in message.get("tool_calls", ()):
+        try:
+            call["function"]["arguments"] = msgspec.json.decode(call["function"]["arguments"])
+        except msgspec.DecodeError:
+            continue  # what a model wrote needn't be JSON; most templates show a text as well
+    return message
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed, however deep."""
+    match value:
+        case str():
+            return change(value)
+        case list():
+            return [_each_text(each, change) for each in value]
+        case dict():
+            return {key: _each_text(each, change) for key, each in value.items()}
+    return value
+
+
+def _up_to(end: str, text: str) -> str:
+    before, found, _ = text.rpartition(end)
+    if not found:
+        raise StepError(
+            "the model's chat template doesn't show the assistant's last turn, which is to be continued: take another "
+            "model, or a system that continues no turns"
+        )
+    return before.replace(end, "")
+
+
+def _segments(text: str, controls: Mapping[str, str]) -> list[Segment]:
+    if not controls:
+        return [Segment(text)]
+    parts: Iterable[str] = re.split(f"([{''.join(controls)}])", text)
+    return [Segment(controls.get(part, part), plain=part in controls) for part in parts if part]

@@ -1,0 +1,38 @@
+"""What the model of an endpoint lacks, as far as its table tells."""
+
+from cotrail.core.capabilities import Capability
+from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
+from cotrail.engines.language_models.endpoint import Endpoint
+
+_WORDS: dict[Capability, str] = {
+    "scores": "log probabilities",
+    "tools": "tools",
+    "sampling": "top_k and no repetition penalty",
+}
+
+_CONTINUES_NOTHING = (
+    "is behind a chat server, and its table doesn't say how that goes on in the assistant's turn: set continues "
+    'to "vllm" for vLLM and SGLang, "llama.cpp" for llama.cpp, or "prefix" for Mistral and DeepSeek; OpenAI can\'t'
+)
+
+_KNOWS_NO_TURNS = (
+    "is asked for completions, which know no turns: set chat_template in its table to a file with the model's chat "
+    'template, or api = "chat"'
+)
+
+
+def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
+    """Why the model lacks a capability, see `ModelEngine.lacks`. No request is sent.
+
+    Raises InputError where the endpoint's chat template can't be read.
+    """
+    if capability in endpoint.without:
+        return (
+            f"is behind a server that has no {_WORDS[capability]}, as its table says (`without`): take a server of "
+            "vLLM or llama.cpp, or a model that cotrail's own workers run"
+        )
+    if endpoint.api == "chat":
+        return _CONTINUES_NOTHING if capability == "continue" and endpoint.continues is None else None
+    if capability in ("scores", "sampling"):
+        return None
+    return template_lacks(ChatTemplate(endpoint.template), capability) if endpoint.template else _KNOWS_NO_TURNS

@@ -1,0 +1,62 @@
+"""A prompt as a server is shown it: the text of a completion, or the messages of a chat."""
+
+from typing import Any
+
+import msgspec
+
+from cotrail.core.prompts import Prompt
+from cotrail.engines.language_models.chat_template import ChatTemplate
+from cotrail.engines.language_models.endpoint import Continues, Endpoint
+from cotrail.engines.language_models.openai.control_tokens import broken, control_tokens, cut
+
+INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
+"""Beginning of the only message of a chat about a prompt without roles: a chat model would otherwise answer the whole
+prompt instead of continuing it."""
+
+_CONTINUING: dict[Continues, dict[str, Any]] = {
+    "vllm": {"continue_final_message": True, "add_generation_prompt": False},
+    "llama.cpp": {},
+    "prefix": {},
+}
+
+
+class Template:
+    """The chat template of completions; raises InputError where it is unusable.
+
+    endpoint: its table, which names one.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._source, self._bos, self._eos = endpoint.template, endpoint.bos, endpoint.eos
+        self._usual = self._laying_out(frozenset())
+
+    def pieces(self, prompt: Prompt) -> list[str]:
+        """The conversation as text, cut as `cut` does, but not in the template's own control tokens."""
+        # A conversation is rendered as JSON, whose escapes may stand within a control token.
+        quoted = control_tokens(prompt.render().replace("\\", ""))
+        template = self._laying_out(quoted) if quoted else self._usual
+        pieces = [""]
+        for segment in template.lay_out(prompt):
+            first, *others = cut(segment.text) if segment.plain else [segment.text]
+            pieces[-1] += first
+            pieces += others
+        return pieces
+
+    def _laying_out(self, quoted: frozenset[str]) -> ChatTemplate:
+        return ChatTemplate(self._source, self._bos, self._eos, quoted)
+
+
+def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:
+    """The fields of a body that hold a prompt's messages and tools."""
+    if not prompt.has_roles:
+        return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{broken(prompt.render())}"}]}
+    fields: dict[str, Any] = msgspec.json.decode(broken(prompt.render()))
+    if not prompt.goes_on or continues is None:
+        return fields
+    # Servers open a turn by themselves, and some can't tell where an empty one ends.
+    if not prompt.turns[-1].text:
+        fields["messages"].pop()
+        return fields
+    if continues == "prefix":
+        fields["messages"][-1]["prefix"] = True
+    return fields | _CONTINUING[continues]

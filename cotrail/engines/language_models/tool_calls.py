@@ -1,0 +1,37 @@
+"""Calls of tools in what a model wrote, in the form of Hermes, which Qwen and others are trained on too.
+
+A call is `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` (NousResearch, Hermes-Function-Calling).
+"""
+
+import re
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.calls import Call
+
+_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+
+
+class _Written(Struct, frozen=True):
+    name: str
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def split_calls(text: str) -> tuple[str, tuple[Call, ...]]:
+    """The text outside of calls, which is empty where it is white space, and the calls; they have no ids yet.
+
+    What isn't a whole call, such as one whose JSON is broken, is text.
+    """
+    calls: list[Call] = []
+
+    def take(found: re.Match[str]) -> str:
+        try:
+            written = msgspec.json.decode(found[1], type=_Written)
+        except msgspec.DecodeError:
+            return found[0]
+        calls.append(Call(name=written.name, arguments=bytes(written.arguments).decode()))
+        return ""
+
+    outside = _CALL.sub(take, text)
+    return outside if outside.strip() or not calls else "", tuple(calls)

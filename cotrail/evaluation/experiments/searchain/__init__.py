@@ -1,0 +1,1 @@
+"""Experiments of Search-in-the-Chain: its protocol and tables, beside the published values."""

@@ -1,0 +1,154 @@
+"""Statistics of trees of reasoning, as tables 2 to 6 of Search-in-the-Chain define them (section 4.3)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import fmean
+
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.searchain.runs import Searched
+from cotrail.systems.searchain.tree import Mark, Tree
+
+
+class Sources(Struct, frozen=True, kw_only=True):
+    """Numbers of nodes by the source of their answers; only nodes that were looked at have one."""
+
+    model: int
+    corrected: int
+    completed: int
+
+    @property
+    def nodes(self) -> int:
+        """All that were looked at."""
+        return self.model + self.corrected + self.completed
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """What retrieval changes, over the questions that have an answer both with and without it.
+
+    questions: S; without: the mean score on it without retrieval.
+    helped: S_IR, the questions of which retrieval corrected or completed a node; helped_without, helped_with: the mean
+        scores on it; None where it is empty.
+    right: the questions that are right without retrieval; misled: those of them that are wrong with it.
+    """
+
+    questions: int
+    without: float
+    helped: int
+    helped_without: float | None
+    helped_with: float | None
+    right: int
+    misled: int
+
+
+class Efficiency(Struct, frozen=True, kw_only=True):
+    """Means over questions: words as in `WordCounts`, and rounds of interaction with retrieval."""
+
+    questions: int
+    read: float
+    read_again: float
+    written: float
+    rounds: float
+
+
+class Citations(Struct, frozen=True, kw_only=True):
+    """Counts of the marks that the model wrote in final contents.
+
+    contents: final contents that aren't empty; marked: those with a mark.
+    references: how often a part of a content names a node, where gold paragraphs are published; gold: how often the
+        node's document has the title of one.
+    path: nodes of the paths; named: those that a mark names.
+    """
+
+    contents: int
+    marked: int
+    references: int
+    gold: int
+    path: int
+    named: int
+
+
+def sources(trees: Iterable[Tree]) -> Sources:
+    """Count nodes by their source (table 2)."""
+    counts = Counter(node.source for tree in trees for node in tree.nodes)
+    return Sources(model=counts["model"], corrected=counts["corrected"], completed=counts["completed"])
+
+
+def is_helped(tree: Tree) -> bool:
+    """Return whether retrieval corrected or completed any of its nodes."""
+    return any(node.source in ("corrected", "completed") for node in tree.nodes)
+
+
+def effect(retrieving: Iterable[Searched], alone: Iterable[Searched]) -> Effect | None:
+    """Compare the questions of a run with the same ones without retrieval (tables 3 and 4); None where none pair."""
+    others = {each.key: each.score for each in alone}
+    pairs = [
+        (each.tree, with_, without)
+        for each in retrieving
+        if (with_ := each.score) is not None and (without := others.get(each.key)) is not None
+    ]
+    if not pairs:
+        return None
+    helped = [(with_, without) for tree, with_, without in pairs if tree and is_helped(tree)]
+    right = [with_ for _, with_, without in pairs if without == 1]
+    return Effect(
+        questions=len(pairs),
+        without=fmean(without for _, _, without in pairs),
+        helped=len(helped),
+        helped_without=fmean(without for _, without in helped) if helped else None,
+        helped_with=fmean(with_ for with_, _ in helped) if helped else None,
+        right=len(right),
+        misled=sum(with_ != 1 for with_ in right),
+    )
+
+
+def nodes_by_hops(questions: Iterable[Searched]) -> Mapping[int, float]:
+    """The mean number of nodes by the questions' hops (table 5)."""
+    numbers = defaultdict(list)
+    for each in questions:
+        if each.tree and each.hops:
+            numbers[each.hops].append(len(each.tree.nodes))
+    return {hops: fmean(of_hops) for hops, of_hops in sorted(numbers.items())}
+
+
+def efficiency(questions: Iterable[Searched]) -> Efficiency | None:
+    """The mean words and interactions of an answered question (table 6); None where there is none."""
+    counted = [(each.words, each.tree) for each in questions if each.words and each.tree]
+    if not counted:
+        return None
+    return Efficiency(
+        questions=len(counted),
+        read=fmean(words.read for words, _ in counted),
+        read_again=fmean(words.read_again for words, _ in counted),
+        written=fmean(words.written for words, _ in counted),
+        rounds=fmean(tree.rounds for _, tree in counted),
+    )
+
+
+def citations(questions: Iterable[Searched]) -> Citations:
+    """Count what the marks of the final contents name."""
+    found = [(each.tree, each.gold) for each in questions if each.tree]
+    checked = [(node in gold) for tree, gold in found if gold is not None for node in _documents(tree)]
+    return Citations(
+        contents=sum(bool(tree.final) for tree, _ in found),
+        marked=sum(bool(_named(tree)) for tree, _ in found),
+        references=len(checked),
+        gold=sum(checked),
+        path=sum(len(tree.path) for tree, _ in found),
+        named=sum(len(_named(tree).intersection(tree.path)) for tree, _ in found),
+    )
+
+
+def _written(tree: Tree) -> tuple[Mark, ...]:
+    """The marks, unless they were found by the nodes' answers in a content without any."""
+    return () if any(oddity.what == "no marks" for oddity in tree.oddities) else tree.marks
+
+
+def _named(tree: Tree) -> frozenset[int]:
+    return frozenset(node for mark in _written(tree) for node in mark.nodes)
+
+
+def _documents(tree: Tree) -> Iterator[str | None]:
+    """The document of each node that a mark names, once for each part of the content that names it."""
+    documents = {node.number: node.paragraph for node in tree.nodes}
+    yield from (documents[node] for mark in _written(tree) for node in mark.nodes)

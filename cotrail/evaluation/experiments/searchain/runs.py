@@ -1,0 +1,70 @@
+"""Results of runs of Search-in-the-Chain, as its tables need them: a tree and a score for each question."""
+
+from statistics import fmean
+
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.searchain.protocol import Variation
+from cotrail.evaluation.experiments.searchain.words import WordCounts
+from cotrail.systems.searchain.tree import Tree
+
+
+class Searched(Struct, frozen=True, kw_only=True):
+    """A question of a run.
+
+    score: of the final content, from 0 to 1, by the dataset's metric; stated: of the answer that it states; None where
+        there is no answer (yet).
+    hops: how many MuSiQue's question has.
+    gold: digests of the found paragraphs whose title is a gold paragraph's; None where no gold ones are published.
+    """
+
+    key: str
+    score: float | None
+    stated: float | None = None
+    hops: int | None = None
+    tree: Tree | None = None
+    gold: frozenset[str] | None = None
+    words: WordCounts | None = None
+
+
+class SearChainRun(Struct, frozen=True, kw_only=True):
+    """A run of Search-in-the-Chain, or of one of its ablations.
+
+    id: its name in tables; dataset: as the experiment's file names it; corpus: None where nothing was retrieved.
+    scores_overlap: whether the score is ROUGE-L, and not whether the answer is right.
+    """
+
+    id: str
+    dataset: str
+    model: str
+    variation: Variation
+    questions: tuple[Searched, ...]
+    corpus: str | None = None
+    scores_overlap: bool = False
+    cost: Cost | None = None
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """The trees of all answers."""
+        return tuple(each.tree for each in self.questions if each.tree)
+
+    @property
+    def answered(self) -> int:
+        """Number of questions that have an answer, including empty ones."""
+        return sum(each.score is not None for each in self.questions)
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether every question has an answer."""
+        return self.answered == len(self.questions)
+
+    @property
+    def score(self) -> float:
+        """Mean score of the final contents; a question without an answer counts 0."""
+        return fmean(each.score or 0.0 for each in self.questions)
+
+    @property
+    def stated(self) -> float:
+        """Mean score of the stated answers; a question without an answer counts 0."""
+        return fmean(each.stated or 0.0 for each in self.questions)

@@ -1,0 +1,145 @@
+"""The words of the prompts (Search-in-the-Chain, sections 3.1 and 3.2).
+
+The feedback and the request for the final content follow the sentences that the paper gives. The prompt for chains is
+cotrail's own: the paper shows its own only as a picture, and the authors' is under no licence. A run may bring another.
+"""
+
+from collections.abc import Sequence
+
+from cotrail.core.demonstrations import QUESTION, AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
+from cotrail.core.questions import Question
+from cotrail.systems.searchain.settings import Questions, SearChainSettings
+from cotrail.systems.searchain.tree import Node
+
+TASK = """\
+Construct a global reasoning chain for the [Question] at the end: queries to a search engine, each with its answer, \
+that lead to the answer of the question step by step. Plan the whole chain before you write it, and write all of it.
+
+[Query 1]: the first query. It asks for one fact and names everything that it asks about, without pronouns.
+[Answer 1]: the answer to it, in a short sentence.
+[Query 2]: the next query, which may use the answers before it.
+[Answer 2]: and so on.
+"""
+
+UNSOLVED = """\
+If you do not know the answer to a query, do not guess. Write the query behind [Unsolved Query] and stop there. You \
+will be given a Reference that answers it, and then continue the chain:
+[Unsolved Query]: the query that you can not answer.
+"""
+
+FINAL = """\
+When the chain is complete, end it with the reasoning in a few sentences:
+[Final Content]: the reasoning. """
+
+STATEMENTS: dict[Questions, str] = {
+    "multi-hop": 'Its last sentence is "So the answer is ...", with as few words as possible for the answer.',
+    "slot-filling": (
+        "The question names a subject and a relation, and asks for the object that the subject has this relation to. "
+        'The last sentence is "So the answer is ...", with as few words as possible for the object.'
+    ),
+    "fact-checking": (
+        'The question asks whether a claim is true. The last sentence is "So the answer is true." where the facts '
+        'support the claim, and "So the answer is false." where they refute it.'
+    ),
+    "long-form": "It explains the answer to someone who knows nothing of the matter, in a paragraph.",
+}
+"""What the final content ends with."""
+
+EXAMPLES = """\
+[Question]: Which university did the architect attend who completed the interior of the Sydney Opera House?
+[Query 1]: Which architect completed the interior of the Sydney Opera House after Jørn Utzon had resigned?
+[Answer 1]: Peter Hall completed the interior of the Sydney Opera House.
+[Unsolved Query]: Which university did the architect Peter Hall attend?
+
+[Question]: What is the capital of the country in which the author of the novel "Things Fall Apart" was born?
+[Query 1]: Who wrote the novel "Things Fall Apart"?
+[Answer 1]: Chinua Achebe wrote the novel "Things Fall Apart".
+[Query 2]: In which country was Chinua Achebe born?
+[Answer 2]: Chinua Achebe was born in Nigeria.
+[Query 3]: What is the capital of Nigeria?
+[Answer 3]: The capital of Nigeria is Abuja.
+[Final Content]: The author of "Things Fall Apart" is Chinua Achebe [1], who was born in Nigeria [2]. Its capital is \
+Abuja [3]. So the answer is Abuja."""
+
+EXAMPLES_WITHOUT_RETRIEVAL = """\
+[Question]: Was the composer of the opera "Carmen" born before the composer of the opera "Aida"?
+[Query 1]: Who composed the opera "Carmen"?
+[Answer 1]: Georges Bizet composed "Carmen".
+[Query 2]: When was Georges Bizet born?
+[Answer 2]: Georges Bizet was born in 1838.
+[Query 3]: Who composed the opera "Aida"?
+[Answer 3]: Giuseppe Verdi composed "Aida".
+[Query 4]: When was Giuseppe Verdi born?
+[Answer 4]: Giuseppe Verdi was born in 1813.
+[Final Content]: "Carmen" is by Georges Bizet, who was born in 1838. "Aida" is by Giuseppe Verdi, who was born in \
+1813, before him. So the answer is no.
+
+[Question]: Which sea does the river flow into on which the birthplace of the composer Franz Schubert lies?
+[Query 1]: Where was the composer Franz Schubert born?
+[Answer 1]: Franz Schubert was born in Vienna.
+[Query 2]: On which river does Vienna lie?
+[Answer 2]: Vienna lies on the Danube.
+[Query 3]: Which sea does the Danube flow into?
+[Answer 3]: The Danube flows into the Black Sea.
+[Final Content]: Franz Schubert was born in Vienna, which lies on the Danube. The Danube flows into the Black Sea. So \
+the answer is the Black Sea."""
+
+MARKING = "Mark each part of it with the number of the pair that supports it, as in [1]. "
+
+
+def chain_prompt(question: Question, shots: Shots, settings: SearChainSettings) -> Prompt:
+    """The first turn, which asks for a chain: by the prompt that the run brings or else by cotrail's own."""
+    brought = shots.get(AnswerForm.PROMPT)
+    form = brought.items[0].question if brought else own_prompt(settings)
+    before, _, behind = form.partition(QUESTION)
+    return Prompt(turns=(user(before, Asked(question.text), *([behind] if behind else [])),))
+
+
+def own_prompt(settings: SearChainSettings) -> str:
+    """Cotrail's own prompt for chains, with `QUESTION` in the question's place."""
+    statement = STATEMENTS[settings.questions]
+    if settings.retrieve:
+        parts = (f"{TASK}{UNSOLVED}{FINAL}{MARKING}{statement}", EXAMPLES)
+    else:
+        parts = (f"{TASK}{FINAL}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
+    return "\n\n".join((*parts, f"[Question]: {QUESTION}"))
+
+
+def feedback(question: Question, node: Node, document: Paragraph | None, settings: SearChainSettings) -> Turn:
+    """The turn that corrects a node or completes it (section 3.2); of several references the oldest go first."""
+    may = "give" if node.unsolved else "change"
+    if document is None:
+        told = f'No Reference was found for "{node.query}". You can ask in another way'
+    elif node.extracted:
+        told = f'According to the Reference, the answer for "{node.query}" should be "{node.extracted}". You can {may} '
+        told += "your answer"
+    else:
+        told = f'The Reference may have the answer for "{node.query}". You can give your answer'
+    asked = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
+    return user(told, asked, *([] if document is None else [_reference(document, node.round, settings)]))
+
+
+def final_prompt(question: Question, path: Sequence[Node], settings: SearChainSettings) -> Turn:
+    """The turn that asks for the final content (section 3.2, tracing): the nodes of the path as numbered pairs."""
+    pairs = "\n".join(
+        f"[Query {number}]: {node.query}\n[Answer {number}]: {node.accepted}"
+        for number, node in enumerate(path, start=1)
+    )
+    asked = Asked(question.text, "[Question]: {question}\n")
+    told = (
+        "You can try to generate the final answer for the [Question] by referring to the [Query]-[Answer] pairs, "
+        f"starting with [Final Content]. {MARKING}{STATEMENTS[settings.questions]}\n"
+    )
+    return user(told, asked, pairs)
+
+
+def _reference(document: Paragraph, round: int, settings: SearChainSettings) -> Shown:  # noqa: A002
+    title = "{title}\n" if document.title else ""
+    return Shown(
+        paragraph=document,
+        form=f"\nReference: {title}{{text}}",
+        words=settings.max_paragraph_words,
+        yields=max(1, settings.rounds - round + 1),
+    )

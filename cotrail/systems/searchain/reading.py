@@ -1,0 +1,73 @@
+"""The reader: the answer to a query in its document, and how sure it is (Search-in-the-Chain, section 3.2)."""
+
+import math
+
+from msgspec import Struct
+
+from cotrail.common.answer_normalization import normalized
+from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.generate import Read
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, Shown, user
+from cotrail.core.results import Extracted, Generated
+from cotrail.core.system import Part, expect
+from cotrail.systems.searchain.settings import SearChainSettings
+
+UNANSWERABLE = "unanswerable"
+
+INSTRUCTION = (
+    "Answer the question by the paragraph alone. Reply with the fewest words of the paragraph that answer it, and with "
+    f'nothing else. If the paragraph does not answer it, reply with the word "{UNANSWERABLE}".\n\n'
+)
+
+SUREST = 10.0
+"""The largest logit of a model's answer: certainty has none."""
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """What a reader read; text: empty where the document has no answer; confidence: on the scale of logits."""
+
+    text: str
+    confidence: float
+
+
+def read_document(query: str, document: Paragraph, settings: SearChainSettings) -> Part[Reading]:
+    """The answer to the query that the document holds, by the settings' reader."""
+    if settings.reader == "extractor":
+        extracted = expect((yield Extract(question=query, paragraph=document)), Extracted)
+        return Reading(text=extracted.text.strip(), confidence=extracted.confidence)
+    read = Read(
+        prompt=reader_prompt(query, document, settings.max_paragraph_words),
+        max_tokens=settings.max_answer_tokens,
+        until="line",
+        temperature=0.0,
+        scored=True,
+    )
+    return _reading(expect((yield read), Generated))
+
+
+def reader_prompt(query: str, document: Paragraph, words: int) -> Prompt:
+    """The question to the language model as a reader; the document stands in it whatever its length."""
+    shown = Shown(paragraph=document, form="Paragraph: {title}\n{text}\n\n", words=words, yields=0)
+    return Prompt(turns=(user(INSTRUCTION, shown, Asked(query, "Question: {question}\nAnswer:")),))
+
+
+def confidence(log_probabilities: tuple[float, ...]) -> float:
+    """The logit of the geometric mean of the tokens' probabilities, within `SUREST`; 0, even odds, without tokens."""
+    if not log_probabilities:
+        return 0.0
+    least = 1 / (1 + math.exp(SUREST))
+    mean = math.exp(min(0.0, math.fsum(log_probabilities) / len(log_probabilities)))
+    probability = min(max(mean, least), 1 - least)
+    # Rounded, since mathematical libraries differ in the last digits.
+    return round(math.log(probability / (1 - probability)), 6)
+
+
+def _reading(written: Generated) -> Reading:
+    text = written.text.strip().removesuffix(".").strip("\"'")
+    # A reasoning model's first line is the beginning of its thoughts.
+    is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
+    return Reading(
+        text=text if is_answer else "",
+        confidence=confidence(tuple(each for _, each in written.kept_tokens)),
+    )

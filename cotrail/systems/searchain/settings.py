@@ -1,0 +1,83 @@
+"""Settings of Search-in-the-Chain."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.systems.searchain.chain_of_query import AnswerRule
+
+Questions = Literal["multi-hop", "slot-filling", "fact-checking", "long-form"]
+"""The paper's tasks (section 4.1): questions of several steps; objects of a subject's relation; claims to be checked;
+questions that are answered at length."""
+
+QUESTIONS_OF: Mapping[str, Questions] = {
+    "zsre": "slot-filling",
+    "trex": "slot-filling",
+    "fever": "fact-checking",
+    "eli5": "long-form",
+}
+"""What sort of questions a dataset asks; the others' are of several steps."""
+
+Answers = Literal["short", "long"]
+Reader = Literal["model", "extractor"]
+Duplicates = Literal["equal", "embedder", "rater"]
+
+
+class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Search-in-the-Chain.
+
+    questions: what sort of questions are asked, which decides the words of the prompts; the dataset's own unless given.
+    answers: how an answer is compared with its document: `short` ones by containment, `long` ones by ROUGE-L; by the
+        sort of questions unless given.
+    rounds: how many chains the model writes at most (r_max, section 4.1).
+    theta: a reader corrects the model only above this confidence, which is on the scale of its logits.
+    alpha: a long answer of at most this ROUGE-L isn't consistent with its document.
+    reader: who reads the answer to a query from its document: the run's language model by a short prompt, or the
+        run's extractor.
+    duplicates: what counts as a query that was asked before: one that is `equal` after normalization, one whose
+        embedding has a cosine similarity of `least_similarity` or more, or one that the run's `rater` gives more than
+        `least_rating`.
+    retrieve, verify, complete: without the first the model answers by a single chain (SearChain w/o IR, table 1);
+        without the second it is never corrected, and without the third queries that it can't answer are passed over.
+    tracing: whether a last turn writes the final content from the path, with marks; else it is that of the last chain.
+    node_answers: see `AnswerRule`.
+    ahead: whether the documents of all queries of a chain are searched for and read at once, and not each after the
+        one before it has passed. It saves time and costs steps; the answer is the same.
+    max_queries: how many queries of a chain are looked at.
+    max_paragraph_words: a document is cut to this many words where the model is shown it.
+    temperature: of chains and final content; the run's unless given. The reader's is always 0.
+    """
+
+    questions: Questions = "multi-hop"
+    answers: Answers | None = None
+    rounds: Positive = 5
+    theta: float = 1.5
+    alpha: Annotated[float, Meta(ge=0, le=1)] = 0.35
+    reader: Reader = "model"
+    duplicates: Duplicates = "equal"
+    least_similarity: Annotated[float, Meta(ge=-1, le=1)] = 0.9
+    least_rating: float = 0.5
+    retrieve: bool = True
+    verify: bool = True
+    complete: bool = True
+    tracing: bool = True
+    node_answers: AnswerRule = "tag"
+    ahead: bool = False
+    max_queries: Positive = 20
+    max_chain_tokens: Positive = 1024
+    max_final_tokens: Positive = 512
+    max_answer_tokens: Positive = 32
+    max_paragraph_words: Positive = 350
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Return whether any document is read."""
+        return self.retrieve and (self.verify or self.complete)
+
+    @property
+    def has_long_answers(self) -> bool:
+        """Return whether answers are compared with their documents as long ones."""
+        return (self.answers or ("long" if self.questions == "long-form" else "short")) == "long"

@@ -1,0 +1,99 @@
+"""Search-in-the-Chain: chains of queries that retrieval verifies and completes (Xu et al., 2023, algorithm 1)."""
+
+from typing import Any
+
+from cotrail.core.demonstrations import Shots
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
+from cotrail.systems.searchain.chain_of_query import read_chain
+from cotrail.systems.searchain.interaction import traverse
+from cotrail.systems.searchain.marks import stated, without_marks
+from cotrail.systems.searchain.oddities import MOST_CHARACTERS
+from cotrail.systems.searchain.prompts import chain_prompt, feedback
+from cotrail.systems.searchain.settings import SearChainSettings
+from cotrail.systems.searchain.tracing import trace
+from cotrail.systems.searchain.tree import GrowingTree, Node, Tree
+from cotrail.systems.searchain.writing import write
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> System:
+    """Have the model write chains until retrieval corrects and completes no node, then the final content."""
+    tree = GrowingTree()
+    chat = chain_prompt(question, shots, settings)
+    root: Node | None = None
+    while tree.rounds < settings.rounds:
+        if root is not None:
+            chat = chat.add(feedback(question, root, tree.document_of(root), settings))
+        written = yield from write(chat, settings.max_chain_tokens, settings)
+        chat = chat.wrote(written.text)
+        chain = read_chain(
+            written.text, round=tree.rounds + 1, most=settings.max_queries, answers=settings.node_answers
+        )
+        nodes = tree.grow(chain, root)
+        if written.ended == "length":
+            tree.record(tree.rounds, "cut", written.text[-MOST_CHARACTERS:])
+        root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
+        if root is None:
+            break
+    traced = (yield from trace(chat, question, tree, settings)) if settings.tracing and tree.path else ""
+    if not traced and not tree.final and chain.pairs:
+        tree.record(tree.rounds, "no final content", written.text)
+    # A model that leaves out the tag has answered all the same.
+    return answer(traced or tree.final or chain.rest, tree, settings)
+
+
+def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer:
+    """The final content as the answer, with the path as its chain of thought."""
+    path = tuple(tree.path.values())
+    return Answer(
+        text=without_marks(final),
+        sentences=tuple(f"{node.query} {node.accepted}" for node in path),
+        paragraphs=tuple(tree.documents.values()),
+        details=Tree(
+            nodes=tuple(tree.nodes),
+            path=tuple(node.number for node in path),
+            final=final,
+            stated=stated(final),
+            marks=tree.marks,
+            oddities=tuple(tree.oddities),
+            rounds=tree.rounds,
+            reader=settings.reader if settings.reads else "",
+            duplicates=settings.duplicates if settings.retrieve else "",
+        ),
+    )
+
+
+def needs(settings: SearChainSettings) -> Needs:
+    """Conversations, a corpus, and the models that read answers and find duplicates; only the first without retrieval.
+
+    The language model as a reader has to tell the probabilities of its tokens.
+    """
+    if not settings.retrieve:
+        return Needs(prompt=True, capabilities=frozenset({"turns"}))
+    reader = settings.reader if settings.reads else None
+    return Needs(
+        prompt=True,
+        corpus=True,
+        weighs=settings.duplicates == "embedder",
+        extracts=reader == "extractor",
+        rates=frozenset({"duplicate"}) if settings.duplicates == "rater" else frozenset(),
+        capabilities=frozenset({"turns", "scores"}) if reader == "model" else frozenset({"turns"}),
+    )
+
+
+def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
+    """The settings by which the loop follows the authors' code (`SearChain_w_IR.py`)."""
+    return {"reader": "extractor", "duplicates": "rater", "node_answers": "line", "tracing": False}
+
+
+SPEC = SystemSpec(
+    name="searchain",
+    version=1,
+    title="SearChain",
+    settings=SearChainSettings,
+    open=searchain,
+    needs=needs,
+    released=released,
+    details=Tree,
+)

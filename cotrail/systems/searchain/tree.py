@@ -1,0 +1,140 @@
+"""The tree of reasoning (Search-in-the-Chain, section 3): its nodes, the path through it, and what it rests on."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from cotrail.common.answer_normalization import normalized
+from cotrail.core.paragraphs import Paragraph
+from cotrail.systems.searchain.chain_of_query import ChainOfQuery
+from cotrail.systems.searchain.oddities import MOST_ODDITIES, Oddity, What, quoted
+
+Source = Literal["model", "corrected", "completed"]
+"""Where the answer of a node comes from (table 2): the model, whose answer passed; or the search, which corrected it
+(verification) or gave it (completion)."""
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A query of a chain and its answer.
+
+    number: its place among the nodes of all rounds in the order in which they were written, from 0.
+    round: from 1.
+    parent: the number of the node before it in its chain; for a chain's first node that of the node whose feedback
+        began the round; None for the first of all, whose parent is the question.
+    query, answer: as the model wrote them; the answer is empty where it gave none.
+    unsolved: whether the model marked the query as one that it can't answer.
+    source: None where it wasn't looked at (as a duplicate, behind the round's feedback, without retrieval), and where
+        nothing was found for an unsolved query.
+    duplicate: whether it asks what an earlier node asked.
+    extracted: the answer that the reader read from the supporting document, and its confidence on the scale of logits;
+        None where nothing was read.
+    paragraph: digest of the supporting document; None where there is none.
+    """
+
+    number: int
+    round: int
+    parent: int | None
+    query: str
+    answer: str
+    unsolved: bool
+    source: Source | None = None
+    duplicate: bool = False
+    extracted: str = ""
+    confidence: float | None = None
+    paragraph: str | None = None
+
+    @property
+    def accepted(self) -> str:
+        """The answer that stands in R of Algorithm 1: the reader's where it corrected or completed the model's."""
+        return self.extracted if self.source in {"corrected", "completed"} else self.answer
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """A part of the final content, and the numbers of the nodes that support it."""
+
+    text: str
+    nodes: tuple[int, ...]
+
+
+class Tree(Struct, frozen=True, kw_only=True):
+    """All that the model and the searches said about a question.
+
+    nodes: of all rounds, in the order in which they were written.
+    path: R of Algorithm 1: the numbers of the nodes that have an answer, in their order; of equal queries the last
+        takes the place of the first.
+    final: the final content as the model wrote it, with its marks; stated: what stands in it behind "answer is", empty
+        where nothing does.
+    marks: the parts of the final content with their nodes.
+    oddities: how the model's texts depart from the form that they were asked for; the turn of the final content counts
+        as a round more.
+    rounds: how many chains the model wrote.
+    reader, duplicates: what read the answers and what found duplicates; empty where nothing did.
+    """
+
+    nodes: tuple[Node, ...]
+    path: tuple[int, ...]
+    final: str
+    stated: str
+    marks: tuple[Mark, ...]
+    oddities: tuple[Oddity, ...]
+    rounds: int
+    reader: str
+    duplicates: str
+
+
+class GrowingTree:
+    """A tree while its question is answered.
+
+    nodes: those so far; path: R of Algorithm 1, by query; documents: all that were retrieved, by digest, in that order.
+    final: the final content of the last chain that has any; rounds: how many chains there are.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.path: dict[str, Node] = {}
+        self.documents: dict[str, Paragraph] = {}
+        self.oddities: list[Oddity] = []
+        self.marks: tuple[Mark, ...] = ()
+        self.final = ""
+        self.rounds = 0
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """M of Algorithm 1: the queries that have an answer."""
+        return tuple(node.query for node in self.path.values())
+
+    def grow(self, chain: ChainOfQuery, root: Node | None) -> tuple[Node, ...]:
+        """Add the nodes of the next chain, and return them; root: the node whose feedback it follows."""
+        first = len(self.nodes)
+        self.rounds += 1
+        self.oddities += chain.oddities
+        self.final = chain.final or self.final
+        self.nodes += (
+            Node(
+                number=number,
+                round=self.rounds,
+                parent=number - 1 if number > first else None if root is None else root.number,
+                query=pair.query,
+                answer=pair.answer,
+                unsolved=pair.unsolved,
+            )
+            for number, pair in enumerate(chain.pairs, start=first)
+        )
+        return tuple(self.nodes[first:])
+
+    def set(self, node: Node, document: Paragraph | None = None) -> None:
+        """Put what was found out about a node in its place, and into the path if it has an answer now."""
+        self.nodes[node.number] = node
+        if document is not None:
+            self.documents[document.digest] = document
+        if node.source is not None and node.accepted:
+            self.path[normalized(node.query) or node.query] = node
+
+    def document_of(self, node: Node) -> Paragraph | None:
+        """The supporting document of a node; None where it has none."""
+        return None if node.paragraph is None else self.documents[node.paragraph]
+
+    def record(self, round: int, what: What, text: str) -> None:  # noqa: A002
+        """Record an oddity of a round, unless it has as many as are recorded."""
+        if sum(each.round == round for each in self.oddities) < MOST_ODDITIES:
+            self.oddities.append(Oddity(round=round, what=what, text=quoted(text)))

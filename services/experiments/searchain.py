@@ -1,0 +1,84 @@
+"""Protocol of Search-in-the-Chain: its files read and checked, and every run of its tables."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.questions import Question
+from cotrail.evaluation.experiments.searchain.experiment import SYSTEM, SearChainExperiment
+from cotrail.evaluation.experiments.searchain.protocol import Trial, trials
+from cotrail.systems.registry import find_system
+from services.composing import compose
+from services.experiments.drawn_questions import draw_questions
+from services.experiments.independent import IndependentSchedule
+from services.prepared_run import PreparedRun
+from services.provenance import file_record
+from services.requests import RunRequest
+from services.shots import make_shots
+from services.system_settings import configure, merged
+
+
+class SearChainSchedule(IndependentSchedule[Trial]):
+    """See `Schedule`."""
+
+    def __init__(self, experiment: SearChainExperiment, folder: Path) -> None:
+        super().__init__(experiment.name, trials(experiment), folder)
+        self._experiment = experiment
+        self._drawn = cache(self._draw)
+
+    def plan(self) -> dict[str, Any]:
+        """See `Schedule`."""
+        submissions = [self.prepare(trial).submission for trial in self._trials]
+        bindings = [submission.binding for submission in submissions]
+        files = [each.questions for each in self._experiment.datasets.values()]
+        return {
+            "experiment": msgspec.to_builtins(self._experiment),
+            "files": {name: file_record(self._folder / name)["sha256"] for name in files},
+            "corpora": {each.corpus: each.binding.corpus for each in submissions if each.corpus},
+            "models": {each.model_name: each.binding.model for each in submissions},
+            "embedders": sorted({each.embedder for each in bindings if each.embedder}),
+            "pins": {role: identity for each in bindings for role, identity in each.pins.items()},
+        }
+
+    def _prepare(self, trial: Trial) -> PreparedRun:
+        request = self._request(trial)
+        system = configure(find_system(SYSTEM), request)
+        # What a variation doesn't use, a run that names it is refused.
+        engines = {role: getattr(self._experiment, role) for role in system.needs.roles}
+        embedder = self._experiment.embedder if system.needs.weighs else None
+        composed = compose(
+            replace(request, embedder=embedder, **engines),
+            system,
+            corpus_revision=self._corpus(request.corpus).revision if system.needs.corpus else "",
+            shots=make_shots(system.needs, Demonstrations(), Demonstrations()),
+            provenance={"cell": msgspec.to_builtins(trial)},
+        )
+        return PreparedRun(submission=composed, questions=self._drawn(trial.dataset))
+
+    def _request(self, trial: Trial) -> RunRequest:
+        experiment, files = self._experiment, self._experiment.datasets[trial.dataset]
+        told = merged(experiment.settings.get(SYSTEM, {}), files.settings)
+        return RunRequest(
+            system=SYSTEM,
+            dataset=experiment.format_of(trial.dataset),
+            questions=files.questions,
+            rules=experiment.rules,
+            corpus=files.corpus,
+            model=trial.model,
+            temperature=experiment.temperature,
+            seed=experiment.seed,
+            profile=experiment.profile,
+            settings=merged(told, trial.settings),
+        )
+
+    def _draw(self, dataset: str) -> tuple[Question, ...]:
+        """The test questions, their gold paragraphs as the corpus has them; InputError where one has no answer."""
+        experiment, files = self._experiment, self._experiment.datasets[dataset]
+        path, lookup = self._folder / files.questions, self._corpus(files.corpus).paragraphs
+        return draw_questions(
+            experiment.format_of(dataset), path, lookup, count=files.test_questions, seed=experiment.seed
+        )

@@ -1,0 +1,266 @@
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch isn't installed")
+pytest.importorskip("transformers", reason="transformers isn't installed")
+
+import torch
+from transformers import (
+    AlbertConfig,
+    AlbertForQuestionAnswering,
+    BertConfig,
+    BertForQuestionAnswering,
+    BertModel,
+    DPRConfig,
+    DPRContextEncoder,
+    DPRReader,
+    DPRReaderTokenizerFast,
+    RobertaConfig,
+    RobertaForQuestionAnswering,
+)
+from transformers.utils import logging
+
+from cotrail.core.actions.extract import Extract
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.extractor import MOST_TOKENS, Extractor
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.results import Extracted
+from cotrail.engines.evidence_models import EvidenceSpec
+from cotrail.engines.extraction import transformers as adapter
+from cotrail.engines.extraction.catalogue import find_extractor
+from cotrail.errors import InputError, PromptTooLongError, StepError, TransientStepError
+from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_core")
+
+PARTS = {name: value for name, value in SIZES.items() if name != "num_labels"}
+KINDS: dict[str, Callable[[], Any]] = {
+    "dpr": lambda: DPRReader(DPRConfig(**PARTS)),
+    "bert": lambda: BertForQuestionAnswering(BertConfig(**PARTS)),
+    "albert": lambda: AlbertForQuestionAnswering(AlbertConfig(embedding_size=16, **PARTS)),
+    "roberta": lambda: RobertaForQuestionAnswering(
+        RobertaConfig(type_vocab_size=1, **PARTS | {"max_position_embeddings": LONGEST + 2})
+    ),
+}
+NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}
+CLS, SEP = NUMBERS["[CLS]"], NUMBERS["[SEP]"]
+
+
+def save(path: Path, model: Any, words: Any) -> Path:
+    """A small model with random weights, as far apart as trained ones."""
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    torch.manual_seed(7)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    model.save_pretrained(path)
+    words.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {kind: save(tmp_path_factory.mktemp(kind), make(), tokenizer(kind)) for kind, make in KINDS.items()}
+
+
+def find(folder: Path) -> EvidenceSpec[Extractor]:
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    (home / "models.toml").write_text(f'[extractors.mine]\nengine = "transformers"\npath = "{folder}"\n')
+    return find_extractor(home / "models.toml", "mine")
+
+
+def load(folder: Path, profile: Profile = "deterministic") -> Extractor:
+    return find(folder).open(profile)
+
+
+def actions(seed: int = 1, count: int = 24) -> list[Extract]:
+    """Paragraphs of no, few and many words, some of them several times, some of them too long."""
+    chance = random.Random(seed)
+
+    def text(lengths: Sequence[int]) -> str:
+        return " ".join(chance.choice(WORDS) for _ in range(chance.choice(lengths)))
+
+    paragraphs = [
+        Paragraph(id=str(n), title=chance.choice(["", "River", "Salt Sea"]), text=text([0, 3, 20, 30, 90]))
+        for n in range(12)
+    ]
+    questions = [text([1, 5, 9]) for _ in range(6)]
+    return [Extract(question=chance.choice(questions), paragraph=chance.choice(paragraphs)) for _ in range(count)]
+
+
+def numbers(text: str) -> list[int]:
+    return [NUMBERS[word.lower()] for word in text.split()]
+
+
+def expected(kind: str, folder: Path, action: Extract) -> tuple[str, float]:
+    """What the model itself says, shown tokens that are put together by hand: a text and a confidence."""
+    question, words = numbers(action.question), action.paragraph.text.split()
+    if kind == "dpr":
+        head, tail = [CLS, *question, SEP, *numbers(action.paragraph.title), SEP], []
+    else:
+        head, tail = [CLS, *question, SEP], [SEP]
+    words = words[: LONGEST - len(head) - len(tail)]
+    body = [*numbers(" ".join(words)), *tail]
+    inputs = {"input_ids": torch.tensor([head + body])}
+    if kind in ("bert", "albert"):
+        inputs["token_type_ids"] = torch.tensor([[0] * len(head) + [1] * len(body)])
+    with torch.inference_mode():
+        read = type(KINDS[kind]()).from_pretrained(folder).eval()(**inputs)
+    starts, ends = read.start_logits[0].tolist(), read.end_logits[0].tolist()
+    spans = [
+        (starts[len(head) + first] + ends[len(head) + last], -first, -last)
+        for first in range(len(words))
+        for last in range(first, min(first + MOST_TOKENS, len(words)))
+    ]
+    score, first, last = max(spans, default=(starts[0] + ends[0], 0, 1))
+    confidence = read.relevance_logits[0].item() if kind == "dpr" else score - starts[0] - ends[0]
+    return " ".join(words[-first : 1 - last]), confidence
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_an_answer_is_the_one_that_the_model_itself_gives(
+    folders: dict[str, Path], kind: str, profile: Profile
+) -> None:
+    asked = actions(count=16)
+    results = load(folders[kind], profile).extract(asked)
+    assert max(len(action.paragraph.text.split()) for action in asked) > LONGEST
+    for action, result in zip(asked, results, strict=True):
+        text, confidence = expected(kind, folders[kind], action)
+        assert result.text == text == action.paragraph.text[result.start : result.end]
+        assert result.confidence == pytest.approx(confidence, abs=1e-4)
+        assert result.confidence == round(result.confidence, 6)
+    assert len({result.text for result in results}) > 4
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_paragraph_without_text_has_no_answer(folders: dict[str, Path], kind: str) -> None:
+    asked = Extract(question="the river", paragraph=Paragraph(id="p", title="Sea", text=""))
+    (result,) = load(folders[kind]).extract([asked])
+    assert (result.text, result.start, result.end) == ("", 0, 0)
+    assert result.confidence == pytest.approx(expected(kind, folders[kind], asked)[1], abs=1e-4)
+    assert (result.confidence == 0.0) == (kind != "dpr")
+
+
+@pytest.mark.parametrize("kind", ["dpr", "bert"])
+def test_deterministic_answers_have_the_same_bits_whatever_else_is_read(folders: dict[str, Path], kind: str) -> None:
+    reader, bits = load(folders[kind]), []
+    handle = reader._model.register_forward_hook(  # type: ignore[attr-defined]
+        lambda *call: bits.append(call[2].start_logits.cpu().numpy().tobytes())
+    )
+    asked = actions(seed=4)
+    distinct = list(dict.fromkeys((action.question, action.paragraph) for action in asked))
+    whole = reader.extract(asked)
+    together = bits[:]
+    assert len(together) <= len(distinct) < len(asked)
+    bits.clear()
+    assert reader.extract(asked[::-1]) == whole[::-1]
+    assert sorted(bits) == sorted(together)
+    handle.remove()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda each: reader.extract([each])[0], asked)) == whole
+
+
+def close(one: Sequence[Extracted], other: Sequence[Extracted]) -> bool:
+    return all(
+        (a.text, a.start, a.end) == (b.text, b.start, b.end) and a.confidence == pytest.approx(b.confidence, abs=1e-4)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+@pytest.mark.parametrize("kind", ["dpr", "bert"])
+def test_fast_reads_paragraphs_of_like_lengths_together(
+    folders: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "TOKENS_AT_ONCE", {"cpu": 120, "cuda": 120})
+    reader, shapes = load(folders[kind], "fast"), []
+    handle = reader._model.register_forward_hook(  # type: ignore[attr-defined]
+        lambda *call: shapes.append(tuple(call[2].start_logits.shape))
+    )
+    asked = actions(seed=5)
+    results = reader.extract(asked)
+    handle.remove()
+    assert 1 < len(shapes) < sum(rows for rows, _ in shapes)
+    assert all(rows * width <= 120 for rows, width in shapes)
+    assert close(results, load(folders[kind]).extract(asked))
+
+
+def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = load(folders["bert"], "fast")
+    forward, most = reader._model.forward, [2]  # type: ignore[attr-defined]
+
+    def cramped(**inputs: Any) -> Any:
+        if len(inputs["input_ids"]) > most[0]:
+            raise torch.OutOfMemoryError
+        return forward(**inputs)
+
+    monkeypatch.setattr(reader._model, "forward", cramped)  # type: ignore[attr-defined]
+    asked = actions(seed=6)
+    assert close(reader.extract(asked), load(folders["bert"]).extract(asked))
+    most[0] = 0
+    with pytest.raises(TransientStepError, match="too little memory"):
+        reader.extract(asked)
+
+
+@pytest.mark.parametrize(("kind", "marks"), [("dpr", 4), ("bert", 3)])
+def test_a_question_is_kept_whole_and_fails_where_it_leaves_no_room(
+    folders: dict[str, Path], kind: str, marks: int
+) -> None:
+    reader = load(folders[kind])
+    paragraph = Paragraph(id="p", title="Sea" if kind == "dpr" else "", text="the old river")
+    most = LONGEST - marks - 1  # marks and DPR's title, and one word of the paragraph
+    (last,) = reader.extract([Extract(question="sea " * most, paragraph=paragraph)])
+    assert last.text == "the"
+    with pytest.raises(PromptTooLongError, match=f"takes {LONGEST} tokens"):
+        reader.extract([Extract(question="sea " * (most + 1), paragraph=paragraph)])
+
+
+def test_nothing_asked_is_nothing_read(folders: dict[str, Path]) -> None:
+    assert load(folders["dpr"]).extract([]) == []
+
+
+def test_a_dpr_reader_with_its_own_tokenizer_finds_its_answer_in_the_text(tmp_path: Path) -> None:
+    words: Any = DPRReaderTokenizerFast
+    made = words(vocab={word: number for number, word in enumerate([*SPECIAL, "[MASK]", *WORDS, "##s"])})
+    save(tmp_path, DPRReader(DPRConfig(**PARTS | {"vocab_size": len(SPECIAL) + len(WORDS) + 2})), made)
+    paragraph = Paragraph(id="p", title="River", text="The rivers flows  into a SEA, of salt.")
+    (result,) = load(tmp_path).extract([Extract(question="Where?", paragraph=paragraph)])
+    assert result.text
+    assert result.text == paragraph.text[result.start : result.end]
+
+
+@pytest.mark.parametrize(
+    ("model", "lacks"),
+    [(lambda: BertModel(BertConfig(**PARTS)), "qa_outputs"), (lambda: DPRContextEncoder(DPRConfig(**PARTS)), "span_")],
+)
+def test_a_model_that_is_no_reader_is_refused(tmp_path: Path, model: Callable[[], Any], lacks: str) -> None:
+    save(tmp_path, model(), tokenizer("bert"))
+    with pytest.raises(InputError, match=rf"holds no reader: its weights lack .*{lacks}"):
+        load(tmp_path)
+
+
+def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="transformers can't load"):
+        load(tmp_path)
+
+
+def test_weights_that_are_no_numbers_fail_the_step(folders: dict[str, Path]) -> None:
+    reader = load(folders["bert"])
+    torch.nn.init.constant_(reader._model.qa_outputs.bias, float("nan"))  # type: ignore[attr-defined]
+    with pytest.raises(StepError, match="its weights are broken"):
+        reader.extract(actions(count=1))
+
+
+def test_the_identity_is_known_before_the_model_is_loaded(folders: dict[str, Path]) -> None:
+    spec = find(folders["dpr"])
+    assert spec.identity() == spec.open("fast").identity
+    assert spec.identity() != find(folders["bert"]).identity()

@@ -1,0 +1,209 @@
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
+
+import torch
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
+from transformers.utils import logging
+
+from cotrail.core.actions.rate import Rate
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.rater import Rater, second_texts
+from cotrail.core.results import Rated
+from cotrail.engines.evidence_models import EvidenceSpec
+from cotrail.engines.rating import cross_encoder as adapter
+from cotrail.engines.rating.catalogue import find_rater
+from cotrail.errors import InputError, StepError
+from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_core")
+
+ONE = SIZES | {"num_labels": 1}
+NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}
+LOGIT = {"activation_fn": "torch.nn.modules.linear.Identity"}
+
+
+def save(path: Path, model: Any, kind: str = "bert") -> Path:
+    """A small model with random weights, as far apart as trained ones."""
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    torch.manual_seed(7)
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, std=0.5)
+    model.save_pretrained(path)
+    words = tokenizer(kind)
+    words.model_max_length = LONGEST
+    words.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def duplicates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As Quora's are: RoBERTa, whose configuration says nothing of its output, which then is a probability."""
+    config = RobertaConfig(type_vocab_size=1, **ONE | {"max_position_embeddings": LONGEST + 2})
+    return save(tmp_path_factory.mktemp("duplicates"), RobertaForSequenceClassification(config), "roberta")
+
+
+@pytest.fixture(scope="module")
+def relevance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As MS MARCO's are: BERT, whose configuration says that its output is the score."""
+    config = BertConfig(sentence_transformers=LOGIT, **ONE)
+    return save(tmp_path_factory.mktemp("relevance"), BertForSequenceClassification(config))
+
+
+def find(folder: Path) -> EvidenceSpec[Rater]:
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    (home / "models.toml").write_text(f'[raters.mine]\nengine = "sentence-transformers"\npath = "{folder}"\n')
+    return find_rater(home / "models.toml", "mine")
+
+
+def load(folder: Path, profile: Profile = "deterministic") -> Rater:
+    return find(folder).open(profile)
+
+
+def actions(seed: int = 1, count: int = 8) -> list[Rate]:
+    """Texts and paragraphs of few and many words, some of them several times, and none in some."""
+    chance = random.Random(seed)
+
+    def text(most: int) -> str:
+        return " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, most)))
+
+    others = [text(9) for _ in range(6)]
+    paragraphs = [Paragraph(id=str(n), title=chance.choice(["", "River"]), text=text(25)) for n in range(6)]
+    return [
+        Rate(
+            by="relevance",
+            text=text(9),
+            others=tuple(chance.choices(others, k=chance.randrange(4))),
+            paragraphs=tuple(chance.choices(paragraphs, k=chance.randrange(4))),
+        )
+        for _ in range(count)
+    ]
+
+
+def logits(folder: Path, model: Any, action: Rate) -> list[float]:
+    """What the model itself says, shown tokens that are put together by hand."""
+
+    def score(text: str, other: str) -> float:
+        first, second = ([NUMBERS[word.lower()] for word in each.split()] for each in (text, other))
+        parts = [[NUMBERS["[CLS]"], *first, NUMBERS["[SEP]"]], [*second, NUMBERS["[SEP]"]]]
+        inputs = {"input_ids": torch.tensor([parts[0] + parts[1]])}
+        if model is BertForSequenceClassification:
+            inputs["token_type_ids"] = torch.tensor([[0] * len(parts[0]) + [1] * len(parts[1])])
+        with torch.inference_mode():
+            return float(model.from_pretrained(folder).eval()(**inputs).logits[0, 0])
+
+    return [score(action.text, other) for other in second_texts(action)]
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_a_score_is_the_logit_where_the_configuration_says_so(relevance: Path, profile: Profile) -> None:
+    asked = actions()
+    results = load(relevance, profile).rate(asked)
+    for action, result in zip(asked, results, strict=True):
+        assert result.scores == pytest.approx(logits(relevance, BertForSequenceClassification, action), abs=1e-4)
+        assert all(score == round(score, 6) for score in result.scores)
+    assert any(score > 1 or score < 0 for result in results for score in result.scores)
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_a_score_is_a_probability_by_default(duplicates: Path, profile: Profile) -> None:
+    asked = actions(seed=2)
+    for action, result in zip(asked, load(duplicates, profile).rate(asked), strict=True):
+        outputs = torch.tensor(logits(duplicates, RobertaForSequenceClassification, action))
+        assert result.scores == pytest.approx(torch.sigmoid(outputs).tolist(), abs=1e-4)
+
+
+def test_deterministic_scores_do_not_depend_on_what_else_is_rated(
+    relevance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rater, passes = load(relevance), []
+    predict = rater._model.predict  # type: ignore[attr-defined]
+
+    def watched(batch: Sequence[Any], **options: Any) -> Any:
+        passes.append(len(batch))
+        return predict(batch, **options)
+
+    monkeypatch.setattr(rater._model, "predict", watched)  # type: ignore[attr-defined]
+    asked = actions(seed=3)
+    whole = rater.rate(asked)
+    distinct = {(each.text, other) for each in asked for other in second_texts(each)}
+    assert passes == [1] * len(distinct)
+    assert rater.rate(asked[::-1]) == whole[::-1]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda each: rater.rate([each])[0], asked)) == whole
+
+
+def test_fast_reads_several_pairs_in_a_pass(relevance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "CHARACTERS_AT_ONCE", {"cpu": 400, "cuda": 400})
+    rater, passes = load(relevance, "fast"), []
+    predict = rater._model.predict  # type: ignore[attr-defined]
+
+    def watched(batch: Sequence[Any], **options: Any) -> Any:
+        passes.append(len(batch))
+        return predict(batch, **options)
+
+    monkeypatch.setattr(rater._model, "predict", watched)  # type: ignore[attr-defined]
+    asked = actions(seed=3)
+    results = rater.rate(asked)
+    assert 1 < len(passes) < sum(passes)
+    for one, other in zip(results, load(relevance).rate(asked), strict=True):
+        assert one.scores == pytest.approx(other.scores, abs=1e-4)
+
+
+def test_a_pair_that_is_too_long_is_cut(relevance: Path) -> None:
+    long = [Rate(by="relevance", text="the river", others=("salt " * words,)) for words in (200, 300)]
+    (one, other) = load(relevance).rate(long)
+    assert one == other
+
+
+def test_nothing_to_compare_with_has_no_scores(relevance: Path) -> None:
+    assert load(relevance).rate([Rate(by="relevance", text="the river")]) == [Rated(scores=())]
+    assert load(relevance).rate([]) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (lambda: BertForSequenceClassification(BertConfig(**SIZES)), "by 3 outputs, and a rater has one"),
+        (lambda: BertModel(BertConfig(**ONE)), "holds no classifier of pairs, but BertModel"),
+    ],
+)
+def test_a_model_that_gives_no_score_is_refused(tmp_path: Path, model: Any, problem: str) -> None:
+    save(tmp_path, model())
+    with pytest.raises(InputError, match=problem):
+        load(tmp_path)
+
+
+def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="sentence-transformers can't load"):
+        load(tmp_path)
+
+
+def test_weights_that_are_no_numbers_fail_the_step(relevance: Path) -> None:
+    rater = load(relevance)
+    torch.nn.init.constant_(rater._model.model.classifier.bias, float("nan"))  # type: ignore[attr-defined]
+    with pytest.raises(StepError, match="its weights are broken"):
+        rater.rate([Rate(by="relevance", text="the river", others=("the sea",))])
+
+
+def test_the_identity_is_known_before_the_model_is_loaded(relevance: Path, duplicates: Path) -> None:
+    spec = find(relevance)
+    assert spec.identity() == spec.open("fast").identity
+    assert spec.identity() != find(duplicates).identity()

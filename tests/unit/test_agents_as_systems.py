@@ -1,0 +1,339 @@
+"""Agents of the literature as systems: each is a short generator, whose prompts are what its paper shows a model."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from cotrail.core.actions.generate import Reason
+from cotrail.core.actions.open import Open
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.answer_extraction import stated_answer
+from cotrail.core.calls import Tool, numbered
+from cotrail.core.history import Finished
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written, plain, tool, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated, Retrieved
+from cotrail.core.system import Answer, Part, System, expect
+from cotrail.engines.language_models.scripted import ScriptedModel
+from cotrail.systems.parts.abreast import abreast
+from cotrail.systems.parts.steps import all_of
+from tests.replay.driving import MadeUp, live, replayed
+from tests.unit.test_encoding import reopened
+
+QUESTION = Question(id="q", text="On which sea does Brenn's river end?")
+BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
+HISTORY = Paragraph(id="2", title="Brenn", text="Ada founded it. Ada left.")
+VELL = Paragraph(id="3", title="Vell", text="It ends in the Amber Sea.")
+MOST_STEPS = 4
+
+# Self-Ask (Press et al., 2023)
+
+FOLLOW_UP, INTERMEDIATE, FINAL = "Follow up:", "\nIntermediate answer:", "So the final answer is:"
+
+
+def self_ask(question: Question, examples: str = "", sample: int | None = None) -> System:
+    """Have the model ask itself, and a search answer in its place."""
+    asked = Asked(question.text, "Question: {question}\nAre follow up questions needed here:")
+    prompt = Prompt(turns=(plain(examples, asked),))
+    read: tuple[Paragraph, ...] = ()
+    said = ""
+    for _ in range(MOST_STEPS):
+        step = Reason(prompt=prompt, max_tokens=60, until="stop", stop=(INTERMEDIATE, "\nQuestion:"), sample=sample)
+        written = expect((yield step), Generated)
+        said = written.text
+        query = said.rpartition(FOLLOW_UP)[2].strip()
+        if written.stop != INTERMEDIATE or not query:
+            break
+        found = expect((yield Retrieve(query=query, count=1)), Retrieved).paragraphs
+        read += found
+        shown = [Shown(paragraph=each, form=" {text}") for each in found]
+        prompt = prompt.wrote(said).go_on(INTERMEDIATE, *shown, "\n")
+    return Answer(text=said.partition(FINAL)[2].strip(), paragraphs=read)
+
+
+# ReAct (Yao et al., 2023)
+
+ACTION = re.compile(r"^Action \d+: (search|lookup|finish)\[(.*)\]", re.MULTILINE)
+
+
+def react(question: Question) -> System:
+    """Have the model think and act: search for a page, look a word up in it, or finish."""
+    prompt = Prompt(turns=(plain(Asked(question.text, "Question: {question}\n"), "Thought 1:"),))
+    page: tuple[Paragraph, ...] = ()
+    for number in range(1, MOST_STEPS + 1):
+        step = Reason(prompt=prompt, max_tokens=60, until="stop", stop=("\nObservation",))
+        said = expect((yield step), Generated).text
+        name, argument = acted.groups() if (acted := ACTION.search(said)) else ("", "")
+        if name == "finish":
+            return Answer(text=argument)
+        if name == "search":
+            page = yield from open_page(argument)
+        seen = page[:1] if name == "search" else tuple(each for each in page if argument and argument in each.text)
+        # The last observations stay longest.
+        shown = [Shown(paragraph=each, form="{text}", yields=MOST_STEPS - number + 1) for each in seen]
+        prompt = prompt.wrote(said).go_on(f"\nObservation {number}: ", *shown, *([] if shown else ["Nothing."]))
+        prompt = prompt.go_on(f"\nThought {number + 1}:")
+    return Answer(text="")
+
+
+def open_page(name: str) -> Part[tuple[Paragraph, ...]]:
+    """The paragraphs of the page whose title is most like this name."""
+    found = expect((yield Retrieve(query=name, count=1, field="title")), Retrieved).paragraphs
+    return expect((yield Open(title=found[0].title)), Retrieved).paragraphs if found else ()
+
+
+# Search-R1 (Jin et al., 2025), R1-Searcher (Song et al., 2025), ReSearch (Chen et al., 2025)
+
+
+class Tags(Struct, frozen=True):
+    """What stands around a query, around what was found, and around the answer."""
+
+    query: tuple[str, str]
+    found: tuple[str, str]
+    answer: tuple[str, str] = ("<answer>", "</answer>")
+
+
+TAGS = {
+    "search-r1": Tags(("<search>", "</search>"), ("\n\n<information>", "</information>\n\n")),
+    "r1-searcher": Tags(
+        ("<|begin_of_query|>", "<|end_of_query|>"), ("\n\n<|begin_of_documents|>\n", "<|end_of_documents|>\n\n")
+    ),
+    "research": Tags(("<search>", "</search>"), (" <result>\n", "\n</result> ")),
+}
+
+
+def tag_agent(question: Question, tags: Tags, opening: tuple[Turn, ...] = ()) -> System:
+    """Have the model write one message, into which searches put what they find; opening: how that begins."""
+    prompt = Prompt(turns=(user("Search where you lack knowledge. Question: ", Asked(question.text)), *opening))
+    (opened, closed), (before, behind) = tags.query, tags.found
+    read: tuple[Paragraph, ...] = ()
+    said = ""
+    for number in range(MOST_STEPS):
+        step = Reason(prompt=prompt, max_tokens=100, until="stop", stop=(closed, tags.answer[1]))
+        written = expect((yield step), Generated)
+        said = written.text
+        prompt = prompt.wrote(said + written.stop)
+        _, is_open, query = prompt.turns[-1].text.removesuffix(closed).rpartition(opened)
+        if written.stop != closed or not is_open:
+            break
+        found = expect((yield Retrieve(query=query.strip(), count=2)), Retrieved).paragraphs
+        read += found
+        yields = MOST_STEPS - number
+        shown = [
+            Shown(paragraph=each, form=f"Doc {rank}(Title: {{title}}) {{text}}\n", yields=yields)
+            for rank, each in enumerate(found, start=1)
+        ]
+        prompt = prompt.go_on(before, *shown, behind)
+    return Answer(text=said.partition(tags.answer[0])[2].strip(), paragraphs=read)
+
+
+# Tools
+
+SEARCH = Tool(
+    name="search",
+    description="Finds paragraphs.",
+    parameters='{"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}',
+)
+
+
+class SearchArguments(Struct, frozen=True):
+    query: str
+
+
+def tool_agent(question: Question) -> System:
+    """Have the model call a search, as often as it likes and several at once, until it answers."""
+    chat = Prompt(turns=(user(Asked(question.text)),), tools=(SEARCH,))
+    said = ""
+    for turn in range(MOST_STEPS):
+        written = expect((yield Reason(prompt=chat, max_tokens=100, until="stop")), Generated)
+        said, calls = written.text, numbered(written.calls, turn)
+        chat = chat.wrote(said, calls)
+        if not calls:
+            break
+        asked = {call.id: given.query for call in calls if (given := call.read(SearchArguments))}
+        results = yield from all_of((Retrieve(query=query, count=1) for query in asked.values()), Retrieved)
+        found = dict(zip(asked, (each.paragraphs for each in results), strict=True))
+        chat = chat.add(*(tool(call.id, *told(found.get(call.id))) for call in calls))
+    return Answer(text=said)
+
+
+def told(found: tuple[Paragraph, ...] | None) -> list[Text | Shown]:
+    """What a tool says that found these; None where it was called wrongly."""
+    return [Text("A query is missing.")] if found is None else [Shown(paragraph=each) for each in found]
+
+
+# FLARE (Jiang et al., 2023)
+
+UNSURE = math.log(0.5)
+
+
+def flare(question: Question) -> System:
+    """Have the model write a sentence again, with what a search for it finds, where it was unsure of any token."""
+    sentences: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+    while len(sentences) < MOST_STEPS:
+        step = Reason(prompt=chain(question, paragraphs, sentences), max_tokens=60, scored=True)
+        written = expect((yield step), Generated)
+        if min((each for _, each in written.kept_tokens), default=0) < UNSURE:
+            paragraphs = expect((yield Retrieve(query=written.text, count=1)), Retrieved).paragraphs
+            again = Reason(prompt=chain(question, paragraphs, sentences), max_tokens=60)
+            written = expect((yield again), Generated)
+        sentences += (written.text,)
+        if not written.text or stated_answer(written.text) is not None:
+            break
+    return Answer(text=stated_answer(sentences[-1]) or "", sentences=sentences, paragraphs=paragraphs)
+
+
+def chain(question: Question, paragraphs: tuple[Paragraph, ...], sentences: tuple[str, ...]) -> Prompt:
+    """The paragraphs, the question, and what was written of its answer."""
+    shown = (Shown(paragraph=each, form="{text}\n\n") for each in paragraphs)
+    written = (Written(f" {each}") for each in sentences)
+    return Prompt(turns=(plain(*shown, Asked(question.text, "Question: {question}\nAnswer:"), *written),))
+
+
+# Chains side by side, and a vote (Wang et al., 2022)
+
+
+def vote(question: Question, samples: int) -> System:
+    """Have several chains ask themselves, and take the answer that most of them give."""
+    answers = yield from abreast(self_ask(question, sample=sample) for sample in range(samples))
+    votes = Counter(each.text for each in answers if each.text)
+    return Answer(text=max(votes, key=votes.__getitem__, default=""))
+
+
+# What they do
+
+FOUND = {
+    "Which river flows through Brenn?": (BRENN,),
+    "Where does the Vell end?": (VELL,),
+    "brenn": (BRENN,),
+    "Brenn": (BRENN, HISTORY),
+}
+ASKED_RIVER = " Yes.\nFollow up: Which river flows through Brenn?"
+ASKED_SEA = "Follow up: Where does the Vell end?"
+
+
+def ran(
+    system: Callable[[], System], script: Mapping[str, Any], found: Mapping[str, tuple[Paragraph, ...]] = FOUND
+) -> tuple[Answer, list[str]]:
+    """The answer and the prompts of a system under a script.
+
+    It is the same in the driver, and all that it asks for is read back as it was written down.
+    """
+    world = MadeUp(ScriptedModel({"name": "agent", "questions": {QUESTION.text: script}}), found)
+    trace, end = live(system(), world)
+    assert replayed(system, world) == (trace, end)
+    assert [reopened(action) for action, _ in trace] == [action for action, _ in trace]
+    assert isinstance(end, Finished)
+    return end.answer, [action.prompt.render() for action, _ in trace if isinstance(action, Reason)]
+
+
+def messages(prompt: str) -> list[dict[str, Any]]:
+    return msgspec.json.decode(prompt)["messages"]  # type: ignore[no-any-return]
+
+
+def test_self_ask_is_answered_by_a_search_where_the_model_would_answer_itself() -> None:
+    said = [f"{ASKED_RIVER}\nIntermediate answer: A made-up one.", ASKED_SEA + INTERMEDIATE, f"{FINAL} Amber Sea"]
+    answer, prompts = ran(partial(self_ask, QUESTION), {"answer": "", "messages": said})
+    first = "Question: On which sea does Brenn's river end?\nAre follow up questions needed here:"
+    second = f"{first}{ASKED_RIVER}\nIntermediate answer: Brenn lies on the Vell.\n"
+    third = f"{second}{ASKED_SEA}\nIntermediate answer: It ends in the Amber Sea.\n"
+    assert prompts == [first, second, third]
+    assert (answer.text, answer.paragraphs) == ("Amber Sea", (BRENN, VELL))
+
+
+def test_react_opens_a_page_and_looks_words_up_in_it() -> None:
+    said = [
+        " Brenn first.\nAction 1: search[brenn]\nObservation 1: made up",
+        " Who founded it?\nAction 2: lookup[Ada]",
+        " Hm.",
+        " I know.\nAction 4: finish[the Amber Sea]",
+    ]
+    answer, prompts = ran(partial(react, QUESTION), {"answer": "", "messages": said})
+    assert prompts[-1] == (
+        "Question: On which sea does Brenn's river end?\n"
+        "Thought 1: Brenn first.\nAction 1: search[brenn]\nObservation 1: Brenn lies on the Vell.\n"
+        "Thought 2: Who founded it?\nAction 2: lookup[Ada]\nObservation 2: Ada founded it. Ada left.\n"
+        "Thought 3: Hm.\nObservation 3: Nothing.\n"
+        "Thought 4:"
+    )
+    assert answer.text == "the Amber Sea"
+
+
+def test_the_first_observations_go_where_not_all_fit() -> None:
+    said = [" Brenn.\nAction 1: search[brenn]", " Ada?\nAction 2: lookup[Ada]", " So.\nAction 3: finish[Ada]"]
+    script = {"name": "agent", "context": 94, "questions": {QUESTION.text: {"answer": "", "messages": said}}}
+    trace, _ = live(react(QUESTION), MadeUp(ScriptedModel(script), FOUND))
+    [*_, (last, written)] = trace
+    assert isinstance(last, Reason)
+    assert isinstance(written, Generated)
+    assert written.paragraphs == 1
+    assert last.prompt.keep(0, 1).render().endswith("Observation 2: Ada founded it. Ada left.\nThought 3:")
+    assert last.prompt.keep(0, 1).digest == written.prompt_digest
+
+
+@pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
+def test_a_message_goes_on_behind_what_was_found(tags: Tags) -> None:
+    (opened, closed), (before, behind), (stated, concluded) = tags.query, tags.found, tags.answer
+    said = [
+        f"I search. {opened} Where does the Vell end? {closed} and more",
+        f"Now I know. {stated} Amber Sea {concluded}",
+    ]
+    answer, prompts = ran(lambda: tag_agent(QUESTION, tags), {"answer": "", "messages": said})
+    asked = {"role": "user", "content": f"Search where you lack knowledge. Question: {QUESTION.text}"}
+    told = f"{before}Doc 1(Title: Vell) It ends in the Amber Sea.\n{behind}"
+    going_on = f"I search. {opened} Where does the Vell end? {closed}{told}"
+    assert list(map(messages, prompts)) == [[asked], [asked, {"role": "assistant", "content": going_on}]]
+    assert (answer.text, answer.paragraphs) == ("Amber Sea", (VELL,))
+
+
+def test_calls_of_tools_are_answered_by_number_and_wrong_ones_told_so() -> None:
+    def call(arguments: str) -> str:
+        return f'<tool_call>{{"name": "search", "arguments": {arguments}}}</tool_call>'
+
+    right, wrong = '{"query": "Where does the Vell end?"}', '{"q": 1}'
+    said = [f"I look.{call(right)}{call(wrong)}", "The Amber Sea."]
+    answer, [first, second] = ran(partial(tool_agent, QUESTION), {"answer": "", "messages": said})
+    assert messages(first) == [{"role": "user", "content": QUESTION.text}]
+    function = {"name": "search", "arguments": right}, {"name": "search", "arguments": wrong}
+    calls = [{"id": f"0.{n}", "type": "function", "function": each} for n, each in enumerate(function)]
+    assert messages(second)[1:] == [
+        {"role": "assistant", "content": "I look.", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "0.0", "content": "Vell\nIt ends in the Amber Sea."},
+        {"role": "tool", "tool_call_id": "0.1", "content": "A query is missing."},
+    ]
+    assert answer.text == "The Amber Sea."
+
+
+@pytest.mark.parametrize(("confidence", "prompts"), [(0.9, 2), (0.3, 4)])
+def test_a_sentence_that_the_model_is_unsure_of_is_searched_for_and_written_again(
+    confidence: float, prompts: int
+) -> None:
+    script = {"sentences": ["Where does the Vell end?"], "answer": "Amber Sea", "confidence": confidence}
+    answer, shown = ran(partial(flare, QUESTION), script)
+    first = f"Question: {QUESTION.text}\nAnswer:"
+    assert len(shown) == prompts
+    assert shown[0] == first
+    if confidence < 0.5:
+        assert shown[1] == f"{VELL.text}\n\n{first}"
+        assert shown[2] == f"{VELL.text}\n\n{first} Where does the Vell end?"
+    assert (answer.text, len(answer.sentences)) == ("Amber Sea", 2)
+
+
+def test_chains_side_by_side_vote_and_one_without_an_answer_does_not() -> None:
+    samples = [
+        [f"{ASKED_RIVER}{INTERMEDIATE}", f"{FINAL} Amber Sea"],
+        [f" No.\n{FINAL} Black Sea"],
+        [f"{ASKED_RIVER}{INTERMEDIATE}", f"{ASKED_SEA}{INTERMEDIATE}", f"{FINAL} Amber Sea"],
+        [" No."],
+    ]
+    answer, prompts = ran(lambda: vote(QUESTION, 4), {"answer": "", "samples": samples})
+    assert (answer.text, len(prompts)) == ("Amber Sea", 7)

@@ -1,0 +1,50 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cotrail.core.actions.rate import Rate
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.rater import second_texts
+from cotrail.core.results import Rated
+from cotrail.engines.rating.catalogue import find_rater
+from cotrail.engines.rating.scripted import ScriptedRater
+from cotrail.errors import InputError, UnknownNameError
+
+VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
+FACT = Paragraph(id="f", title="", text="The Vell is a river.")
+ASKED = Rate(by="relevance", text="Where does the Vell end?", others=("Which sea?", "Who?"), paragraphs=(VELL, FACT))
+
+
+def test_the_texts_come_first_and_then_the_statements_of_the_paragraphs() -> None:
+    assert second_texts(ASKED) == ["Which sea?", "Who?", f"Vell\n{VELL.text}", FACT.text]
+    assert second_texts(Rate(by="duplicate", text="Who?")) == []
+
+
+def test_a_script_scores_texts_and_then_paragraphs_by_title_or_text() -> None:
+    scores = {ASKED.text: {"Which sea?": 0.9, "Vell": 7.5, FACT.text: -2.0}}
+    rater = ScriptedRater({"scores": scores, "default": 0.1})
+    assert rater.rate([ASKED]) == [Rated(scores=(0.9, 0.1, 7.5, -2.0))]
+    # The first text of a pair is the one that is scored.
+    assert rater.rate([Rate(by="duplicate", text="Which sea?", others=(ASKED.text,))]) == [Rated(scores=(0.1,))]
+
+
+def listed(tmp_path: Path, table: str) -> Path:
+    (tmp_path / "models.toml").write_text(f"[raters.mine]\n{table}\n")
+    return tmp_path / "models.toml"
+
+
+def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "scores.json").write_text(json.dumps({"default": 0.5}))
+    spec = find_rater(listed(tmp_path, 'engine = "scripted"\npath = "scores.json"'), "mine")
+    opened = spec.open("deterministic")
+    assert spec.identity() == opened.identity
+    assert opened.identity.startswith("mine@")
+    assert opened.rate([ASKED]) == [Rated(scores=(0.5,) * 4)]
+
+
+def test_a_malformed_table_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the engines are sentence-transformers, scripted"):
+        find_rater(listed(tmp_path, 'engine = "transformers"\npath = "x"'), "mine")
+    with pytest.raises(UnknownNameError, match=r"there is no rater 'yours'; .* know mine, ms-marco-"):
+        find_rater(listed(tmp_path, 'engine = "scripted"\npath = "x"'), "yours")

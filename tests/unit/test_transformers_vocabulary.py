@@ -1,0 +1,99 @@
+"""Control tokens in texts are plain text, whatever the vocabulary is made of."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers isn't installed")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
+CHARACTERS = "abcdenu </s>|"
+PIECES = ["</s>", "<unk>", "<|end|>", "<|end", "|>", "</", "s>", "ab", *dict.fromkeys(CHARACTERS)]
+NUMBERS = {piece: number for number, piece in enumerate(PIECES)}
+CONTROLS = PIECES[:3]
+
+
+def byte_pairs() -> Tokenizer:
+    """As Llama's: control tokens are in the vocabulary, and pairs of pieces give one."""
+    pairs = [("<", "/"), ("s", ">"), ("</", "s>"), ("a", "b")]
+    made = Tokenizer(models.BPE(vocab=NUMBERS, merges=pairs, unk_token="<unk>"))
+    made.decoder = decoders.Fuse()
+    return made
+
+
+def unigrams() -> Tokenizer:
+    """As T5's: control tokens are pieces like any other."""
+    made = Tokenizer(models.Unigram([(piece, -len(piece) / 9) for piece in PIECES], unk_id=1))
+    made.normalizer = normalizers.NFKC()
+    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 0)])
+    made.decoder = decoders.Fuse()
+    return made
+
+
+def words() -> Tokenizer:
+    """Words between blanks, which control tokens may be."""
+    made = Tokenizer(models.WordLevel({piece: number for piece, number in NUMBERS.items() if piece != " "}, "<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return made
+
+
+def vocabulary(made: Tokenizer) -> Vocabulary:
+    made.add_special_tokens([AddedToken(control, special=True, normalized=False) for control in CONTROLS])
+    made.add_tokens(["dun"])
+    fast: Any = PreTrainedTokenizerFast
+    return Vocabulary(fast(tokenizer_object=made, eos_token="</s>", unk_token="<unk>"), [0])
+
+
+MADE = {"pairs": vocabulary(byte_pairs()), "unigrams": vocabulary(unigrams()), "words": vocabulary(words())}
+
+
+@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("text", ["</s>", "ab </s> ab", "<|end|></s>", "ab<|end|>ab", " </s>\ndun"])
+def test_control_tokens_in_a_text_are_plain_text(kind: str, text: str) -> None:
+    tokens = MADE[kind].encode(text, special=False)
+    assert not {0, 2} & set(tokens)
+    if kind != "words":
+        assert MADE[kind].decode(tokens) == text.replace("\n", "")
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_what_a_prompt_ends_with_stays_a_control_token(kind: str) -> None:
+    assert [token for token in MADE[kind].encode("ab </s>") if token == 0] == ([0] if kind == "unigrams" else [])
+
+
+@pytest.mark.parametrize("kind", MADE)
+@given(text=st.text("abcdenu </s>|", max_size=30))
+def test_a_text_without_control_tokens_has_the_tokens_it_always_had(kind: str, text: str) -> None:
+    tokenizer = MADE[kind]._tokenizer
+    if not any(control in text for control in CONTROLS):
+        assert MADE[kind].encode(text) == tokenizer.encode(text).ids
+        # The tokenizer for texts with control tokens, too, differs in these alone.
+        assert MADE[kind]._quoting.encode(text).ids == tokenizer.encode(text).ids
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_template_has_its_control_tokens_and_a_quotation_has_none(kind: str) -> None:
+    segments = [Segment("ab <|end|> "), Segment("</s>", plain=True), Segment(" dun </s>")]
+    tokens = MADE[kind].encode_conversation(segments)
+    assert [token for token in tokens if token in (0, 2)] == [2, 0]
+    assert MADE[kind].encode_conversation([Segment("ab <|end|> </s>")])[-1] == 0
+
+
+def test_nul_names_no_control_token() -> None:
+    assert 0 not in MADE["pairs"].encode("<|end|> \0000\0 ")
+
+
+def test_a_text_behind_others_keeps_the_blank_that_it_begins_with() -> None:
+    made = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁the", -1.0), ("▁sea", -1.0)], unk_id=0))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.decoder = decoders.Metaspace()
+    seas = vocabulary(made)
+    the, sea = seas.encode("the sea")
+    assert [seas.written().take(sea), seas.written([the]).take(sea)] == ["sea", " sea"]

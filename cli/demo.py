@@ -76,6 +76,7 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
     try:
         with screen.status("starting…"):
             stack.up()
+            stack.supervise()
         screen.print(f"Running, with its state in {settings().home}.", soft_wrap=True)
         yield
     finally:

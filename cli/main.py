@@ -56,7 +56,8 @@ EPILOG = """
 
 `cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
 
-**Exit codes**: 0 done · 1 something else went wrong · 2 the input can't be used · 3 a server doesn't answer ·
+**Exit codes**: 0 done · 1 something else went wrong · 2 the input can't be used · 3 a server doesn't answer, or
+`cotrail stack` shows something that is dead or doesn't work ·
 4 a run that was waited for ended with failed, blocked or cancelled questions · 5 nothing is wrong with a run's record,
 but not all of it is sealed yet · 130 interrupted
 """

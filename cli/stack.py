@@ -1,5 +1,6 @@
 """`cotrail up`, `cotrail down` and `cotrail stack`: the local stack."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,11 @@ from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
     from workers.stack.flower import Access
-    from workers.stack.stack import Stack, Status
+    from workers.stack.stack import Stack
+    from workers.stack.status import Status
+
+BROKEN = 3
+"""The exit code of a stack of which something is dead or doesn't work."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -23,9 +28,13 @@ def up(
     flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, and print how to get to it.")] = False,
     json: Json = False,
 ) -> None:
-    """Start PostgreSQL, Redis and the workers on this machine, those that aren't running."""
+    """Start PostgreSQL, Redis and the workers on this machine, those that aren't running.
+
+    What dies is started again until `cotrail down`.
+    """
     stack = _stack()
     access = stack.up(flower=flower)
+    stack.supervise()
     _show(stack.status(), json=json, access=access)
 
 
@@ -40,8 +49,11 @@ def down(*, json: Json = False) -> None:
 
 
 def stack(*, json: Json = False) -> None:
-    """Show the processes of the local stack."""
-    _show(_stack().status(), json=json)
+    """Show the processes of the local stack. Exits with 3 while one of them is dead or doesn't work."""
+    statuses = _stack().status()
+    _show(statuses, json=json)
+    if not all(status.works for status in statuses):
+        raise typer.Exit(BROKEN)
 
 
 def _stack() -> "Stack":
@@ -59,16 +71,38 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
         return
     screen = console()
     screen.print(_table(statuses))
-    for status in statuses:
-        if status.problem is not None:
-            advice = f"end process {status.pid}, then `cotrail up` starts another"
-            screen.print(f"{status.name} doesn't work: {status.problem}; {advice}", soft_wrap=True)
+    if log := next((status.log for status in statuses if status.log is not None), None):
+        screen.print(f"Logs: {log.with_name('NAME.log')}", soft_wrap=True)
+    for line in _troubles(statuses):
+        screen.print(line, soft_wrap=True)
     if access is not None:
         screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 
 
+def _troubles(statuses: "tuple[Status, ...]") -> Iterator[str]:
+    """What is wrong with which services, and what brings them back."""
+    supervised = any(status.name.startswith("supervisor") and status.pid is not None for status in statuses)
+    for status in statuses:
+        if status.problem is not None:
+            then = "it is started again" if supervised else "`cotrail up` starts another"
+            yield f"{status.name} doesn't work: {status.problem}; `kill -9 {status.pid}`, then {then}"
+        elif status.state == "died":
+            yield f"{status.name} is dead{_how(status)}{_until(status)}"
+    if not supervised and any(status.state == "died" for status in statuses):
+        yield "`cotrail up` brings back what is dead."
+
+
+def _how(status: "Status") -> str:
+    return f": {status.ended}" if status.ended else ""
+
+
+def _until(status: "Status") -> str:
+    return "" if status.restart_seconds is None else f"; it is started again in {status.restart_seconds:.0f} s"
+
+
 def _table(statuses: "tuple[Status, ...]") -> Table:
-    table = Table("name", "state", "pid", "uptime", "memory", "log", box=None)
+    table = Table("name", "state", "pid", "uptime", "memory", "restarts", box=None)
+    table.add_column("last end", no_wrap=True, overflow="ellipsis")
     for status in statuses:
         table.add_row(
             status.name,
@@ -76,6 +110,7 @@ def _table(statuses: "tuple[Status, ...]") -> Table:
             "" if status.pid is None else str(status.pid),
             "" if status.uptime is None else str(timedelta(seconds=int(status.uptime))),
             "" if status.memory is None else f"{status.memory / 2**20:.0f} MiB",
-            "" if status.log is None else str(status.log),
+            str(status.restarts or ""),
+            status.ended or "",
         )
     return table

@@ -4,21 +4,21 @@ A service outlives the command that started it, and so appends to its file itsel
 and the last lines of a killed process are in the file. A file that has grown too long is rotated:
 
 - by each Python process its own (`turn`), without loss;
-- by maintenance those of programs that keep their file open (`cut`), which may lose a line written at that moment;
+- by the supervisor those of programs that keep their file open (`cut`), which may lose a line written at that moment;
 - by each start of its service.
 """
 
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import BinaryIO
 
-OWN, OTHERS = "COTRAIL_LOG", "COTRAIL_OTHER_LOGS"
-"""Environment variables that name a process's own log, and those that it cuts; unset outside the local stack."""
+VARIABLE = "COTRAIL_LOG"
+"""The environment variable that names a process's own log; unset outside the local stack."""
 
 LIMIT = 10_000_000
 """The size in bytes at which a log is rotated."""
@@ -47,10 +47,14 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def keep_bounded() -> None:
-    """Start a thread that rotates the logs that the environment names, if it names any."""
-    if own := os.environ.get(OWN):
-        others = [Path(path) for path in os.environ.get(OTHERS, "").split(os.pathsep) if path]
-        Thread(target=_keep, args=(Path(own), others), name="logs", daemon=True).start()
+    """Start a thread that rotates this process's own log, if the environment names one."""
+    if own := os.environ.get(VARIABLE):
+        _look_repeatedly(_turn_if_long, [Path(own)])
+
+
+def keep_others_bounded(paths: Sequence[Path]) -> None:
+    """Start a thread that rotates logs that other processes write to."""
+    _look_repeatedly(_cut_if_long, paths)
 
 
 def turn(path: Path) -> None:
@@ -73,16 +77,25 @@ def cut(path: Path) -> None:
     copy.replace(_former(path, 1))
 
 
-def _keep(own: Path, others: Sequence[Path]) -> None:
-    while True:
-        time.sleep(LOOK_SECONDS)
-        with suppress(OSError):  # as on a full disk; the next round tries again
-            if _is_long(own) and own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
-                turn(own)
-        for path in others:
-            with suppress(OSError):
-                if _is_long(path):
-                    cut(path)
+def _look_repeatedly(look: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    def keep() -> None:
+        while True:
+            time.sleep(LOOK_SECONDS)
+            for path in paths:
+                with suppress(OSError):  # as on a full disk; the next round tries again
+                    look(path)
+
+    Thread(target=keep, name="logs", daemon=True).start()
+
+
+def _turn_if_long(own: Path) -> None:
+    if _is_long(own) and own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
+        turn(own)
+
+
+def _cut_if_long(path: Path) -> None:
+    if _is_long(path):
+        cut(path)
 
 
 def _is_long(path: Path) -> bool:

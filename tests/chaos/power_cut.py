@@ -27,7 +27,7 @@ from tests.faults.inner import executions
 from tests.faults.scripts import sample
 from tests.faults.stacked import SAMPLE, Cotrail, open_questions, stacked, steps_of
 from workers.stack.process import Processes
-from workers.stack.stack import NAMES
+from workers.stack.status import NAMES
 
 PART = 0.4
 """The share of the steps that is finished when the power is cut."""

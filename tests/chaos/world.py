@@ -25,7 +25,7 @@ from tests.chaos.schedule import MODEL, PROCESSES, SEARCH, SERVERS
 from tests.chaos.wires import Wires
 from tests.conftest import wait_until
 from tests.faults import inner
-from tests.faults.stacked import COTRAIL, ROOT, SAMPLE, Cotrail, environment_of
+from tests.faults.stacked import ROOT, SAMPLE, UNSUPERVISED, Cotrail, environment_of
 from workers.stack.process import Processes, alive
 
 LOOK_SECONDS = 0.3
@@ -145,7 +145,9 @@ class World:
 
     def _up(self) -> None:
         """Runs `cotrail up`; ends it if a server dies that the workers wait for: the next one starts it too."""
-        up = subprocess.Popen([*COTRAIL, "up"], env=self._environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=DEVNULL)
+        up = subprocess.Popen(
+            [*UNSUPERVISED, "up"], env=self._environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=DEVNULL
+        )
         ran: set[str] = set()
         while up.poll() is None:
             running = {name for name in SERVERS if self.processes(name)}

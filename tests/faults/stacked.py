@@ -20,6 +20,7 @@ from workers.stack.stack import Stack
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
 COTRAIL = (sys.executable, "-m", "cli.main")
+UNSUPERVISED = (sys.executable, "-m", "tests.faults.unsupervised")
 QUICK = {"COTRAIL_LEASE_SECONDS": "3", "COTRAIL_HEARTBEAT_SECONDS": "0.5", "COTRAIL_RESEND_SECONDS": "1"}
 
 Cotrail = Callable[..., str]
@@ -38,16 +39,18 @@ def environment_of(home: Path, variables: Mapping[str, str] = {}) -> dict[str, s
 
 
 @contextmanager
-def stacked(home: Path, variables: Mapping[str, str] = {}) -> Iterator[Cotrail]:
+def stacked(home: Path, variables: Mapping[str, str] = {}, *, supervised: bool = False) -> Iterator[Cotrail]:
     """Runs commands as processes of their own; everything that they start in the home is ended at the end.
 
     variables: further environment variables of the processes.
+    supervised: whether what dies is started again; otherwise it stays dead until a test says `up`.
     """
     own = Settings(home=home, database_url=None, broker_url=None)
     environment = environment_of(home, variables)
 
     def cotrail(*arguments: str) -> str:
-        done = subprocess.run([*COTRAIL, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
+        command = COTRAIL if supervised or arguments[0] != "up" else UNSUPERVISED
+        done = subprocess.run([*command, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 

@@ -19,7 +19,7 @@ from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, process, stacked
 from tests.integration.flower_controls import ask, controls
 from workers.logs import KEPT, LIMIT
-from workers.stack.stack import NAMES
+from workers.stack.status import NAMES
 
 FLOWERS = {"FLOWER_READ_ONLY": "false", "FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_ADDRESS": "0.0.0.0"}
 """What a person may have in the environment for another Flower."""
@@ -47,7 +47,7 @@ def home() -> Iterator[Path]:
 def cotrail(home: Path) -> Iterator[Cotrail]:
     umask = os.umask(0o022)
     try:
-        with stacked(home, FLOWERS) as run:
+        with stacked(home, FLOWERS, supervised=True) as run:
             yield run
     finally:
         os.umask(umask)
@@ -141,22 +141,29 @@ def test_a_log_that_is_too_long_is_begun_anew_as_its_service_starts(home: Path, 
     assert (home / "logs" / "maintenance.log").read_bytes().startswith(b"before\n")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_log_that_grows_too_long_is_begun_anew_while_its_service_runs(
-    home: Path, cotrail: Cotrail, flower: Any, name: str
+def test_logs_that_grow_too_long_are_begun_anew_while_their_services_run(
+    home: Path, cotrail: Cotrail, flower: Any
 ) -> None:
-    log, pid = home / "logs" / f"{name}.log", process(cotrail, name).pid
+    before = services_of(cotrail)
+    logs = {name: home / "logs" / f"{name}.log" for name in NAMES}
     for number in range(KEPT + 2):
-        with log.open("ab") as file:
-            file.write(b"\n%d" % number * LIMIT)
-        wait_until(lambda: is_short(log), f"{log} is short", 20)
-    kept = [f"{name}.log.{number}" for number in range(1, KEPT + 1)]
-    wait_until(lambda: sorted(each.name for each in log.parent.glob(f"{name}.log.*")) == kept, "two are kept", 20)
-    services = {each["name"]: each for each in json.loads(cotrail("stack", "--json"))["services"]}
-    assert services[name]["pid"] == pid
-    assert services[name]["log"] == str(log)
-    outputs = {os.path.realpath(f"/proc/{pid}/fd/{number}") for number in (1, 2)}
-    assert outputs == {str(log)}
+        for log in logs.values():
+            with log.open("ab") as file:
+                file.write(b"\n%d" % number * LIMIT)
+        wait_until(lambda: all(map(is_short, logs.values())), "the logs are short", 20)
+    for name, log in logs.items():
+        kept = [f"{name}.log.{number}" for number in range(1, KEPT + 1)]
+        wait_until(lambda: sorted(each.name for each in log.parent.glob(f"{name}.log.*")) == kept, "two are kept", 20)
+    for name, service in services_of(cotrail).items():
+        assert service["pid"] == before[name]["pid"]
+        assert service["log"] == str(logs[name])
+        outputs = {os.path.realpath(f"/proc/{service['pid']}/fd/{number}") for number in (1, 2)}
+        assert outputs == {str(logs[name])}
+
+
+def services_of(cotrail: Cotrail) -> dict[str, Any]:
+    """What `cotrail stack` says of each service."""
+    return {each["name"]: each for each in json.loads(cotrail("stack", "--json"))["services"]}
 
 
 def is_short(log: Path) -> bool:

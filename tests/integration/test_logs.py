@@ -32,7 +32,7 @@ def write(log: Path, kept: int, lines: int) -> None:
     """Has a process write so many lines and die."""
     with logs.open_log(log) as file:
         command = [sys.executable, "-c", WRITER, str(kept), str(lines)]
-        done = subprocess.run(command, env={logs.OWN: str(log)}, cwd=ROOT, stdout=file, stderr=file)
+        done = subprocess.run(command, env={logs.VARIABLE: str(log)}, cwd=ROOT, stdout=file, stderr=file)
     assert done.returncode == -signal.SIGKILL
 
 
@@ -97,7 +97,7 @@ def test_output_that_goes_elsewhere_is_left_there(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     log.write_bytes(bytes(SHORT + 1))
     command = [sys.executable, "-c", WRITER, "2", "1000"]
-    done = subprocess.run(command, env={logs.OWN: str(log)}, cwd=ROOT, capture_output=True)
+    done = subprocess.run(command, env={logs.VARIABLE: str(log)}, cwd=ROOT, capture_output=True)
     assert done.stdout.count(b"\n") == 500
     assert log.stat().st_size == SHORT + 1
 
@@ -111,16 +111,18 @@ def test_outside_of_the_stack_nothing_looks_after_logs() -> None:
 def test_a_thread_that_finds_no_log_goes_on(tmp_path: Path) -> None:
     code = f"""
 import time
+from pathlib import Path
 from workers import logs
 logs.LOOK_SECONDS, logs.LIMIT = 0.001, 10
-logs.keep_bounded()
 path = {str(tmp_path / "redis.log")!r}
+logs.keep_bounded()
+logs.keep_others_bounded([Path(path)])
 time.sleep(0.05)
 open(path, "w").write("x" * 11)
 while True:
     time.sleep(1)
 """
-    environment = {logs.OWN: str(tmp_path / "gone.log"), logs.OTHERS: str(tmp_path / "redis.log")}
+    environment = {logs.VARIABLE: str(tmp_path / "gone.log")}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, cwd=ROOT) as process:
         try:
             wait_until((tmp_path / "redis.log.1").exists, "the log is cut", 20)

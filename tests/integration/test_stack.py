@@ -29,7 +29,8 @@ from workers import ready
 from workers.allocator import TUNED
 from workers.stack import flower, place, python
 from workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
-from workers.stack.stack import Stack, State
+from workers.stack.stack import Stack
+from workers.stack.status import State
 from workers.stack.wheels import package_folder
 
 SECONDS = 20
@@ -378,7 +379,7 @@ def test_a_worker_that_ends_as_it_starts_is_an_error_with_its_last_words(
     processes, service = new_service("print('no such model')")
     with pytest.raises(UnavailableError, match=r"(?s)worker ended as it started.*no such model"):
         processes.start(service)
-    assert not processes.recorded("worker")
+    assert processes.find("worker") is None
 
 
 def test_a_worker_that_is_never_ready_is_stopped(new_service: Callable[..., tuple[Processes, Service]]) -> None:

@@ -2,6 +2,7 @@
 
 from workers.stack.flower import Access
 from workers.stack.process import Service
-from workers.stack.stack import Stack, State, Status
+from workers.stack.stack import Stack
+from workers.stack.status import State, Status
 
 __all__ = ["Access", "Service", "Stack", "State", "Status"]

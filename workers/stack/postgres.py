@@ -97,12 +97,11 @@ def _make_cluster(place: Place) -> None:
 
 def _answers(sockets: Path) -> bool:
     try:
-        connection = psycopg.connect(
+        with psycopg.connect(
             host=str(sockets), port=PORT, user="postgres", dbname="postgres", connect_timeout=5, autocommit=True
-        )
+        ) as connection:
+            if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
     except psycopg.OperationalError:
         return False
-    with connection:
-        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
     return True

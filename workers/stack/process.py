@@ -7,12 +7,14 @@ folder, or by a title that only this service's processes have.
 
 import os
 import pwd
+import select
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import msgspec
 import psutil
 from msgspec import Struct
 
+from cotrail.common.humanize import cut
 from cotrail.errors import UnavailableError
 from workers.logs import log_path, open_log
 
@@ -34,6 +37,9 @@ KILL_SECONDS = 5.0
 
 LOG_LINES = 15
 """The number of a log's last lines that an error shows."""
+
+LONGEST_REASON = 300
+"""Characters of the reason why a service ended."""
 
 
 def _nothing() -> None:
@@ -91,6 +97,7 @@ class Processes:
     def __init__(self, home: Path) -> None:
         self._home = home
         self.run = home / "run"
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def log(self, name: str) -> Path:
         """Return the path of a service's log."""
@@ -102,37 +109,57 @@ class Processes:
 
     def find(self, name: str) -> psutil.Process | None:
         """Return the recorded process of a service, if it is alive."""
+        record = self._read(name)
+        if record is None:
+            return None
         try:
-            record = msgspec.json.decode(self._record_path(name).read_bytes(), type=ProcessRecord)
             process = psutil.Process(record.pid)
             same = abs(process.create_time() - record.create_time) < CLOCK_SECONDS
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
-        except (FileNotFoundError, msgspec.DecodeError, psutil.Error):
+        except psutil.Error:
             return None
+
+    def seconds_since_start(self, name: str) -> float:
+        """Return how long ago the recorded process was started; 0 where its record can't be read."""
+        record = self._read(name)
+        return 0.0 if record is None else time.time() - record.create_time
+
+    def ending(self, name: str) -> str | None:
+        """Return how a dead service ended; None where another process started it, as only a parent is told."""
+        child = self._children.get(name)
+        if child is None:
+            return None
+        code = child.wait(KILL_SECONDS)
+        if code < 0:
+            return signal.Signals(-code).name
+        return cut(": ".join([f"exit code {code}", *self._last_lines(name, 1)]), LONGEST_REASON)
 
     def start(self, *services: Service) -> None:
         """Start those that don't run, all at once, and wait until each is ready.
 
-        Raises UnavailableError where one ends instead, or isn't ready in time, after stopping it.
+        Raises UnavailableError where one ends instead, or isn't ready in time, after ending it; it counts as dead then.
         """
-        started = [(service, self.find(service.name) or self._launch(service)) for service in services]
+        started = [(service, self.find(service.name) or self.launch(service)) for service in services]
         for service, process in started:
             try:
                 self._wait(service, process)
             except UnavailableError:
-                self.stop(service)
+                self._ask_to_end(service)
+                self._end(service)
                 raise
 
     def stop(self, *services: Service) -> bool:
         """Stop them, all at once, with their leftovers; returns whether there was something to stop."""
         asked = [process for service in services if (process := self._ask_to_end(service))]
         killed = [self._end(service) for service in services]
+        _remove(tuple(self._record_path(service.name) for service in services))
         return bool(asked) or any(killed)
 
     def _record_path(self, name: str) -> Path:
         return self.run / f"{name}.json"
 
-    def _launch(self, service: Service) -> psutil.Process:
+    def launch(self, service: Service) -> psutil.Process:
+        """Start one that doesn't run, without waiting until it is ready."""
         _kill(leftovers(service))
         _remove(service.transient)
         service.prepare()
@@ -140,6 +167,7 @@ class Processes:
         with open_log(self.log(service.name)) as log:
             child = _spawn(service, log)
         process = psutil.Process(child.pid)
+        self._children[service.name] = child
         self._write(service, process)
         # The caller may outlive the child, as a test does, and would leave it a zombie.
         threading.Thread(target=child.wait, daemon=True).start()
@@ -158,8 +186,14 @@ class Processes:
             _wait_for_end([process], service.stop_seconds)
         left = leftovers(service)
         _kill(left)
-        _remove((*service.transient, self._record_path(service.name)))
+        _remove(service.transient)
         return bool(left)
+
+    def _read(self, name: str) -> ProcessRecord | None:
+        try:
+            return msgspec.json.decode(self._record_path(name).read_bytes(), type=ProcessRecord)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
 
     def _write(self, service: Service, process: psutil.Process) -> None:
         record = ProcessRecord(pid=process.pid, create_time=process.create_time(), command=service.command)
@@ -179,9 +213,12 @@ class Processes:
             time.sleep(POLL_SECONDS)
 
     def _tail(self, name: str) -> str:
+        return "\n".join([f"The end of {self.log(name)}:", *self._last_lines(name, LOG_LINES)])
+
+    def _last_lines(self, name: str, count: int) -> list[str]:
         log = self.log(name)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        return "\n".join([f"The end of {log}:", *lines[-LOG_LINES:]])
+        return [line for line in lines if line.strip()][-count:]
 
 
 def leftovers(service: Service) -> list[psutil.Process]:
@@ -195,6 +232,26 @@ def alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def wait_for_an_end(pids: Iterable[int], seconds: float) -> None:
+    """Wait until one of these processes has ended, whoever started them, and no longer than so many seconds."""
+    if sys.platform != "linux":
+        time.sleep(seconds)
+        return
+    with ExitStack() as opened:
+        ends = select.poll()
+        for pid in pids:
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                return
+            except OSError:  # as in a container that forbids the call
+                time.sleep(seconds)
+                return
+            opened.callback(os.close, descriptor)
+            ends.register(descriptor, select.POLLIN)
+        ends.poll(seconds * 1000)
 
 
 def credentials(user: str | None) -> dict[str, Any]:

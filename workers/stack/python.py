@@ -2,17 +2,15 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from configuration.settings import Settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
+from workers import logs, ready
 from workers.allocator import TUNED
-from workers.logs import OTHERS, OWN, log_path
-from workers.ready import VARIABLE
 from workers.stack.flower import HOST, Access, answers
 from workers.stack.process import Service
 
@@ -20,10 +18,6 @@ CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
 QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
 """Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
-
-
-FOREIGN = ("postgres", "redis", "flower")
-"""The services whose programs can't rotate their logs themselves."""
 
 
 def generation(settings: Settings, *, events: bool) -> Service:
@@ -47,9 +41,12 @@ def evidence(settings: Settings, *, events: bool) -> Service:
 
 def maintenance(settings: Settings) -> Service:
     """The process that admits, sends and recovers steps."""
-    service = _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
-    logs = (str(log_path(settings.home.absolute(), name)) for name in FOREIGN)
-    return replace(service, environment={**service.environment, OTHERS: os.pathsep.join(logs)})
+    return _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
+
+
+def supervisor(settings: Settings, name: str) -> Service:
+    """One of the two processes that start again what died."""
+    return _python(settings, name, (sys.executable, "-m", "workers.stack.supervisor", name), {})
 
 
 def flower(settings: Settings, access: Access) -> Service:
@@ -85,19 +82,23 @@ def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it
 
 
 def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
-    ready = ready_file(settings, name)
+    return _python(settings, name, command, TUNED)
+
+
+def _python(settings: Settings, name: str, command: tuple[str, ...], defaults: Mapping[str, str]) -> Service:
+    """A process of this package, which tells how it is and bounds its log.
+
+    defaults: variables for where the user's environment doesn't have them.
+    """
+    file = ready_file(settings, name)
+    own = {ready.VARIABLE: str(file), logs.VARIABLE: str(logs.log_path(settings.home.absolute(), name))}
     return Service(
         name=name,
         command=command,
         folder=_folder(settings, name),
-        environment={
-            **TUNED,
-            **_environment(settings),
-            VARIABLE: str(ready),
-            OWN: str(log_path(settings.home.absolute(), name)),
-        },
-        ready=ready.exists,
-        transient=(ready,),
+        environment={**defaults, **_environment(settings), **own},
+        ready=file.exists,
+        transient=(file,),
     )
 
 
@@ -109,6 +110,8 @@ def _folder(settings: Settings, name: str) -> Path:
 def _environment(settings: Settings) -> dict[str, str]:
     """Return the user's environment with relative paths made absolute, as the processes work elsewhere."""
     environment = {**os.environ, "COTRAIL_HOME": str(settings.home.absolute())}
+    for name in (ready.VARIABLE, logs.VARIABLE):  # a supervisor's own
+        environment.pop(name, None)
     if settings.corpora is not None:
         environment["COTRAIL_CORPORA"] = str(settings.corpora.absolute())
     if path := os.environ.get("PYTHONPATH"):

@@ -39,8 +39,10 @@ def _options(data: Path, socket: Path) -> list[str]:
 
 def _answers(socket: Path) -> bool:
     from redis import Redis, RedisError
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
-    with Redis(unix_socket_path=str(socket), socket_timeout=1) as client:
+    with Redis(unix_socket_path=str(socket), socket_timeout=1, retry=Retry(NoBackoff(), 0)) as client:
         try:
             return bool(client.ping())
         except RedisError:

@@ -1,6 +1,5 @@
 """The local stack of one home: its services, the order in which they start and stop, and their state."""
 
-import enum
 import fcntl
 import os
 import shutil
@@ -10,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import psutil
-from msgspec import Struct
 
 from configuration.settings import Settings
 from cotrail.errors import UnavailableError
@@ -22,49 +21,15 @@ from workers.stack.place import STATE, find_place
 from workers.stack.postgres import postgres
 from workers.stack.process import Processes, Service
 from workers.stack.redis import redis
+from workers.stack.restarts import Restarts
+from workers.stack.status import NAMES, SERVERS, SUPERVISORS, WORKERS, State, Status, memory_of, uptime_of
 from workers.stack.wheels import package_folder
 
-SERVERS = ("postgres", "redis")
-WORKERS = ("generation", "retrieval", "evidence", "maintenance")
-NAMES = (*SERVERS, *WORKERS, "flower")
-
-
-class State(enum.StrEnum):
-    """The state of a service."""
-
-    RUNNING = enum.auto()
-
-    STOPPED = enum.auto()
-    """It wasn't started, or was stopped on purpose."""
-
-    DIED = enum.auto()
-    """It was started and has ended by itself; its log may tell why."""
-
-    EXTERNAL = enum.auto()
-    """The settings name a server, so the stack starts none of its own."""
-
-
-class Status(Struct, frozen=True, kw_only=True):
-    """The state of a service; fields that only a running one has are None otherwise."""
-
-    name: str
-    state: State
-    pid: int | None = None
-
-    uptime: float | None = None
-    """Seconds."""
-
-    memory: int | None = None
-    """Bytes of the process and its children; shared memory counts once."""
-
-    log: Path | None = None
-
-    problem: str | None = None
-    """What keeps a worker from its work, as it reports itself or as its silence shows."""
+STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "flower")
 
 
 class Stack:
-    """PostgreSQL, Redis, the workers, maintenance and Flower of the home that the settings name.
+    """PostgreSQL, Redis, the workers, maintenance, Flower and the supervisors of the home that the settings name.
 
     Its methods keep no state: each reads what it needs from disk and the process table. So any number of commands may
     use one stack, one after another or at once.
@@ -89,6 +54,14 @@ class Stack:
             self._processes.start(*self._workers(events=access is not None), *self._flower(access))
         return access
 
+    def supervise(self) -> None:
+        """Have what `up` started be started again when it dies, with the environment and the code of this process."""
+        with self._lock():
+            self._processes.stop(*self._supervisors())
+            self._restarts_path.unlink(missing_ok=True)
+            if self.started():  # `down` may have come in between
+                self._processes.start(*self._supervisors())
+
     def start_servers(self) -> None:
         """Start PostgreSQL and Redis alone, unless they run or the settings name others."""
         with self._lock():
@@ -98,14 +71,17 @@ class Stack:
         """Stop everything that `up` started; returns whether anything ran."""
         if not self._home.exists():
             return False
+        # Whoever starts a service holds the lock. So nothing can come back between the supervisors' end and the rest's.
         with self._lock():
+            supervised = self._processes.stop(*self._supervisors())
             readers = [*self._flower(read_access(self._access_path)), *self._workers(events=False)]
             workers_ran = self._processes.stop(*readers)
             servers_ran = self._processes.stop(*self._servers())
+            self._restarts_path.unlink(missing_ok=True)
             if self._settings.socket_path != self._home / "run":
                 with suppress(OSError):
                     self._settings.socket_path.rmdir()
-        return workers_ran or servers_ran
+        return supervised or workers_ran or servers_ran
 
     def remove(self) -> None:
         """Stop everything, and remove PostgreSQL's data, which is outside the home for root."""
@@ -116,35 +92,111 @@ class Stack:
 
     def status(self) -> tuple[Status, ...]:
         """Return the state of each service."""
-        return tuple(self._status(name) for name in NAMES)
+        restarts = self.restarts
+        supervised = any(self.find(name) for name in SUPERVISORS)
+        return tuple(self._status(name, restarts.get(name, Restarts()), supervised=supervised) for name in NAMES)
+
+    def started(self) -> tuple[str, ...]:
+        """Return the services that were started and not stopped since, dead ones too, in the order of their start."""
+        return tuple(name for name in STARTED_IN_ORDER if self._processes.recorded(name))
+
+    def find(self, name: str) -> psutil.Process | None:
+        """Return the process of a service, if it is alive."""
+        return self._processes.find(name)
+
+    def log(self, name: str) -> Path:
+        """Return the path of a service's log."""
+        return self._processes.log(name)
+
+    def ending(self, name: str) -> tuple[float, str | None]:
+        """Return for how many seconds a dead service ran at most, and how it ended where that is known."""
+        return self._processes.seconds_since_start(name), self._processes.ending(name)
+
+    def start_again(self, name: str) -> bool:
+        """Start a service that died, without waiting until it is ready; returns whether it was started.
+
+        It isn't where another command starts or stops services just now, or has done so.
+        Raises UnavailableError or OSError where it can't be started.
+        """
+        try:
+            with self._lock(fcntl.LOCK_NB):
+                if not self._processes.recorded(name) or self.find(name) is not None:
+                    return False
+                self._processes.launch(self._service(name))
+        except BlockingIOError:
+            return False
+        return True
+
+    def servers_answer(self) -> bool:
+        """Return whether PostgreSQL and Redis answer, as far as they are the stack's own."""
+        return all(service.ready() for service in self._servers())
+
+    @property
+    def restarts(self) -> dict[str, Restarts]:
+        """What the active supervisor wrote down of each service."""
+        try:
+            return msgspec.json.decode(self._restarts_path.read_bytes(), type=dict[str, Restarts])
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}
+
+    @restarts.setter
+    def restarts(self, restarts: dict[str, Restarts]) -> None:
+        written = self._restarts_path.with_suffix(".new")
+        written.write_bytes(msgspec.json.encode(restarts))
+        written.replace(self._restarts_path)
+
+    @contextmanager
+    def supervision(self) -> Iterator[None]:
+        """Wait until no other process supervises this stack, and be the one that does."""
+        with (self._home / "run" / "supervision.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _servers(self) -> list[Service]:
-        sockets = self._settings.socket_path
-        servers = []
-        if not self._is_external("redis"):
-            servers.append(redis(self._home, sockets))
-        if not self._is_external("postgres"):
-            servers.append(postgres(find_place(self._home, sockets), sockets))
-        return servers
+        return [self._service(name) for name in ("redis", "postgres") if not self._is_external(name)]
 
     def _workers(self, *, events: bool) -> list[Service]:
-        return [
-            python.generation(self._settings, events=events),
-            python.retrieval(self._settings, events=events),
-            python.evidence(self._settings, events=events),
-            python.maintenance(self._settings),
-        ]
+        return [self._worker(name, events=events) for name in WORKERS]
+
+    def _supervisors(self) -> list[Service]:
+        return [python.supervisor(self._settings, name) for name in SUPERVISORS]
 
     def _flower(self, access: Access | None) -> list[Service]:
         return [] if access is None else [python.flower(self._settings, access)]
 
+    def _service(self, name: str) -> Service:
+        """Return a service as it was started before. Raises UnavailableError where something of it is gone."""
+        sockets = self._settings.socket_path
+        if name == "redis":
+            return redis(self._home, sockets)
+        if name == "postgres":
+            return postgres(find_place(self._home, sockets), sockets)
+        if name in SUPERVISORS:
+            return python.supervisor(self._settings, name)
+        access = read_access(self._access_path)
+        if name != "flower":
+            return self._worker(name, events=self._processes.recorded("flower"))
+        if access is None:
+            raise UnavailableError(f"{self._access_path} is gone, which says how Flower was started")
+        return python.flower(self._settings, access)
+
+    def _worker(self, name: str, *, events: bool) -> Service:
+        if name == "maintenance":
+            return python.maintenance(self._settings)
+        made = {"generation": python.generation, "retrieval": python.retrieval, "evidence": python.evidence}
+        return made[name](self._settings, events=events)
+
     def _flower_access(self, *, start: bool) -> Access | None:
         if self._processes.find("flower") is not None:
             return read_access(self._access_path)
-        if not start:
+        if not start and not self._processes.recorded("flower"):
             return None
         package_folder("flower", extra="monitoring")
         return new_access(self._access_path)
+
+    @property
+    def _restarts_path(self) -> Path:
+        return self._home / "run" / "restarts.json"
 
     @property
     def _access_path(self) -> Path:
@@ -155,28 +207,57 @@ class Stack:
         url = {"postgres": self._settings.database_url, "redis": self._settings.broker_url}.get(name)
         return url is not None and not self._processes.recorded(name)
 
-    def _status(self, name: str) -> Status:
-        log = self._processes.log(name)
-        process = self._processes.find(name)
+    def _status(self, name: str, restarts: Restarts, *, supervised: bool) -> Status:
+        log = self.log(name)
+        process = self.find(name)
         if process is not None:
             with suppress(psutil.NoSuchProcess):
-                return _running(name, process, log, self._problem(name))
+                return self._running(name, process, log, restarts)
         if self._is_external(name):
             return Status(name=name, state=State.EXTERNAL)
-        state = State.DIED if self._processes.recorded(name) else State.STOPPED
-        return Status(name=name, state=state, log=log if log.exists() else None)
+        if not self._processes.recorded(name):
+            return Status(name=name, state=State.STOPPED, log=log if log.exists() else None)
+        return Status(
+            name=name,
+            state=State.DIED,
+            log=log,
+            restarts=restarts.count,
+            ended=restarts.reason if supervised else None,
+            restart_seconds=restarts.seconds_left(time.monotonic()) if supervised else None,
+        )
 
-    def _problem(self, name: str) -> str | None:
-        return problem_of(python.ready_file(self._settings, name)) if name in WORKERS else None
+    def _running(self, name: str, process: psutil.Process, log: Path, restarts: Restarts) -> Status:
+        service, uptime = self._service(name), uptime_of(process)
+        is_ready = service.ready()
+        is_starting = not is_ready and uptime < service.start_seconds
+        return Status(
+            name=name,
+            state=State.STARTING if is_starting else State.RUNNING,
+            pid=process.pid,
+            uptime=uptime,
+            memory=memory_of(process, children=name not in SUPERVISORS),
+            log=log,
+            problem=None if is_starting else self._problem(name, is_ready=is_ready),
+            restarts=restarts.count,
+            ended=restarts.reason,
+        )
+
+    def _problem(self, name: str, *, is_ready: bool) -> str | None:
+        if name in (*WORKERS, *SUPERVISORS):
+            return problem_of(python.ready_file(self._settings, name))
+        return None if is_ready else "it doesn't answer"
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Let one command at a time start and stop services."""
+    def _lock(self, wait: int = 0) -> Iterator[None]:
+        """Let one command at a time start and stop services.
+
+        wait: fcntl.LOCK_NB to raise BlockingIOError instead of waiting for another one.
+        """
         self._home.mkdir(parents=True, exist_ok=True)
         for folder in (self._home / "run", self._settings.socket_path):
             _make_private(folder)
         with (self._home / "run" / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX | wait)
             yield
 
 
@@ -186,21 +267,3 @@ def _make_private(folder: Path) -> None:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise UnavailableError(f"{folder} must be a folder of your own; remove it, or set COTRAIL_HOME to another home")
     folder.chmod(0o700)
-
-
-def _running(name: str, process: psutil.Process, log: Path, problem: str | None) -> Status:
-    uptime, memory = time.time() - process.create_time(), _memory(process)
-    return Status(
-        name=name, state=State.RUNNING, pid=process.pid, uptime=uptime, memory=memory, log=log, problem=problem
-    )
-
-
-def _memory(process: psutil.Process) -> int:
-    memory: int = process.memory_info().rss
-    for child in process.children(recursive=True):
-        try:
-            info = child.memory_info()
-        except psutil.NoSuchProcess:
-            continue
-        memory += info.rss - getattr(info, "shared", 0)
-    return memory

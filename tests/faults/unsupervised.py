@@ -1,0 +1,12 @@
+"""`python -m tests.faults.unsupervised up [--flower]`: `cotrail up` without its supervisors.
+
+What a fault kills stays dead until the test brings it back.
+"""
+
+import sys
+
+from configuration.settings import settings
+from workers.stack.stack import Stack
+
+if __name__ == "__main__":
+    Stack(settings()).up(flower="--flower" in sys.argv)

@@ -151,9 +151,8 @@ def test_logs_that_grow_too_long_are_begun_anew_while_their_services_run(
             with log.open("ab") as file:
                 file.write(b"\n%d" % number * LIMIT)
         wait_until(lambda: all(map(is_short, logs.values())), "the logs are short", 20)
-    for name, log in logs.items():
-        kept = [f"{name}.log.{number}" for number in range(1, KEPT + 1)]
-        wait_until(lambda: sorted(each.name for each in log.parent.glob(f"{name}.log.*")) == kept, "two are kept", 20)
+    former = {f"{name}.log.{number}" for name in NAMES for number in range(1, KEPT + 1)}
+    wait_until(lambda: {each.name for each in (home / "logs").glob("*.log.*")} == former, "two of each are kept", 20)
     for name, service in services_of(cotrail).items():
         assert service["pid"] == before[name]["pid"]
         assert service["log"] == str(logs[name])

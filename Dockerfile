@@ -30,8 +30,10 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 FROM python:${PYTHON}-slim AS base
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     COTRAIL_HOME=/var/lib/cotrail
-RUN useradd --system --uid 10001 --no-create-home --home-dir /var/lib/cotrail cotrail \
-    && install -d -o cotrail -g cotrail /var/lib/cotrail /var/lib/cotrail/corpora /files
+# The folders are open to the group: the command line may run as a user of the host, so that its results belong to them.
+RUN groupadd --system --gid 10001 cotrail \
+    && useradd --system --uid 10001 --gid cotrail --no-create-home --home-dir /var/lib/cotrail cotrail \
+    && install -d -m 2775 -o cotrail -g cotrail /var/lib/cotrail /var/lib/cotrail/corpora /files
 COPY --from=requirements /requirements/base.txt /requirements/
 RUN pip install -r /requirements/base.txt
 WORKDIR /files
@@ -43,7 +45,7 @@ USER cotrail
 CMD ["python", "-m", "migrations"]
 
 FROM migrations AS maintenance
-CMD ["python", "-m", "workers.maintenance"]
+CMD ["cotrail", "worker", "maintenance"]
 
 # tantivy and the client of search servers; no models: no torch, no llama.cpp.
 FROM base AS retrieval
@@ -52,7 +54,7 @@ RUN pip install -r /requirements/retrieval.txt -r /requirements/elasticsearch.tx
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-deps /wheels/*.whl
 USER cotrail
-CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve,lookup,open", "-P", "threads", "-c", "2", "-n", "retrieval@%h"]
+CMD ["cotrail", "worker", "retrieval"]
 
 # Every engine: transformers, whose torch includes CUDA; clients of model servers; llama.cpp; and the models that
 # compare sentences, with the same torch.
@@ -63,7 +65,7 @@ CMD ["celery", "-A", "workers.app", "worker", "-Q", "retrieve,lookup,open", "-P"
 # added.
 #
 # --no-deps: the language model's wheel depends on a whole other engine, and the embedder's needs nothing else.
-FROM ${GENERATION_BASE} AS generation
+FROM ${GENERATION_BASE} AS engines
 ARG XLLAMACPP_INDEX=""
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
 COPY --from=requirements /requirements/local.txt /requirements/gpu.txt /requirements/evidence.txt /requirements/openai.txt \
@@ -75,10 +77,21 @@ RUN if [ -n "${XLLAMACPP_INDEX}" ]; then \
       pip install --no-deps --force-reinstall --index-url "${XLLAMACPP_INDEX}" \
         "xllamacpp==$(python -c 'from importlib.metadata import version; print(version("xllamacpp"))')"; \
     fi
+
+FROM engines AS generation
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-deps /wheels/*.whl
 USER cotrail
-CMD ["celery", "-A", "workers.app", "worker", "-Q", "reason,read", "-P", "threads", "-c", "1", "-n", "generation@%h"]
+CMD ["cotrail", "worker", "generation"]
+
+# The command line: the engines, as it pins models and says what they can do, and the libraries that draw reports.
+FROM engines AS cotrail
+COPY --from=requirements /requirements/reports.txt /requirements/
+RUN pip install -r /requirements/reports.txt
+COPY --from=wheel /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl
+USER cotrail
+ENTRYPOINT ["cotrail"]
 
 FROM base AS flower
 COPY --from=requirements /requirements/monitoring.txt /requirements/

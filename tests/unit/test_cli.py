@@ -22,7 +22,7 @@ from tests.conftest import wait_until
 from tests.unit.commands import ROOT, Given, Run
 
 COMMANDS = (  # noqa: SIM905
-    "up down stack demo index data knowledge demonstrations submit fork experiment watch pause resume retry "
+    "up down stack worker demo index data knowledge demonstrations submit fork experiment watch pause resume retry "
     "prioritize cancel runs show trace replay score rethink rethinking annotate export report"
 ).split()
 

@@ -15,13 +15,13 @@ from sqlalchemy import Engine
 import cotrail
 from cli.files import write_text
 from cli.following import follow
+from cli.local_stack import startable_stack
 from cli.output import console, heading
 from cli.run_text import INCOMPLETE, closing_line, print_reasons
 from cli.score import table_of
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import one_line
-from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.progress import read_causes
@@ -58,19 +58,19 @@ def demo(
     """
     os.environ.setdefault("COTRAIL_HOME", str(HOME.absolute()))
     settings.cache_clear()
+    stack = startable_stack()
     screen = console()
     screen.print("IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of")
     screen.print("reasoning, searches with that sentence, and so on. Each step is a task in a queue, recorded in")
     screen.print("PostgreSQL before the next one begins. The country in the sample is invented.")
-    with _running_stack(screen, keep=keep):
+    with _running(stack, screen, keep=keep):
         code = _demonstrate(screen, limit=None if every else QUESTIONS)
     raise typer.Exit(code)
 
 
 @contextmanager
-def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
+def _running(stack: "Stack", screen: Console, *, keep: bool) -> Iterator[None]:
     """The local stack, stopped afterwards unless it was running before or `keep` is set."""
-    stack = _stack()
     ran = _runs(stack)
     _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
     try:
@@ -89,14 +89,6 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
                 stack.down()
             screen.print()
             screen.print("The stack is stopped.")
-
-
-def _stack() -> "Stack":
-    try:
-        from workers.stack.stack import Stack
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
-    return Stack(settings())
 
 
 def _runs(stack: "Stack") -> bool:

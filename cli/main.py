@@ -91,7 +91,7 @@ def _run() -> int:
     except UnicodeEncodeError as error:
         return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
-        return _refuse(f"this needs {error.name}, which isn't installed: pip install 'cotrail[local]'", 1)
+        return _refuse(_absent(error), 1)
     except typer.Abort:
         return INTERRUPTED
     except OSError as error:
@@ -117,6 +117,13 @@ def exit_code(error: CotrailError) -> int:
 def _refuse(message: str, code: int) -> int:
     console(stderr=True).print(f"cotrail: {cut(_discreet(message), LONGEST_MESSAGE)}", soft_wrap=True)
     return code
+
+
+def _absent(error: ModuleNotFoundError) -> str:
+    from cotrail.engines.optional_packages import extra_with
+
+    extra = extra_with(error.name or "")
+    return f"this needs {error.name}, which isn't installed: `pip install 'cotrail[{extra}]'`"
 
 
 def _discreet(message: str) -> str:

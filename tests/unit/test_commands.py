@@ -37,7 +37,7 @@ def test_a_worker_imports_nothing_from_the_folder_that_it_is_started_in(tmp_path
     nowhere = {"COTRAIL_BROKER_URL": "redis://127.0.0.1:1", "COTRAIL_DATABASE_URL": "postgresql://n@127.0.0.1:1/n"}
     environment = {**os.environ, **nowhere, "COTRAIL_HOME": str(tmp_path)}
     environment.pop("PYTHONPATH", None)
-    command = [COTRAIL, "worker", "retrieval", "--name", "anywhere"]
+    command = [str(COTRAIL), "worker", "retrieval", "--name", "anywhere"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as worker:

@@ -44,6 +44,12 @@ COMMANDS = (
         "Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.",
     ),
     Entry(
+        STACK,
+        "sample",
+        "sample:sample",
+        "Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file.",
+    ),
+    Entry(
         WORK,
         "index",
         "index:index",

@@ -12,12 +12,12 @@ from rich.padding import Padding
 from rich.text import Text
 from sqlalchemy import Engine
 
-import cotrail
 from cli.files import write_text
 from cli.following import follow
 from cli.local_stack import startable_stack
 from cli.output import console, heading
 from cli.run_text import INCOMPLETE, closing_line, print_reasons
+from cli.sample import SAMPLE
 from cli.score import table_of
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
@@ -29,19 +29,17 @@ from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus
 from services import corpora, submission
 from services.reports.run_report import run_report
-from services.requests import RunRequest, make_request
+from services.requests import RunRequest, make_request, read_run_file
 from services.scoring import read_scores
 from services.store import open_store, reading
 
 if TYPE_CHECKING:
     from workers.stack.stack import Stack
 
-SAMPLE = Path(cotrail.__file__).parent / "sample"
 CORPUS = "sample"
 QUESTIONS = 8
 """The number of the sample's questions that run without --all."""
 
-RETRIEVAL_COUNT = 2
 REPORT = Path("cotrail-demo.html")
 HOME = Path(".cotrail")
 """The home of the demo's stack in the working directory, unless COTRAIL_HOME is set."""
@@ -120,18 +118,7 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
 
 def sample_request(limit: int | None) -> RunRequest:
     """The request for the demo's run."""
-    return make_request(
-        {
-            "system": "ircot",
-            "reader": "direct",
-            "dataset": "jsonl",
-            "questions": str(SAMPLE / "questions.jsonl"),
-            "corpus": CORPUS,
-            "demonstrations": str(SAMPLE / "demonstrations.txt"),
-            "retrieval_count": RETRIEVAL_COUNT,
-            "limit": limit,
-        }
-    )
+    return make_request({**read_run_file(SAMPLE / "run.toml"), "limit": limit})
 
 
 def _submit(screen: Console, engine: Engine, limit: int | None) -> str:

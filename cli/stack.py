@@ -8,13 +8,11 @@ import msgspec
 import typer
 from rich.table import Table
 
+from cli.local_stack import local_stack, startable_stack
 from cli.output import console, print_json
-from configuration.settings import settings
-from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
     from workers.stack.flower import Access
-    from workers.stack.stack import Stack
     from workers.stack.status import Status
 
 BROKEN = 3
@@ -32,7 +30,7 @@ def up(
 
     What dies is started again until `cotrail down`.
     """
-    stack = _stack()
+    stack = startable_stack()
     access = stack.up(flower=flower)
     stack.supervise()
     _show(stack.status(), json=json, access=access)
@@ -40,7 +38,7 @@ def up(
 
 def down(*, json: Json = False) -> None:
     """Stop everything that `cotrail up` started. Runs continue after the next `cotrail up`."""
-    stack = _stack()
+    stack = local_stack()
     stopped = stack.down()
     if json:
         _show(stack.status(), json=True)
@@ -50,18 +48,10 @@ def down(*, json: Json = False) -> None:
 
 def stack(*, json: Json = False) -> None:
     """Show the processes of the local stack. Exits with 3 while one of them is dead or doesn't work."""
-    statuses = _stack().status()
+    statuses = local_stack().status()
     _show(statuses, json=json)
     if not all(status.works for status in statuses):
         raise typer.Exit(BROKEN)
-
-
-def _stack() -> "Stack":
-    try:
-        from workers.stack.stack import Stack
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
-    return Stack(settings())
 
 
 def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from configuration.settings import Settings
 from cotrail.core.actions.kind import Role
-from cotrail.core.actions.registry import carried_out_by
 from workers import logs, ready
 from workers.allocator import TUNED
 from workers.stack.flower import HOST, Access, answers
@@ -16,32 +15,17 @@ from workers.stack.process import Service
 
 CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
-QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
-"""Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
+COTRAIL = (sys.executable, "-m", "cli.main")
 
 
-def generation(settings: Settings, *, events: bool) -> Service:
-    """The worker that runs prompts."""
-    slots = str(settings.generation_slots)
-    options = ("-Q", _queues("generation"), "-P", "threads", "-c", slots, "-n", "generation@%h", *QUIET)
-    return _worker(settings, "generation", (*CELERY, "worker", *options, *_events(events)))
-
-
-def retrieval(settings: Settings, *, events: bool) -> Service:
-    """The worker that searches corpora and knowledge sources."""
-    options = ("-Q", _queues("retrieval"), "-P", "threads", "-c", "2", "-n", "retrieval@%h", *QUIET)
-    return _worker(settings, "retrieval", (*CELERY, "worker", *options, *_events(events)))
-
-
-def evidence(settings: Settings, *, events: bool) -> Service:
-    """The worker that compares and reads texts; it loads each model when it is first needed."""
-    options = ("-Q", _queues("evidence"), "-P", "threads", "-c", "16", "-n", "evidence@%h", *QUIET)
-    return _worker(settings, "evidence", (*CELERY, "worker", *options, *_events(events)))
+def worker(settings: Settings, role: Role, *, events: bool) -> Service:
+    """The worker of a role."""
+    return _worker(settings, role, (*COTRAIL, "worker", role, *(("--events",) if events else ())))
 
 
 def maintenance(settings: Settings) -> Service:
     """The process that admits, sends and recovers steps."""
-    return _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
+    return _worker(settings, "maintenance", (*COTRAIL, "worker", "maintenance"))
 
 
 def supervisor(settings: Settings, name: str) -> Service:
@@ -70,15 +54,6 @@ def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
 def ready_file(settings: Settings, name: str) -> Path:
     """Return the readiness file of a worker."""
     return settings.home.absolute() / "run" / f"{name}.ready"
-
-
-def _queues(role: Role) -> str:
-    """The queues that the workers of a role listen to: one for each kind that they carry out."""
-    return ",".join(carried_out_by(role))
-
-
-def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it is about
-    return ("-E",) if wanted else ()
 
 
 def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:

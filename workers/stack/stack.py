@@ -22,7 +22,7 @@ from workers.stack.postgres import postgres
 from workers.stack.process import Processes, Service
 from workers.stack.redis import redis
 from workers.stack.restarts import Restarts
-from workers.stack.status import NAMES, SERVERS, SUPERVISORS, WORKERS, State, Status, memory_of, uptime_of
+from workers.stack.status import NAMES, ROLES, SERVERS, SUPERVISORS, WORKERS, State, Status, memory_of, uptime_of
 from workers.stack.wheels import package_folder
 
 STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "flower")
@@ -45,7 +45,7 @@ class Stack:
 
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
         """
-        from models.schema.database import migrate
+        from models.schema.migrating import migrate
 
         with self._lock():
             self._processes.start(*self._servers())
@@ -156,7 +156,10 @@ class Stack:
         return [self._service(name) for name in ("redis", "postgres") if not self._is_external(name)]
 
     def _workers(self, *, events: bool) -> list[Service]:
-        return [self._worker(name, events=events) for name in WORKERS]
+        return [
+            *(python.worker(self._settings, role, events=events) for role in ROLES),
+            python.maintenance(self._settings),
+        ]
 
     def _supervisors(self) -> list[Service]:
         return [python.supervisor(self._settings, name) for name in SUPERVISORS]
@@ -167,24 +170,24 @@ class Stack:
     def _service(self, name: str) -> Service:
         """Return a service as it was started before. Raises UnavailableError where something of it is gone."""
         sockets = self._settings.socket_path
-        if name == "redis":
-            return redis(self._home, sockets)
-        if name == "postgres":
-            return postgres(find_place(self._home, sockets), sockets)
-        if name in SUPERVISORS:
-            return python.supervisor(self._settings, name)
+        match name:
+            case "redis":
+                return redis(self._home, sockets)
+            case "postgres":
+                return postgres(find_place(self._home, sockets), sockets)
+            case "generation" | "retrieval" | "evidence" as role:
+                return python.worker(self._settings, role, events=self._processes.recorded("flower"))
+            case "maintenance":
+                return python.maintenance(self._settings)
+            case "flower":
+                return python.flower(self._settings, self._kept_access())
+        return python.supervisor(self._settings, name)
+
+    def _kept_access(self) -> Access:
         access = read_access(self._access_path)
-        if name != "flower":
-            return self._worker(name, events=self._processes.recorded("flower"))
         if access is None:
             raise UnavailableError(f"{self._access_path} is gone, which says how Flower was started")
-        return python.flower(self._settings, access)
-
-    def _worker(self, name: str, *, events: bool) -> Service:
-        if name == "maintenance":
-            return python.maintenance(self._settings)
-        made = {"generation": python.generation, "retrieval": python.retrieval, "evidence": python.evidence}
-        return made[name](self._settings, events=events)
+        return access
 
     def _flower_access(self, *, start: bool) -> Access | None:
         if self._processes.find("flower") is not None:

@@ -7,8 +7,11 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
+from cotrail.core.actions.kind import Role
+
 SERVERS = ("postgres", "redis")
-WORKERS = ("generation", "retrieval", "evidence", "maintenance")
+ROLES: tuple[Role, ...] = ("generation", "retrieval", "evidence")
+WORKERS = (*ROLES, "maintenance")
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 NAMES = (*SERVERS, *WORKERS, "flower", *SUPERVISORS)
 

@@ -1,27 +1,46 @@
-"""docker-compose.yml and the Dockerfile, as far as they can be checked without Docker."""
+"""docker-compose.yml, docker-compose.gpu.yml and the Dockerfile, as far as they can be checked without Docker."""
 
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from configuration.settings import Settings
+from cotrail.core.actions.kind import Role
+from workers import serving
 from workers.allocator import TUNED
 from workers.app import app
 from workers.ready import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
+GPU_FILE = ROOT / "docker-compose.gpu.yml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text("utf-8"))
+GPU_SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(GPU_FILE.read_text("utf-8"))["services"]
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OWN = [name for name, service in SERVICES.items() if "build" in service]
 ONE_SHOT = {"migrations", "cotrail"}
-WORKERS = ("generation", "retrieval", "evidence")
+WORKERS: tuple[Role, ...] = ("generation", "retrieval", "evidence")
+
+EVERYWHERE = {"home", "database_url", "broker_url", "broker_prefix"}
+SEARCHING = {name for name in Settings.model_fields if name.startswith("search_")}
+CARRYING_OUT = {"lease_seconds", "heartbeat_seconds", "max_attempts", "deadlines"}
+NEEDED = {
+    "migrations": EVERYWHERE,
+    "generation": EVERYWHERE | CARRYING_OUT | {"model", "generation_slots"},
+    "retrieval": EVERYWHERE | CARRYING_OUT | SEARCHING,
+    "evidence": EVERYWHERE | CARRYING_OUT | {"generation_slots"},
+    "maintenance": EVERYWHERE | {"lease_seconds", "sweep_seconds", "resend_seconds", "max_attempts", "retention_days"},
+    "flower": EVERYWHERE,
+    "cotrail": EVERYWHERE | SEARCHING | {"model"},
+}
+"""The settings that each service reads. The folder of the corpora is the same everywhere: that of their volume."""
 
 services = pytest.mark.parametrize("name", SERVICES)
 long_lived = pytest.mark.parametrize("name", sorted(SERVICES.keys() - ONE_SHOT))
@@ -32,13 +51,24 @@ def seconds(duration: str) -> int:
     return int(duration.removesuffix("s"))
 
 
-def option(name: str, flag: str) -> str:
-    command: list[str] = SERVICES[name]["command"]
-    return command[command.index(flag) + 1]
+def variables(value: Any) -> set[str]:
+    """The names of the variables in a part of the file."""
+    return set(re.findall(r"\$\{(\w+)", str(value)))
 
 
-def test_the_file_follows_the_compose_specification() -> None:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(FILE)]
+def default(value: str) -> str:
+    """What stands for a value where none of its variables is set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+
+
+def devices(service: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = service["deploy"]["resources"].get("reservations", {}).get("devices", [])
+    return found
+
+
+@pytest.mark.parametrize("file", [FILE, GPU_FILE], ids=lambda file: file.name)
+def test_the_files_follow_the_compose_specification(file: Path) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(file)]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -86,9 +116,9 @@ def test_flower_is_not_healthy_because_its_door_is_open() -> None:
 
 
 @pytest.mark.parametrize("name", WORKERS)
-def test_workers_are_asked_themselves_whether_they_are_well(name: str) -> None:
+def test_workers_are_asked_themselves_whether_they_are_well(name: Role) -> None:
     assert f"inspect ping -t 10 -d {name}@$$(hostname)" in SERVICES[name]["healthcheck"]["test"][1]
-    assert option(name, "-n") == f"{name}@%h"
+    assert f"{name}@%h" in serving.options(name)
 
 
 @pytest.mark.parametrize("name", [*WORKERS, "maintenance"])
@@ -102,27 +132,50 @@ def test_workers_get_longer_to_stop_than_their_soft_shutdown_takes(name: str) ->
     assert seconds(SERVICES[name]["stop_grace_period"]) >= app.conf.worker_soft_shutdown_timeout + 5
 
 
-def test_every_queue_has_a_worker() -> None:
-    served = [queue for name in WORKERS for queue in option(name, "-Q").split(",")]
-    assert sorted(served) == sorted(app.amqp.queues)
-
-
-def test_pools_fit_what_the_workers_do() -> None:
-    assert option("generation", "-P") == "threads"
-    assert option("generation", "-c") == SERVICES["generation"]["environment"]["COTRAIL_GENERATION_SLOTS"]
-    assert option("retrieval", "-P") == "threads"
+def test_workers_are_started_by_the_command_line_and_tell_flower_of_their_tasks() -> None:
+    for name in WORKERS:
+        assert SERVICES[name]["command"] == ["cotrail", "worker", name, "--events"]
+    assert set(get_args(Role)) == set(WORKERS)
+    assert SERVICES["maintenance"]["command"] == ["cotrail", "worker", "maintenance"]
     assert SERVICES["retrieval"]["deploy"]["replicas"] > 1
 
 
-def test_the_generation_worker_alone_reserves_a_gpu() -> None:
-    def devices(name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
-            SERVICES[name].get("deploy", {}).get("resources", {}).get("reservations", {}).get("devices", [])
-        )
-        return found
+def test_no_service_needs_a_gpu_unless_the_other_file_is_used() -> None:
+    assert [name for name in SERVICES if devices(SERVICES[name])] == []
 
-    assert [name for name in SERVICES if devices(name)] == ["generation"]
-    assert devices("generation") == [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]
+
+def test_the_other_file_gives_each_generation_worker_a_gpu_of_its_own() -> None:
+    first, *further = GPU_SERVICES
+    assert first == "generation"
+    gpus = [device for service in GPU_SERVICES.values() for device in devices(service)]
+    expected = [{"driver": "nvidia", "device_ids": [str(n)], "capabilities": ["gpu"]} for n in range(len(gpus))]
+    assert gpus == expected
+    assert len(gpus) == len(GPU_SERVICES) > 1
+    for number, name in enumerate(further, start=1):
+        assert GPU_SERVICES[name]["extends"] == {"file": FILE.name, "service": "generation"}
+        assert GPU_SERVICES[name]["profiles"] == [f"gpu-{number}"]
+
+
+@services
+def test_every_service_has_limits_that_variables_change(name: str) -> None:
+    limits = SERVICES[name]["deploy"]["resources"]["limits"]
+    assert variables(limits) == {f"COTRAIL_{name.upper()}_{what}" for what in ("CPUS", "MEMORY")}
+    assert re.fullmatch(r"\d+[mg]", default(limits["memory"]))
+    # Docker refuses more CPUs than there are. 0 is no limit: models take all.
+    assert 0 <= float(default(limits["cpus"])) <= 2
+    assert (float(default(limits["cpus"])) == 0) == (name in {"generation", "evidence"})
+
+
+@services
+def test_no_log_grows_without_bounds(name: str) -> None:
+    assert SERVICES[name]["logging"]["driver"] == "json-file"
+    options = {key: default(value) for key, value in SERVICES[name]["logging"]["options"].items()}
+    assert options == {"max-size": "10m", "max-file": "3"}
+
+
+def test_redis_has_room_beside_what_it_may_hold() -> None:
+    assert "maxmemory 512mb" in COMPOSE["configs"]["redis"]["content"]
+    assert default(SERVICES["redis"]["deploy"]["resources"]["limits"]["memory"]) == "1g"
 
 
 def test_redis_keeps_its_queues() -> None:
@@ -140,8 +193,21 @@ def test_migrations_are_waited_for() -> None:
 def test_data_is_in_named_volumes() -> None:
     assert SERVICES["postgres"]["volumes"] == ["database:/var/lib/postgresql"]
     assert SERVICES["redis"]["volumes"] == ["redis:/data"]
-    used = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
-    assert used == COMPOSE["volumes"].keys()
+    mounted = [volume for service in SERVICES.values() for volume in service.get("volumes", [])]
+    assert {each.split(":")[0] for each in mounted if isinstance(each, str)} == COMPOSE["volumes"].keys()
+
+
+def test_the_command_line_reads_and_writes_in_a_folder_of_the_host_as_its_user() -> None:
+    (folder,) = [volume for volume in SERVICES["cotrail"]["volumes"] if isinstance(volume, dict)]
+    assert (folder["type"], default(folder["source"]), folder["target"]) == ("bind", "./files", "/files")
+    assert folder["bind"] == {"create_host_path": False}
+    assert not folder.get("read_only")
+    assert default(SERVICES["cotrail"]["user"]) == "10001:10001"
+    assert variables(SERVICES["cotrail"]["user"]) == {"COTRAIL_UID"}
+    base = stages()["base"]
+    assert "groupadd --system --gid 10001 cotrail" in base
+    assert "install -d -m 2775 -o cotrail -g cotrail /var/lib/cotrail /var/lib/cotrail/corpora /files" in base
+    assert "WORKDIR /files" in base
 
 
 def test_workers_can_only_read_the_indexes() -> None:
@@ -177,11 +243,29 @@ def test_own_services_have_no_rights_to_spare(name: str) -> None:
     assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
 
 
+def test_every_setting_is_needed_by_some_service() -> None:
+    assert set.union(*NEEDED.values()) == Settings.model_fields.keys() - {"corpora"}
+
+
 @own
-def test_own_services_are_configured_by_variables_that_cotrail_reads(name: str) -> None:
-    own = {key for key in SERVICES[name]["environment"] if key.startswith("COTRAIL_")} - {VARIABLE}
-    assert {"COTRAIL_DATABASE_URL", "COTRAIL_BROKER_URL", "COTRAIL_HOME"} <= own
-    assert own <= {f"COTRAIL_{field.upper()}" for field in Settings.model_fields}
+def test_own_services_have_the_settings_that_they_read_and_no_others(name: str) -> None:
+    given = {key for key in SERVICES[name]["environment"] if key.startswith("COTRAIL_")} - {VARIABLE}
+    assert given == {f"COTRAIL_{field.upper()}" for field in NEEDED[name]}
+
+
+@own
+def test_settings_that_nobody_sets_are_as_without_compose(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in SERVICES[name]["environment"].items():
+        if key.startswith("COTRAIL_") and ":?" not in value:
+            monkeypatch.setenv(key, default(value))
+    read, unset = Settings(), Settings.model_construct()
+    assert {field for field in NEEDED[name] if getattr(read, field) != getattr(unset, field)} == {"home"}
+
+
+def test_models_and_their_keys_are_found_where_models_are_opened_or_pinned() -> None:
+    for name in ("generation", "evidence", "cotrail"):
+        assert SERVICES[name]["environment"]["HF_HOME"] == "/var/lib/cotrail/huggingface"
+        assert SERVICES[name]["env_file"] == [{"path": "models.env", "required": False}]
 
 
 def stages() -> dict[str, str]:
@@ -194,8 +278,15 @@ def stages() -> dict[str, str]:
 def test_every_target_is_a_stage_that_ends_as_an_ordinary_account(name: str) -> None:
     body = stages()[SERVICES[name]["build"]["target"]]
     assert "USER cotrail" in body or name == "maintenance"
-    if name not in {"maintenance", "cotrail"}:
-        assert f'CMD ["{SERVICES[name]["command"][0]}"' in body
+    if name not in {"cotrail", "evidence"}:
+        started = " ".join(SERVICES[name]["command"]).removesuffix(" --events")
+        assert started in " ".join(json.loads(re.findall(r"(?m)^CMD (.+)$", body)[0]))
+
+
+def test_the_command_lines_image_draws_reports() -> None:
+    body = stages()["cotrail"]
+    assert "-r /requirements/reports.txt" in body
+    assert 'ENTRYPOINT ["cotrail"]' in body
 
 
 def test_what_stages_are_based_on_is_known_before_the_first_of_them() -> None:
@@ -205,7 +296,8 @@ def test_what_stages_are_based_on_is_known_before_the_first_of_them() -> None:
 
 
 def test_packages_come_before_code_so_that_their_layers_last() -> None:
-    for name in ("retrieval", "generation", "flower"):
+    assert "/wheels" not in stages()["engines"]
+    for name in ("retrieval", "cotrail", "flower"):
         body = stages()[name]
         assert body.index("/requirements/") < body.index("/wheels")
 

@@ -47,7 +47,10 @@ def down(*, json: Json = False) -> None:
 
 
 def stack(*, json: Json = False) -> None:
-    """Show the processes of the local stack. Exits with 3 while one of them is dead or doesn't work."""
+    """Show the processes of the local stack.
+
+    Exits with 3 while one of them is dead, starting or doesn't work.
+    """
     statuses = local_stack().status()
     _show(statuses, json=json)
     if not all(status.works for status in statuses):
@@ -71,14 +74,16 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
 
 def _troubles(statuses: "tuple[Status, ...]") -> Iterator[str]:
     """What is wrong with which services, and what brings them back."""
-    supervised = any(status.name.startswith("supervisor") and status.pid is not None for status in statuses)
+    from workers.stack.status import SUPERVISORS, State
+
+    supervised = any(status.name in SUPERVISORS and status.pid is not None for status in statuses)
     for status in statuses:
         if status.problem is not None:
             then = "it is started again" if supervised else "`cotrail up` starts another"
             yield f"{status.name} doesn't work: {status.problem}; `kill -9 {status.pid}`, then {then}"
-        elif status.state == "died":
+        elif status.state is State.DIED:
             yield f"{status.name} is dead{_how(status)}{_until(status)}"
-    if not supervised and any(status.state == "died" for status in statuses):
+    if not supervised and any(status.state is State.DIED for status in statuses):
         yield "`cotrail up` brings back what is dead."
 
 

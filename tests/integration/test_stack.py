@@ -273,7 +273,8 @@ def test_after_a_reboot_ids_of_other_processes_are_left_alone(new_home: Callable
 
 
 def write_record(home: Path, name: str, pid: int) -> None:
-    record = ProcessRecord(pid=pid, create_time=psutil.Process(pid).create_time() - 3600, command=("sleep",))
+    started = psutil.Process(pid).create_time() - psutil.boot_time()
+    record = ProcessRecord(pid=pid, started=started, boot="the former", command=("sleep",))
     (home / "run" / f"{name}.json").write_bytes(msgspec.json.encode(record))
 
 

@@ -1,8 +1,9 @@
 """Background processes that outlive the command that started them.
 
-A process is known by its record: process id and start time, as ids are reused. Its *leftovers* are children that
-survived it when it was killed, or processes whose record is gone. They are recognised by their program and working
-folder, or by a title that only this service's processes have.
+A process is known by its record: process id and start, as ids are reused. The start counts from that of the machine,
+which has an id of its own, because the clock may be set. Its *leftovers* are children that survived it when it was
+killed, or processes whose record is gone. They are recognised by their program and working folder, or by a title that
+only this service's processes have.
 """
 
 import os
@@ -29,8 +30,10 @@ from workers.logs import log_path, open_log
 POLL_SECONDS = 0.02
 """The interval between two checks of a process that is starting."""
 
-CLOCK_SECONDS = 2.0
-"""How far two readings of one process's start time may differ, as they depend on the machine's clock."""
+TICK_SECONDS = 0.05
+"""How far two readings of one process's start may differ."""
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 KILL_SECONDS = 5.0
 """How long a killed process may take to disappear."""
@@ -87,7 +90,13 @@ class ProcessRecord(Struct, frozen=True, kw_only=True):
     """The process that a service runs as."""
 
     pid: int
-    create_time: float
+
+    started: float
+    """Seconds between the start of the machine and its own."""
+
+    boot: str
+    """The id of that start of the machine; empty where the system gives none."""
+
     command: tuple[str, ...]
 
 
@@ -114,7 +123,7 @@ class Processes:
             return None
         try:
             process = psutil.Process(record.pid)
-            same = abs(process.create_time() - record.create_time) < CLOCK_SECONDS
+            same = record.boot == _boot() and abs(_started(process) - record.started) < TICK_SECONDS
             return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.Error:
             return None
@@ -122,12 +131,12 @@ class Processes:
     def seconds_since_start(self, name: str) -> float:
         """Return how long ago the recorded process was started; 0 where its record can't be read."""
         record = self._read(name)
-        return 0.0 if record is None else time.time() - record.create_time
+        return 0.0 if record is None else time.time() - psutil.boot_time() - record.started
 
     def ending(self, name: str) -> str | None:
         """Return how a dead service ended; None where another process started it, as only a parent is told."""
-        child = self._children.get(name)
-        if child is None:
+        child, record = self._children.get(name), self._read(name)
+        if child is None or record is None or child.pid != record.pid:
             return None
         code = child.wait(KILL_SECONDS)
         if code < 0:
@@ -166,11 +175,15 @@ class Processes:
         service.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open_log(self.log(service.name)) as log:
             child = _spawn(service, log)
-        process = psutil.Process(child.pid)
-        self._children[service.name] = child
-        self._write(service, process)
         # The caller may outlive the child, as a test does, and would leave it a zombie.
         threading.Thread(target=child.wait, daemon=True).start()
+        self._children[service.name] = child
+        try:
+            process = psutil.Process(child.pid)
+            self._write(service, process)
+        except (psutil.Error, OSError) as error:
+            child.kill()
+            raise UnavailableError(f"{service.name} can't be started: {error}") from error
         return process
 
     def _ask_to_end(self, service: Service) -> psutil.Process | None:
@@ -196,7 +209,7 @@ class Processes:
             return None
 
     def _write(self, service: Service, process: psutil.Process) -> None:
-        record = ProcessRecord(pid=process.pid, create_time=process.create_time(), command=service.command)
+        record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
         path = self._record_path(service.name)
         written = path.with_suffix(".new")
         written.write_bytes(msgspec.json.encode(record))
@@ -260,6 +273,15 @@ def credentials(user: str | None) -> dict[str, Any]:
         return {}
     account = pwd.getpwnam(user)
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _started(process: psutil.Process) -> float:
+    """Return the seconds between the start of the machine and that of the process, whatever the clock says now."""
+    return process.create_time() - psutil.boot_time()
+
+
+def _boot() -> str:
+    return BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
 
 
 def _belongs(process: psutil.Process, service: Service) -> bool:

@@ -40,28 +40,28 @@ class Supervisor:
     def look(self) -> bool:
         """Note what has died and start the first service whose pause is over; returns whether any was dead."""
         now, before = time.monotonic(), dict(self._restarts)
-        dead = [name for name in self._stack.started() if self._is_dead(name, now)]
-        due = [name for name in dead if self._restarts[name].is_due(now)]
+        found = {name: self._stack.find(name) is not None for name in self._stack.started()}
+        for name, runs in found.items():
+            self._see(name, now, runs=runs)
+        due = [name for name, runs in found.items() if not runs and self._restarts[name].is_due(now)]
         if due:
             self._start(due[0])
         if self._restarts != before:
             self._save()
-        return bool(dead)
+        return not all(found.values())
 
     def wait(self, seconds: float) -> None:
         """Wait until something dies, and no longer than so many seconds."""
         found = map(self._stack.find, self._stack.started())
         wait_for_an_end([process.pid for process in found if process is not None], seconds)
 
-    def _is_dead(self, name: str, now: float) -> bool:
+    def _see(self, name: str, now: float, *, runs: bool) -> None:
         restarts = self._restarts.get(name, Restarts())
-        if self._stack.find(name) is not None:
+        if runs:
             self._restarts[name] = restarts.found_running()
-            return False
-        if restarts.due is None:
+        elif restarts.due is None:
             uptime, reason = self._stack.ending(name)
             self._note(name, died(restarts, now, uptime=uptime, reason=reason))
-        return True
 
     def _start(self, name: str) -> None:
         """Start a service; a worker only where the servers answer, without which it is nothing."""

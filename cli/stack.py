@@ -92,12 +92,17 @@ def _how(status: "Status") -> str:
 
 
 def _until(status: "Status") -> str:
-    return "" if status.restart_seconds is None else f"; it is started again in {status.restart_seconds:.0f} s"
+    if status.restart_seconds is None:
+        return ""
+    when = f"in {status.restart_seconds:.0f} s" if status.restart_seconds else "as soon as what it needs is there"
+    return f"; it is started again {when}"
 
 
 def _table(statuses: "tuple[Status, ...]") -> Table:
-    table = Table("name", "state", "pid", "uptime", "memory", "restarts", box=None)
-    table.add_column("last end", no_wrap=True, overflow="ellipsis")
+    table = Table(box=None)
+    for name in ("name", "state", "pid", "uptime", "memory", "restarts"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("last end")
     for status in statuses:
         table.add_row(
             status.name,

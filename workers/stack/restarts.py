@@ -7,8 +7,8 @@ SHORTEST_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
 """The pauses before the first restart and before each of those that didn't help."""
 
-WELL_SECONDS = 120.0
-"""How long a service must have run so that its next pause is the shortest again; longer than any takes to be ready."""
+WELL_SECONDS = 60.0
+"""How long a service must have run so that its next pause is the shortest again."""
 
 
 class Restarts(Struct, frozen=True, kw_only=True):

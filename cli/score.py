@@ -1,5 +1,7 @@
 """`cotrail score`: a run's scores."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +10,20 @@ from rich.table import Table
 
 from cli.arguments import Json, RunName
 from cli.output import console, print_json
-from cotrail.common.humanize import count, number
+from cotrail.common.humanize import count, cut, number
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, INTERVALS, MeanScores
 from services import scoring
 from services.scoring import RunScores
 from services.store import reading
+
+MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "support_recall", "cover_em")
+SHOWN_METRICS = 3
+"""The number of them that has room in a line of 80 columns: the first that the run has."""
+
+SHOWN_KINDS = 20
+LONGEST_KIND = 18
 
 
 def score(
@@ -36,7 +46,10 @@ def score(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print a run's scores. A question that isn't finished counts 0, so a run under way scores low."""
+    """Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.
+
+    A question that isn't finished counts 0, so a run under way scores low.
+    """
     if official and dataset is None:
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
     with reading() as connection:
@@ -47,17 +60,21 @@ def score(
     screen = console()
     screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
     screen.print(table_of(scores))
-    screen.print(CAVEAT, style="dim")
+    screen.print(f"{CAVEAT} {INTERVALS}", style="dim")
+    for table in tables_by_kind(scores):
+        screen.print()
+        screen.print(table)
 
 
 def table_of(scores: RunScores) -> Table:
-    """The metrics, each with its definition."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    """The metrics, each with its interval and its definition."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column(no_wrap=True)
-    table.add_column(justify="right", style="bold", no_wrap=True)
+    table.add_column("value", justify="right", style="bold", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
     table.add_column(style="dim")
     for name, definition in DEFINITIONS.items():
-        table.add_row(name, number(scores.metrics[name]), definition)
+        table.add_row(name, number(scores.metrics[name]), _range(scores.intervals[name], 3), definition)
     work = (
         ("steps", scores.steps, "steps carried out"),
         ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
@@ -65,5 +82,32 @@ def table_of(scores: RunScores) -> Table:
         ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
     )
     for name, value, definition in work:
-        table.add_row(name, f"{value:,}", definition)
+        table.add_row(name, f"{value:,}", "", definition)
     return table
+
+
+def tables_by_kind(scores: RunScores) -> Iterator[Table]:
+    """The main metrics by kind, in a table for each sort of kinds of which the run has several."""
+    names = [name for name in MAIN_METRICS if scores.metrics[name] is not None][:SHOWN_METRICS]
+    for sort, by_kind in scores.kinds.items():
+        if len(by_kind) > 1:
+            yield _by_kind(sort, by_kind, names)
+
+
+def _by_kind(sort: str, by_kind: Mapping[str, MeanScores], metrics: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column(cut(sort, LONGEST_KIND), overflow="ellipsis", no_wrap=True)
+    table.add_column("questions", justify="right", no_wrap=True)
+    for name in metrics:
+        table.add_column(name, no_wrap=True)
+    for kind, part in islice(by_kind.items(), SHOWN_KINDS):
+        means = (f"{number(part.metrics[name], 2)} {_range(part.intervals[name], 2)}" for name in metrics)
+        table.add_row(cut(kind, LONGEST_KIND), f"{part.questions:,}", *means)
+    if len(by_kind) > SHOWN_KINDS:
+        table.caption = f"and {count(len(by_kind) - SHOWN_KINDS, 'smaller kind')}, which --json has too"
+        table.caption_justify = "left"
+    return table
+
+
+def _range(interval: ConfidenceInterval | None, digits: int) -> str:
+    return "" if interval is None else f"{interval.low:.{digits}f}-{interval.high:.{digits}f}"

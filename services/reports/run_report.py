@@ -24,7 +24,7 @@ from services.reasoning_trees import ShownTree, shown_tree
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
 from services.reports.pages import page
-from services.scoring import run_scores
+from services.scoring import kinded_scores, run_scores
 
 SNIPPET = 190
 """Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""
@@ -97,8 +97,8 @@ def run_report(connection: Connection, run: str) -> RunPage:
     progress = read_progress(connection, record.id)
     repeated = count_repeated(connection, record.id)
     questions = list(read_questions(connection, record.id))
-    rows = [question.scores(record.dataset) for question in questions]
-    scores = run_scores(record, progress, rows)
+    scored = [kinded_scores(question, record.dataset) for question in questions]
+    scores = run_scores(record, progress, scored)
     paragraphs = _paragraphs(questions)
     titles = TITLES if scores.metrics["rouge_l"] is None else {**LONG_ANSWERS, **TITLES}
     html = page(
@@ -116,7 +116,8 @@ def run_report(connection: Connection, run: str) -> RunPage:
         recall=recall_by_search(questions),
         sentences=sentences_per_question(questions),
         questions=[
-            _question(record, i, each, row) for i, (each, row) in enumerate(zip(questions, rows, strict=True), start=1)
+            _question(record, i, question, of.scores)
+            for i, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
         ],
         paragraphs=paragraphs,
         anchors=frozenset(anchor for anchor, _ in paragraphs),

@@ -1,7 +1,5 @@
 """`cotrail score`: a run's scores."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -13,17 +11,14 @@ from cli.output import console, print_json
 from cotrail.common.humanize import count, cut, number
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, INTERVALS, MeanScores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, INTERVALS
 from services import scoring
+from services.kind_tables import KindTable, kind_tables
 from services.scoring import RunScores
 from services.store import reading
 
-MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "support_recall", "cover_em")
-SHOWN_METRICS = 3
-"""The number of them that has room in a line of 80 columns: the first that the run has."""
-
-SHOWN_KINDS = 20
 LONGEST_KIND = 18
+"""Characters of a kind, and of what kinds are."""
 
 
 def score(
@@ -61,9 +56,11 @@ def score(
     screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
     screen.print(table_of(scores))
     screen.print(f"{CAVEAT} {INTERVALS}", style="dim")
-    for table in tables_by_kind(scores):
+    for table in kind_tables(scores):
         screen.print()
-        screen.print(table)
+        screen.print(_by_kind(table))
+        if table.left_out:
+            screen.print(f"and {count(table.left_out, 'smaller kind')}, which --json has too", style="dim")
 
 
 def table_of(scores: RunScores) -> Table:
@@ -86,27 +83,16 @@ def table_of(scores: RunScores) -> Table:
     return table
 
 
-def tables_by_kind(scores: RunScores) -> Iterator[Table]:
-    """The main metrics by kind, in a table for each sort of kinds of which the run has several."""
-    names = [name for name in MAIN_METRICS if scores.metrics[name] is not None][:SHOWN_METRICS]
-    for sort, by_kind in scores.kinds.items():
-        if len(by_kind) > 1:
-            yield _by_kind(sort, by_kind, names)
-
-
-def _by_kind(sort: str, by_kind: Mapping[str, MeanScores], metrics: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column(cut(sort, LONGEST_KIND), overflow="ellipsis", no_wrap=True)
-    table.add_column("questions", justify="right", no_wrap=True)
-    for name in metrics:
-        table.add_column(name, no_wrap=True)
-    for kind, part in islice(by_kind.items(), SHOWN_KINDS):
-        means = (f"{number(part.metrics[name], 2)} {_range(part.intervals[name], 2)}" for name in metrics)
-        table.add_row(cut(kind, LONGEST_KIND), f"{part.questions:,}", *means)
-    if len(by_kind) > SHOWN_KINDS:
-        table.caption = f"and {count(len(by_kind) - SHOWN_KINDS, 'smaller kind')}, which --json has too"
-        table.caption_justify = "left"
-    return table
+def _by_kind(table: KindTable) -> Table:
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    drawn.add_column(cut(table.sort, LONGEST_KIND), no_wrap=True)
+    drawn.add_column("questions", justify="right", no_wrap=True)
+    for name in table.metrics:
+        drawn.add_column(name, no_wrap=True)
+    for row in table.rows:
+        means = (f"{number(mean, 2)} {_range(interval, 2)}" for mean, interval in row.means)
+        drawn.add_row(cut(row.kind, LONGEST_KIND), f"{row.questions:,}", *means)
+    return drawn
 
 
 def _range(interval: ConfidenceInterval | None, digits: int) -> str:

@@ -12,7 +12,7 @@ from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, INTERVALS, QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.systems.searchain.tree import Tree
 from models.queries.progress import count_repeated, read_progress
@@ -20,11 +20,12 @@ from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
 from models.schema.states import QuestionStatus
 from services.answer_details import details_of
+from services.kind_tables import kind_tables
 from services.reasoning_trees import ShownTree, shown_tree
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
 from services.reports.pages import page
-from services.scoring import kinded_scores, run_scores
+from services.scoring import RunScores, kinded_scores, run_scores
 
 SNIPPET = 190
 """Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""
@@ -109,8 +110,14 @@ def run_report(connection: Connection, run: str) -> RunPage:
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
         scores=scores,
-        metrics=[(title, _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name, title in titles.items()],
-        caveat=CAVEAT,
+        metrics=[
+            (title, _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
+            for name, title in titles.items()
+        ],
+        caveat=f"{CAVEAT} {INTERVALS}",
+        tables=tuple(kind_tables(scores)),
+        titles=TITLES | LONG_ANSWERS,
+        percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         repeated=repeated,
         recall=recall_by_search(questions),
@@ -128,7 +135,16 @@ def run_report(connection: Connection, run: str) -> RunPage:
 def _metric(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.1f}" if name == "paragraphs_collected" else f"{value:.1%}"
+    return f"{value:.1f}" if name in COUNTS else _percent(value)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _interval(name: str, scores: RunScores) -> str:
+    interval = scores.intervals[name]
+    return "" if interval is None else f"{_metric(name, interval.low)} to {_metric(name, interval.high)}"
 
 
 def _question(record: RunRecord, place: int, question: TracedQuestion, row: QuestionScores) -> ReportedQuestion:

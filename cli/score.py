@@ -59,8 +59,8 @@ def score(
     for table in kind_tables(scores):
         screen.print()
         screen.print(_by_kind(table))
-        if table.left_out:
-            screen.print(f"and {count(table.left_out, 'smaller kind')}, which --json has too", style="dim")
+        if table.note:
+            screen.print(table.note, style="dim")
 
 
 def table_of(scores: RunScores) -> Table:

@@ -5,6 +5,7 @@ from itertools import islice
 
 from msgspec import Struct
 
+from cotrail.common.humanize import count
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import MeanScores
 from services.scoring import RunScores
@@ -25,12 +26,12 @@ class KindRow(Struct, frozen=True, kw_only=True):
 
 
 class KindTable(Struct, frozen=True, kw_only=True):
-    """Scores by kind; sort: what the kinds are, e.g. `level`; left_out: the number of smaller kinds beyond the rows."""
+    """Scores by kind; sort: what the kinds are, e.g. `level`; note: how many smaller kinds aren't shown, if any."""
 
     sort: str
     metrics: tuple[str, ...]
     rows: tuple[KindRow, ...]
-    left_out: int
+    note: str
 
 
 def kind_tables(scores: RunScores) -> Iterator[KindTable]:
@@ -50,4 +51,6 @@ def _table(sort: str, parts: Mapping[str, MeanScores], metrics: tuple[str, ...])
         )
         for kind, part in islice(parts.items(), SHOWN_KINDS)
     )
-    return KindTable(sort=sort, metrics=metrics, rows=rows, left_out=len(parts) - len(rows))
+    left_out = len(parts) - len(rows)
+    note = f"and {count(left_out, 'smaller kind')}, which cotrail score --json has too" if left_out else ""
+    return KindTable(sort=sort, metrics=metrics, rows=rows, note=note)

@@ -11,7 +11,7 @@ from cli.output import console, print_json
 from cotrail.common.humanize import count, cut, number
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, INTERVALS
+from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
 from services import scoring
 from services.kind_tables import KindTable, kind_tables
 from services.scoring import RunScores
@@ -55,7 +55,7 @@ def score(
     screen = console()
     screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
     screen.print(table_of(scores))
-    screen.print(f"{CAVEAT} {INTERVALS}", style="dim")
+    screen.print(CAVEAT, style="dim")
     for table in kind_tables(scores):
         screen.print()
         screen.print(_by_kind(table))

@@ -12,7 +12,7 @@ from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, INTERVALS, QuestionScores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.systems.searchain.tree import Tree
 from models.queries.progress import count_repeated, read_progress
@@ -114,7 +114,7 @@ def run_report(connection: Connection, run: str) -> RunPage:
             (title, _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
             for name, title in titles.items()
         ],
-        caveat=f"{CAVEAT} {INTERVALS}",
+        caveat=CAVEAT,
         tables=tuple(kind_tables(scores)),
         titles=TITLES | LONG_ANSWERS,
         percent=_percent,

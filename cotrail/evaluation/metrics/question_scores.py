@@ -31,12 +31,9 @@ COUNTS = frozenset({"paragraphs_collected"})
 
 CAVEAT = (
     "EM, F1, precision and recall are means over the questions that publish what they need; a question without an "
-    "answer counts 0 for its answer, and for its paragraphs with what it has collected."
-)
-
-INTERVALS = (
-    "The 95 % confidence intervals are over questions: Wilson's where each scores 0 or 1, Student's t otherwise, and "
-    "none where all have the same other score."
+    "answer counts 0 for its answer, and for its paragraphs with what it has collected. The 95 % confidence intervals "
+    "are over questions: Wilson's where each scores 0 or 1, Student's t otherwise, and none where all have the same "
+    "other score."
 )
 
 

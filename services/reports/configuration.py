@@ -26,7 +26,7 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield f"  {name}", value
     yield "dataset", record.dataset
     for kind, file in record.provenance.get("files", {}).items():
-        yield kind, str(file["path"])
+        yield kind, f"{file['path']}, SHA-256 {shortened(file['sha256'])}"
     if record.corpus:
         yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"

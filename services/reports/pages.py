@@ -1,18 +1,27 @@
-"""HTML pages from templates; every value is escaped as text."""
+"""HTML pages from templates; every value is escaped as text.
 
+A page is one file that needs no network. Its content security policy allows no script but the page's own, by its digest.
+"""
+
+import base64
+import hashlib
 from typing import Any
 
 from cotrail.common.printable_text import printable
 from cotrail.common.short_digests import shortened
+
+SCRIPT = "page.js"
 
 
 def page(template: str, **values: Any) -> str:
     """A template of this package with the values filled in; raises where it uses one that isn't given."""
     # Imported here, as most commands write no page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
+    loader = PackageLoader("services.reports")
     environment = Environment(
-        loader=PackageLoader("services.reports"),
+        loader=loader,
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -20,7 +29,11 @@ def page(template: str, **values: Any) -> str:
         finalize=_shown,
     )
     environment.filters["shortened"] = shortened
-    return environment.get_template(template).render(values)
+    script, _, _ = loader.get_source(environment, SCRIPT)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # Not escaped: the script is a file of this package.
+    own = {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
+    return environment.get_template(template).render(values | own)
 
 
 def _shown(value: Any) -> Any:

@@ -7,6 +7,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from cotrail.errors import InputError, UnavailableError
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
@@ -27,8 +29,8 @@ COLOURS = {
 }
 """The palette of Okabe and Ito: distinct for the colour-blind, and in grey by their lightness."""
 
-VALUES = {"no-retrieval": "#222222", "one-step": "#222222", "ircot": "#ffffff"}
-"""Colours of the numbers in the bars."""
+VALUES = {"no-retrieval": "#1a1a1a", "one-step": "#1a1a1a", "ircot": "#ffffff"}
+"""Colours of the numbers in the bars; on a page of any colours, these stay."""
 
 SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency": "s", "rethinking": "o"}
 """Markers of a system's points on a line."""
@@ -36,7 +38,10 @@ SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency"
 MARKERS = ("D", "o", "s", "^", "v")
 """Markers of published values, one per model."""
 
-INK = "#222222"
+INK, SOFT, GRID, PAPER = "#222222", "#888888", "#e4e4e4", "#fefefe"
+"""Colours of what isn't a bar, a line or a number in a bar. Each is used for nothing else: pages replace them by their
+own, light or dark (`figures_in_pages`)."""
+
 SLOT = 0.3
 """The width of a bar and its margin, in inches."""
 LEGEND = 5.3
@@ -65,8 +70,11 @@ STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 9,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "text.color": INK,
     "axes.labelcolor": INK,
-    "axes.edgecolor": "#888888",
+    "axes.edgecolor": SOFT,
     "xtick.color": INK,
     "ytick.color": INK,
     "xtick.bottom": False,
@@ -77,7 +85,7 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.grid.axis": "y",
-    "grid.color": "#e4e4e4",
+    "grid.color": GRID,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "text.parse_math": False,
@@ -110,7 +118,20 @@ def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
 
 def svg_of(plot: Chart) -> str:
     """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
-    figure, drawn = draw(plot), io.StringIO()
+    return _svg(plot, draw(plot))
+
+
+def panel_svgs(plot: Chart) -> tuple[str, ...]:
+    """Each panel as an SVG of its own without its title, all with the figure's value axis; raises as `svg_of` does.
+
+    A page has room for them side by side or one below the other, whatever its width.
+    """
+    top, untitled = _top(plot), [replace(panel, title="") for panel in plot.panels]
+    return tuple(_svg(plot, draw(replace(plot, panels=(panel,)), top=top)) for panel in untitled)
+
+
+def _svg(plot: Chart, figure: "Figure") -> str:
+    drawn = io.StringIO()
     with _style():
         figure.savefig(drawn, format="svg", metadata=_metadata(plot))
     return drawn.getvalue()
@@ -121,8 +142,8 @@ def _metadata(plot: Chart) -> dict[str, str | None]:
     return {"Date": None, "Creator": "cotrail", "Title": plot.title}
 
 
-def draw(plot: Chart) -> "Figure":
-    """The figure, not yet written."""
+def draw(plot: Chart, *, top: float | None = None) -> "Figure":
+    """The figure, not yet written; top: of the value axis, by default a little above all points."""
     with _style():
         from matplotlib.figure import Figure
 
@@ -132,7 +153,7 @@ def draw(plot: Chart) -> "Figure":
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes, panel in zip(grid.flat, plot.panels, strict=False):
             axes.set_title(panel.title)
-            axes.set_ylim(plot.bottom, _top(plot))
+            axes.set_ylim(plot.bottom, _top(plot) if top is None else top)
             axes.set_xlabel(plot.across)
             (_bars if plot.kind == "bars" else _lines)(axes, panel, _marks(plot))
         for axes in grid.flat[len(plot.panels) :]:
@@ -223,7 +244,7 @@ def _marker(shape: str, colour: str) -> dict[str, Any]:
         "marker": shape,
         "linestyle": "none",
         "markersize": 4.5,
-        "markerfacecolor": "white",
+        "markerfacecolor": PAPER,
         "markeredgecolor": colour,
         "markeredgewidth": 1,
         "zorder": 5,

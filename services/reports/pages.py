@@ -28,12 +28,19 @@ def page(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters["shortened"] = shortened
+    environment.filters |= {"shortened": shortened, "breakable": _breakable}
     script, _, _ = loader.get_source(environment, SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.
     own = {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
     return environment.get_template(template).render(values | own)
+
+
+def _breakable(text: str) -> Any:
+    """A name that may be broken behind its slashes."""
+    from markupsafe import Markup
+
+    return Markup("/<wbr>").join(printable(text).split("/"))
 
 
 def _shown(value: Any) -> Any:

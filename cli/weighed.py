@@ -12,6 +12,7 @@ from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from models.queries.traces import TracedStep
 from services.evidence_texts import comparison, named
 
+
 def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:
     """The result of an embed or an entail step; None where it has none.
 

@@ -38,7 +38,7 @@ def comparison(step: TracedStep, names: Mapping[str, str]) -> str | None:
     return f"{row[best]:.2f} like {named(step.against[best], names)}, the nearest of {len(row)}"
 
 
-def ratings(request: Mapping[str, Any], result: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def ratings(request: Mapping[str, Any], result: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Each score of a rate step, and what it is of."""
     others = [*map(one_line, request["others"]), *(named(digest, names) for digest in request["paragraphs"])]
     for score, other in zip(result["scores"], others, strict=True):

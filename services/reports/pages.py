@@ -1,20 +1,29 @@
 """HTML pages from templates; every value is escaped as text.
 
-A page is one file that needs no network. Its content security policy allows no script but the page's own, by its digest.
+A page is one file that needs no network. Its content security policy allows no script but its own, by its digest.
 """
 
 import base64
 import hashlib
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from cotrail.common.printable_text import printable
 from cotrail.common.short_digests import shortened
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 SCRIPT = "page.js"
 
 
 def page(template: str, **values: Any) -> str:
     """A template of this package with the values filled in; raises where it uses one that isn't given."""
+    return str(_environment().get_template(template).render(values))
+
+
+@cache
+def _environment() -> "Environment":
     # Imported here, as most commands write no page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -32,8 +41,8 @@ def page(template: str, **values: Any) -> str:
     script, _, _ = loader.get_source(environment, SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.
-    own = {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
-    return environment.get_template(template).render(values | own)
+    environment.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
+    return environment
 
 
 def _breakable(text: str) -> Any:

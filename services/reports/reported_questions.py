@@ -22,7 +22,7 @@ from services.reports.reported_weighings import ReportedWeighing, evidence_parag
 Verdict = Literal["right", "wrong", "unscored", "unfinished"]
 """Of an answer; `unscored`: nothing published says whether it is right; `unfinished`: there is no answer (yet)."""
 
-MARKS: Mapping[Verdict, str] = {"right": "✓ right", "wrong": "✗ wrong", "unscored": "", "unfinished": ""}
+MARKS: Mapping[Verdict, str] = {"right": "✓ right", "wrong": "✗ wrong", "unscored": ""}
 """The words beside an answer, so that none depends on its colour; an unfinished question has its status."""
 
 
@@ -53,7 +53,9 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     @property
     def mark(self) -> str:
         """The verdict in words; the status of a question without an answer."""
-        return MARKS[self.verdict] or ("" if self.verdict == "unscored" else f"… {self.status}")
+        if self.verdict == "unfinished":
+            return "… not finished" if self.status == QuestionStatus.OPEN else f"! {self.status}"
+        return MARKS[self.verdict]
 
     @property
     def classes(self) -> str:
@@ -71,7 +73,7 @@ class Filter(Struct, frozen=True, kw_only=True):
 
 
 FILTERS: Mapping[str, tuple[str, Callable[[ReportedQuestion], bool]]] = {
-    "all": ("all", lambda each: True),
+    "all": ("all", lambda _: True),
     "right": ("right", lambda each: each.verdict == "right"),
     "wrong": ("wrong", lambda each: each.verdict == "wrong"),
     "found": ("gold found, answer wrong", lambda each: each.verdict == "wrong" and each.gold_found is True),
@@ -84,8 +86,7 @@ FILTERS: Mapping[str, tuple[str, Callable[[ReportedQuestion], bool]]] = {
 def filters(questions: Sequence[ReportedQuestion]) -> list[Filter]:
     """All filters, with the number of questions that each shows."""
     return [
-        Filter(name=name, title=title, questions=sum(map(shows, questions)))
-        for name, (title, shows) in FILTERS.items()
+        Filter(name=name, title=title, questions=sum(map(shows, questions))) for name, (title, shows) in FILTERS.items()
     ]
 
 

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.humanize import count, cut, duration
+from cotrail.common.printable_text import one_line
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
@@ -30,10 +32,7 @@ class ReportedHit(Struct, frozen=True, kw_only=True):
 
 
 class ReportedStep(Struct, frozen=True, kw_only=True):
-    """A step; asked: what it was about, such as the query of a search; text: what came out of it.
-
-    known: the number of hits that were collected before, or left out.
-    """
+    """A step; asked: what it was about, such as the query of a search; text: what came out of it."""
 
     sequence: int
     kind: str
@@ -41,7 +40,6 @@ class ReportedStep(Struct, frozen=True, kw_only=True):
     asked: str = ""
     text: str = ""
     found: tuple[ReportedHit, ...] = ()
-    known: int = 0
     note: str = ""
     failed: bool = False
 
@@ -64,27 +62,27 @@ def found_in(question: TracedQuestion) -> dict[str, Paragraph]:
 
 def reported_step(step: TracedStep, question: TracedQuestion, names: Mapping[str, str]) -> ReportedStep:
     """The step; names: of the question's paragraphs, by digest."""
-    about = {"sequence": step.sequence, "kind": step.kind}
+    blank = ReportedStep(sequence=step.sequence, kind=step.kind)
     if step.failure:
-        return ReportedStep(**about, text=f"{step.failure.type}: {step.failure.message}", failed=True)
+        return replace(blank, text=f"{step.failure.type}: {step.failure.message}", failed=True)
     if step.query is not None:
         return _searched(step, question)
     if step.compared:
         (asked, *others) = step.compared
         note = comparison(step, names) or ("nothing to compare with" if step.state == "finished" else step.state)
-        return ReportedStep(**about, asked="" if others else asked, note=note)
+        return replace(blank, asked="" if others else asked, note=note)
     if step.request is not None:
         return _other(step, names)
     if step.generated is None:
-        return ReportedStep(**about, note=step.state)
-    return ReportedStep(**about, text=step.generated.text or "nothing", note=", ".join(_facts(step)))
+        return replace(blank, note=step.state)
+    return replace(blank, text=step.generated.text or "nothing", note=", ".join(_facts(step)))
 
 
 def _searched(step: TracedStep, question: TracedQuestion) -> ReportedStep:
     found = tuple(_hit(hit, question) for hit in step.hits if hit.paragraph.digest in step.new)
-    known = len(step.hits) - len(found)
+    others = "; ".join(one_line(name_of(hit.paragraph)) for hit in step.hits if hit.paragraph.digest not in step.new)
     verb = "opened" if step.kind == OPEN.name else f"asked {step.source} about" if step.source else "searched for"
-    note = f"{count(known, 'paragraph')} found that {'was' if known == 1 else 'were'} there already or left out"
+    note = f"found too, but there already or left out: {others}" if others else ""
     if not step.hits:
         note = "nothing was found" if step.state == "finished" else step.state
     return ReportedStep(
@@ -93,22 +91,22 @@ def _searched(step: TracedStep, question: TracedQuestion) -> ReportedStep:
         searched=True,
         asked=f"{verb} “{step.query}”",
         found=found,
-        note=note if known or not step.hits else "",
+        note=note,
     )
 
 
 def _other(step: TracedStep, names: Mapping[str, str]) -> ReportedStep:
     """An extract or a rate step; request and result of a kind that has no form of its own here."""
-    about, request, result = {"sequence": step.sequence, "kind": step.kind}, step.request or {}, step.result
+    blank, request, result = ReportedStep(sequence=step.sequence, kind=step.kind), step.request or {}, step.result
     if result is None:
-        return ReportedStep(**about, note=step.state)
+        return replace(blank, note=step.state)
     if step.kind == EXTRACT.name:
         note = f"confidence {result['confidence']:.2f}, in {named(request['paragraphs'][0], names)}"
-        return ReportedStep(**about, asked=request["question"], text=result["text"] or "no answer", note=note)
+        return replace(blank, asked=request["question"], text=result["text"] or "no answer", note=note)
     if step.kind == RATE.name:
         note = "\n".join(f"{score}  {other}" for score, other in ratings(request, result, names))
-        return ReportedStep(**about, asked=request["text"], note=f"by {request['by']}:\n{note}")
-    return ReportedStep(**about, note=f"{_json(request)}\n{_json(result)}")
+        return replace(blank, asked=request["text"], note=f"by {request['by']}:\n{note}")
+    return replace(blank, note=f"{_json(request)}\n{_json(result)}")
 
 
 def _facts(step: TracedStep) -> Iterator[str]:

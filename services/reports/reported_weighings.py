@@ -112,9 +112,9 @@ def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str
 
 def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Paragraph]:
     """The paragraphs by which the sentences were judged."""
-    judged = (*(each for chain in weighing.chains for each in chain.sentences), *weighing.facts)
-    found = found_in(question)
-    return [found[each.evidence] for each in judged if each.evidence in found]
+    of_chains = (each.evidence for chain in weighing.chains for each in chain.sentences)
+    judged = {*of_chains, *(each.evidence for each in weighing.facts)}
+    return [paragraph for digest, paragraph in found_in(question).items() if digest in judged]
 
 
 def _prediction(

@@ -1,6 +1,6 @@
 """Report of a run: one HTML page with its configuration, scores, and the reasoning behind every answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration
 from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
-from models.queries.progress import count_repeated, read_progress
-from models.queries.runs import read_run, resolve_run
-from models.queries.traces import read_questions
+from models.queries.progress import Progress, count_repeated, read_progress
+from models.queries.runs import RunRecord, read_run, resolve_run
+from models.queries.traces import TracedQuestion, read_questions
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
 from services.reports.pages import page
@@ -52,7 +52,13 @@ def run_report(connection: Connection, run: str) -> RunPage:
     # All of it from one connection, which sees one snapshot: the numbers agree while workers record.
     progress = read_progress(connection, record.id)
     repeated = count_repeated(connection, record.id)
-    questions = list(read_questions(connection, record.id))
+    return run_page(record, progress, repeated, list(read_questions(connection, record.id)))
+
+
+def run_page(
+    record: RunRecord, progress: Progress, repeated: Mapping[str, int], questions: Sequence[TracedQuestion]
+) -> RunPage:
+    """The page of a run with these questions; repeated: how many executions didn't count, by their outcome."""
     rows = [question.scores(record.dataset) for question in questions]
     scores = run_scores(record, progress, rows)
     placed = enumerate(zip(questions, rows, strict=True), start=1)

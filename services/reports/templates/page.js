@@ -18,7 +18,7 @@ addEventListener("click", (event) => {
   if (event.target.closest("a[href^='#']")) setTimeout(reveal);
 });
 addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("details:not([open], .body *)")];
+  closed = [...document.querySelectorAll("details:not([open], .body *, figure *)")];
   for (const each of closed) each.open = true;
 });
 addEventListener("afterprint", () => {

@@ -56,14 +56,13 @@ class ReportedChain(Struct, frozen=True, kw_only=True):
 
 
 class ReportedPrediction(Struct, frozen=True, kw_only=True):
-    """An answer with its weight and the numbers of its chains; share: of the greatest weight, from 0 to 1.
+    """An answer with its weight and the numbers of its chains.
 
     right: whether it is a published answer; None where none is published.
     """
 
     text: str
     weight: str
-    share: float
     chains: tuple[int, ...]
     right: bool | None
     chosen: bool
@@ -101,10 +100,9 @@ class _Evidence:
 def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str) -> ReportedWeighing:
     """The weighing of a question's answer; dataset: by whose metric predictions are right."""
     evidence = _Evidence(question)
-    greatest = max((each.weight for each in weighing.predictions), default=0.0)
     return ReportedWeighing(
         rule=FUNCTIONS.get(weighing.function, ""),
-        predictions=tuple(_prediction(each, greatest, weighing, question, dataset) for each in weighing.predictions),
+        predictions=tuple(_prediction(each, weighing, question, dataset) for each in weighing.predictions),
         chains=tuple(_chain(each, weighing, evidence) for each in weighing.chains),
         facts=tuple(_fact(each, evidence) for each in weighing.facts),
     )
@@ -118,13 +116,12 @@ def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Pa
 
 
 def _prediction(
-    each: WeighedPrediction, greatest: float, weighing: Weighing, question: TracedQuestion, dataset: str
+    each: WeighedPrediction, weighing: Weighing, question: TracedQuestion, dataset: str
 ) -> ReportedPrediction:
     scores = answer_scores(dataset, each.prediction, question.answers)
     return ReportedPrediction(
         text=each.prediction,
         weight=f"{each.weight:.2f}",
-        share=max(0.0, each.weight / greatest) if greatest > 0 else 0.0,
         chains=tuple(number + 1 for number in each.chains),
         right=None if scores is None or scores.em is None else scores.em == 1,
         chosen=weighing.chosen in each.chains,

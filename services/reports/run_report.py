@@ -7,15 +7,16 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
+from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS
 from models.queries.progress import Progress, count_repeated, read_progress
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
+from services.kind_tables import kind_tables
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
 from services.reports.pages import page
 from services.reports.reported_questions import ReportedQuestion, filters, reported_paragraphs, reported_question
-from services.scoring import run_scores
+from services.scoring import RunScores, kinded_scores, run_scores
 
 TITLES = {
     "answer_em": "Exact match",
@@ -59,10 +60,12 @@ def run_page(
     record: RunRecord, progress: Progress, repeated: Mapping[str, int], questions: Sequence[TracedQuestion]
 ) -> RunPage:
     """The page of a run with these questions; repeated: how many executions didn't count, by their outcome."""
-    rows = [question.scores(record.dataset) for question in questions]
-    scores = run_scores(record, progress, rows)
-    placed = enumerate(zip(questions, rows, strict=True), start=1)
-    reported = [reported_question(record, place, *each) for place, each in placed]
+    scored = [kinded_scores(question, record.dataset) for question in questions]
+    scores = run_scores(record, progress, scored)
+    reported = [
+        reported_question(record, place, question, of.scores)
+        for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
+    ]
     paragraphs = reported_paragraphs(record, questions)
     titles = TITLES if scores.metrics["rouge_l"] is None else {**LONG_ANSWERS, **TITLES}
     html = page(
@@ -73,8 +76,14 @@ def run_page(
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
         scores=scores,
-        metrics=[(title, _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name, title in titles.items()],
+        metrics=[
+            (title, _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
+            for name, title in titles.items()
+        ],
         caveat=CAVEAT,
+        tables=tuple(kind_tables(scores)),
+        titles=TITLES | LONG_ANSWERS,
+        percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         repeated=repeated,
         recall=recall_by_search(questions),
@@ -91,7 +100,16 @@ def run_page(
 def _metric(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.1f}" if name == "paragraphs_collected" else f"{value:.1%}"
+    return f"{value:.1f}" if name in COUNTS else _percent(value)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _interval(name: str, scores: RunScores) -> str:
+    interval = scores.intervals[name]
+    return "" if interval is None else f"{_metric(name, interval.low)} to {_metric(name, interval.high)}"
 
 
 def _legend(questions: Sequence[ReportedQuestion]) -> str:

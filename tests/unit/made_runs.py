@@ -106,7 +106,7 @@ def question(key: str = "q1", **fields: Any) -> TracedQuestion:
         "answers": ("yes",),
         "gold": (GoldParagraph(title=OWLS.title, text=OWLS.text),),
         "pinned": None,
-        "kind": "",
+        "kinds": {},
         "status": "finished",
         "answer": "yes",
         "reason": None,

@@ -403,7 +403,7 @@ def test_an_id_that_is_too_long_for_the_store_is_an_error(dataset: str, write: W
 @every_dataset
 @pytest.mark.parametrize("names", [TEXT, ID])
 def test_an_empty_question_or_id_is_an_error(dataset: str, names: dict[str, str], write: Write) -> None:
-    with pytest.raises(DatasetError, match="1: the (id|question) is empty"):
+    with pytest.raises(DatasetError, match=r"1: the (id|question) is empty"):
         load_questions(dataset, write(dataset, RECORDS[dataset](**{names[dataset]: " \n"})))
 
 

@@ -1,7 +1,7 @@
 """Reading of corpus files: paragraphs as JSON Lines, or the contexts of question files."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -78,13 +78,23 @@ def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 
 def _entries(path: Path, form: FileFormat | None) -> Iterator[tuple[str, Paragraph]]:
+    read = _of_form(form) if form else None
     with opened(path, CorpusError) as file:
         for place, raw in json_streams.items(file, str(path)):
-            if form is None:
-                yield from _of_record(place, raw)
-            else:
-                contexts = strategyqa_evidence.facts if "strategyqa" in form.datasets else question_contexts.of_entry
-                yield from _identified(place, contexts(place, raw))
+            read = read or (_contexts if decode(raw, _Keys, place, CorpusError).context else _of_record)
+            yield from read(place, raw)
+
+
+def _of_form(form: FileFormat) -> Callable[[str, bytes], Iterator[tuple[str, Paragraph]]]:
+    return _facts if "strategyqa" in form.datasets else _contexts
+
+
+def _facts(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
+    return _identified(place, strategyqa_evidence.facts(place, raw))
+
+
+def _contexts(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
+    return _identified(place, question_contexts.of_entry(place, raw))
 
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
@@ -104,8 +114,6 @@ def _of_record(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
         return _identified(place, question_contexts.of_line(place, raw))
     if keys.contexts:
         return _identified(place, question_contexts.of_processed(place, raw))
-    if keys.context:
-        return _identified(place, question_contexts.of_entry(place, raw))
     return iter(((place, passages.of_object(place, raw)),))
 
 

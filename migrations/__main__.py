@@ -2,7 +2,7 @@
 
 from configuration.refusals import refusing
 from configuration.settings import settings
-from models.schema.database import migrate
+from models.schema.migrating import migrate
 
 if __name__ == "__main__":
     with refusing():

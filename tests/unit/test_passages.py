@@ -1,5 +1,6 @@
 """Corpora under the names by which they are published, and the same strictness for questions and paragraphs."""
 
+import gzip
 import json
 import tempfile
 from collections.abc import Callable
@@ -76,6 +77,13 @@ def test_the_table_of_dpr_is_read(tmp_path: Path) -> None:
 def test_a_table_that_can_not_be_used_is_refused(lines: tuple[str, ...], said: str, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=said):
         read(tmp_path, *lines)
+
+
+def test_an_archive_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "psgs_w100.tsv.gz"
+    path.write_bytes(gzip.compress(b"id\ttext\ttitle\n"))
+    with pytest.raises(CorpusError, match=r"psgs_w100.tsv.gz seems to be a gzip archive.*unpack it"):
+        list(read_corpus([path]))
 
 
 @pytest.mark.parametrize(

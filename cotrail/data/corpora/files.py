@@ -14,7 +14,14 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import json_streams, passages, question_contexts, strategyqa_evidence
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets.file_formats import ARTICLES, BIG_BENCH, STRATEGYQA_PARAGRAPHS, FileFormat, detect_format
+from cotrail.data.datasets.file_formats import (
+    ARTICLES,
+    BIG_BENCH,
+    STRATEGYQA_PARAGRAPHS,
+    FileFormat,
+    apparent_content,
+    detect_format,
+)
 from cotrail.data.record_checks import check_id, check_length
 from cotrail.errors import CorpusError
 
@@ -70,6 +77,8 @@ def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
         raise CorpusError(
             f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
         )
+    if form is None and (what := apparent_content(path, CorpusError)):
+        raise CorpusError(f"{path} seems {what}, going by how it begins; unpack it, or get the file again")
     if form == STRATEGYQA_PARAGRAPHS:
         return _members(path)
     if is_list(path, CorpusError):

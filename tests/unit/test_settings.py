@@ -1,6 +1,9 @@
 import errno
+import os
 import re
 import socket
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,6 +16,7 @@ from configuration.settings import Settings, settings
 from configuration.variables import warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
+from tests.unit.commands import ROOT
 from workers.logs import OTHERS, OWN
 from workers.ready import VARIABLE
 from workers.stack.flower import PASSWORD, USER
@@ -296,6 +300,19 @@ def test_a_malformed_variable_is_refused_on_one_line(
     with pytest.raises(InputError, match=f"COTRAIL_{name}.*{said}") as refused:
         settings()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "process", [["-m", "migrations"], ["-m", "workers.maintenance"], ["-m", "celery", "-A", "workers.app", "worker"]]
+)
+def test_every_process_refuses_a_malformed_variable_on_one_line(process: list[str]) -> None:
+    environment = {**os.environ, "COTRAIL_LEASE_SECONDS": "soon"}
+    ended = subprocess.run(
+        [sys.executable, *process], env=environment, capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 2
+    assert line.startswith("cotrail: the environment variable COTRAIL_LEASE_SECONDS")
 
 
 def test_a_home_that_is_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from services.experiments.protocols import read_experiment_file
 from services.requests import read_run_file
 
 HOTPOT = {"_id": "1", "question": "Who?", "context": [["Ink", ["It stains."]]], "level": "easy"}
-MUSIQUE = {"id": "1", "question": "Who?", "answer": "x", "paragraphs": []}
+MUSIQUE: dict[str, object] = {"id": "1", "question": "Who?", "answer": "x", "paragraphs": []}
 MUSIQUE["paragraphs"] = [{"idx": 0, "title": "Ink", "paragraph_text": "It stains.", "is_supporting": True}]
 DEMONSTRATION = '# METADATA: {"qid": "d"}\nQ: Who?\nA: X.\n'
 

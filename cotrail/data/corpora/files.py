@@ -118,6 +118,8 @@ def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 
 def _of_record(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
+    if not (b'"paragraphs"' in raw or b'"contexts"' in raw):  # decoded once only: dumps have millions of lines
+        return iter(((place, passages.of_object(place, raw)),))
     keys = decode(raw, _Keys, place, CorpusError)
     if keys.paragraphs:
         return _identified(place, question_contexts.of_line(place, raw))

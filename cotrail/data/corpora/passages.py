@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -36,13 +36,6 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     url: Any = None
 
 
-class _Named(NamedTuple):
-    """A value and the field that it stands in."""
-
-    field: str
-    value: str
-
-
 def of_object(place: str, raw: bytes) -> Paragraph:
     """The paragraph of a JSON object; CorpusError names the field that is missing, ambiguous, unknown or empty."""
     return _paragraph(decode(raw, _Line, place, CorpusError), place)
@@ -59,24 +52,28 @@ def of_rows(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 
 def _paragraph(line: _Line, place: str) -> Paragraph:
-    id_, title, text = (_one_of(line, names, place) for names in (IDS, TITLES, TEXTS))
-    if id_ is None:
+    (id_field, id_), (title_field, title), (text_field, text) = (
+        _one_of(line, names, place) for names in (IDS, TITLES, TEXTS)
+    )
+    if not id_field:
         raise CorpusError(f"{place}: there is no field {_either(IDS)}; give each paragraph its own")
-    if text is None:
+    if not text_field:
         raise CorpusError(f"{place}: there is no field {_either(TEXTS)}; add it or take the record out")
-    own_title, own_text = _titled(text.value) if title is None and text.field == "contents" else (None, text.value)
-    found = Paragraph(id=id_.value, title=own_title or (title.value if title else ""), text=own_text)
-    _check_text(found, id_, place)
-    return found
+    if text_field == "contents" and not title_field:
+        title, text = _titled(text)
+    # BEIR publishes documents of a title alone, such as TREC-COVID's articles without an abstract.
+    if not (id_field == "_id" and title.strip()):
+        check_text(text, "text", place, CorpusError)
+    return Paragraph(id=id_, title=title, text=text)
 
 
-def _one_of(line: _Line, names: tuple[str, ...], place: str) -> _Named | None:
-    """The only one of the fields that is given; None where none is."""
-    given = [_Named(name, value) for name in names if isinstance(value := getattr(line, name), str)]
+def _one_of(line: _Line, names: tuple[str, ...], place: str) -> tuple[str, str]:
+    """The only one of the fields that is given, and its value; both empty where none is."""
+    given = [(name, value) for name in names if isinstance(value := getattr(line, name), str)]
     if len(given) > 1:
-        both = " and ".join(f"`{each.field}`" for each in given)
+        both = " and ".join(f"`{name}`" for name, _ in given)
         raise CorpusError(f"{place}: {both} mean the same; leave one of them")
-    return given[0] if given else None
+    return given[0] if given else ("", "")
 
 
 def _titled(contents: str) -> tuple[str, str]:
@@ -87,12 +84,6 @@ def _titled(contents: str) -> tuple[str, str]:
     title = first.strip()
     quoted = len(title) > 1 and title.startswith('"') and title.endswith('"')
     return (title[1:-1].replace('""', '"') if quoted else title), rest.strip("\n")
-
-
-def _check_text(found: Paragraph, id_: _Named, place: str) -> None:
-    # BEIR publishes documents of a title alone, such as TREC-COVID's articles without an abstract.
-    if not (id_.field == "_id" and found.title.strip()):
-        check_text(found.text, "text", place, CorpusError)
 
 
 def _either(names: tuple[str, ...]) -> str:

@@ -21,9 +21,7 @@ def check_folder(path: Path) -> Path:
     except (OSError, RuntimeError) as error:
         raise ValueError(f"it can't be looked at ({getattr(error, 'strerror', None) or error})") from None
     if not there.is_dir():
-        raise ValueError(f"{there} is a file; name a folder" if there == folder else f"{there} is a file, no folder")
+        raise ValueError(f"{there} is a file; name a folder")
     if not os.access(there, os.R_OK | os.X_OK):
         raise ValueError(f"{there} can't be read by this user; change its permissions or name another folder")
-    if there != folder and not os.access(there, os.W_OK):
-        raise ValueError(f"it isn't there and can't be made, as {there} can't be written; name another folder")
     return folder

@@ -136,7 +136,9 @@ def report(
 def _write_run_pages(connection: Connection, report: ExperimentReport, directory: Path, screen: Console) -> int:
     """Writes each run's page, with a bar on a terminal; returns how many there are."""
     written = write_run_pages(connection, report.runs, directory)
-    return sum(1 for _ in track(written, "Pages of runs", len(report.runs), console=screen, transient=True))
+    quiet = not screen.is_terminal
+    shown = track(written, "Pages of runs", len(report.runs), console=screen, transient=True, disable=quiet)
+    return sum(1 for _ in shown)
 
 
 @experiment.command()

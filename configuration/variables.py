@@ -8,15 +8,21 @@ from collections.abc import Iterable
 PREFIX = "COTRAIL_"
 
 OTHERS = (
+    "FILES",
     "FLOWER_PASSWORD",
     "FLOWER_USER",
     "LOG",
-    "OTHER_LOGS",
+    "LOG_FILES",
+    "LOG_SIZE",
     "POSTGRES_PASSWORD",
     "READY_FILE",
     "REDIS_PASSWORD",
+    "UID",
 )
 """Variables that aren't settings: those of docker-compose.yml, of Flower, and of the processes of the stack."""
+
+LIMITS = ("_CPUS", "_MEMORY")
+"""How the limits of a service end in docker-compose.yml, after its name."""
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +32,7 @@ def warn_of_unknown(settings: Iterable[str]) -> None:
     known = [*(name.upper() for name in settings), *OTHERS]
     for variable in sorted(os.environ):
         name = variable.upper().removeprefix(PREFIX)
-        if variable.upper().startswith(PREFIX) and name not in known:
+        if variable.upper().startswith(PREFIX) and name not in known and not name.endswith(LIMITS):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"; did you mean {PREFIX}{near[0]}?" if near else "; unset it"
             logger.warning("cotrail has no setting %r, so this variable changes nothing%s", variable, hint)

@@ -94,6 +94,14 @@ def test_all_services_at_once_come_back(stack: Stack) -> None:
     wait_until_all_works(stack)
 
 
+def test_a_second_up_starts_only_the_supervisors_anew(cotrail: Cotrail, stack: Stack) -> None:
+    before = pids(stack)
+    cotrail("up")
+    after = pids(stack)
+    assert {name for name in NAMES if before[name] != after[name]} == set(SUPERVISORS)
+    assert {each.restarts for each in stack.status()} == {0}
+
+
 def test_what_cannot_be_started_is_tried_again_and_says_why(home: Path, stack: Stack) -> None:
     data, kept = home / "redis", home / "redis.kept"
     kill(stack, ["redis"])
@@ -107,14 +115,6 @@ def test_what_cannot_be_started_is_tried_again_and_says_why(home: Path, stack: S
     assert "redis is dead" in shown.stdout
     assert "it is started again in" in shown.stdout
     wait_until(lambda: status(stack, "redis").works, "Redis runs again")
-
-
-def test_a_second_up_starts_only_the_supervisors_anew(cotrail: Cotrail, stack: Stack) -> None:
-    before = pids(stack)
-    cotrail("up")
-    after = pids(stack)
-    assert {name for name in NAMES if before[name] != after[name]} == set(SUPERVISORS)
-    assert {each.restarts for each in stack.status()} == {0}
 
 
 def test_killed_with_its_supervisors_it_stays_dead_until_the_next_up(home: Path, stack: Stack) -> None:

@@ -17,8 +17,7 @@ from configuration.variables import warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from tests.unit.commands import ROOT
-from workers.logs import OTHERS, OWN
-from workers.ready import VARIABLE
+from workers import logs, ready
 from workers.stack.flower import PASSWORD, USER
 
 SECRET = "hunter2"
@@ -354,7 +353,7 @@ def test_variables_of_compose_and_of_the_stack_are_no_mistakes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     compose = (Path(__file__).parents[2] / "docker-compose.yml").read_text()
-    for variable in {*re.findall("COTRAIL_[A-Z_]+", compose), OWN, OTHERS, VARIABLE, USER, PASSWORD}:
+    for variable in {*re.findall("COTRAIL_[A-Z_]+", compose), logs.VARIABLE, ready.VARIABLE, USER, PASSWORD}:
         monkeypatch.setenv(variable, "x")
     warn_of_unknown(Settings.model_fields)
     assert not caplog.messages

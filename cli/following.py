@@ -16,7 +16,7 @@ from cli.meanwhile import meanwhile
 from cli.output import console
 from cli.run_speed import RunSpeed, expected_steps
 from configuration.settings import settings
-from cotrail.common.humanize import count, duration
+from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
 from models.queries.progress import Progress, read_progress
 from models.schema.database import reason_of, unanswered
@@ -51,8 +51,19 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
                     break
         return progress
     except KeyboardInterrupt:
-        screen.print(f"The run continues. `cotrail watch {run}` shows it again.", soft_wrap=True)
+        screen.print(_left(run, speed.progress), soft_wrap=True)
         raise
+
+
+def _left(run: str, progress: Progress | None) -> str:
+    """What becomes of a run that isn't watched any more."""
+    standing = "running" if progress is None else progress.standing
+    following = {
+        "running": f"The run continues. `cotrail watch {run}` shows it again.",
+        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
+        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
+    }
+    return following.get(standing, f"The run is {standing}. `cotrail show {run}` shows it.")
 
 
 def pause_after(seconds: float) -> float:
@@ -118,13 +129,17 @@ def _lines(screen: Console) -> Show:
 def _line(progress: Progress | None, speed: RunSpeed) -> str:
     if progress is None:
         return speed.slowness
-    done = f"{progress.total - progress.open}/{progress.total} questions, {count(progress.steps, 'step')}"
+    done = f"{progress.done:,} of {count(progress.total, 'question')} done, {count(progress.steps, 'step')}"
     if not progress.open:
         return done
     if waiting := speed.waits_for(progress):
         return f"{done}. {waiting}"
+    return f"{done}, {_pace(progress, speed)}"
+
+
+def _pace(progress: Progress, speed: RunSpeed) -> str:
     left = speed.left(progress)
-    return f"{done}, {speed.rate:.1f} steps/s" + ("" if left is None else f", about {duration(left)} left")
+    return f"{rate(speed.rate)} steps/s" + ("" if left is None else f", about {duration(left)} left")
 
 
 def _bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
@@ -132,20 +147,18 @@ def _bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
         return Text(speed.slowness, style="yellow")
     steps = expected_steps(progress)
     table = Table.grid(padding=(0, 2))
-    done = progress.total - progress.open
-    table.add_row("Questions", _bar(done, progress.total), f"{done} of {progress.total}")
+    table.add_row("Questions", _bar(progress.done, progress.total), f"{progress.done:,} of {progress.total:,}")
     about = "" if steps is None else f" of about {max(round(steps), progress.steps):,}"
     table.add_row("Steps", _bar(progress.steps, steps), f"{progress.steps:,}{about}")
     read, cached, written = (
         progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
     )
     share = f" ({cached / read:.0%} from the cache)" if read else ""
-    left = speed.left(progress)
     lines: list[RenderableType] = [
         Text(progress.run, style="bold"),
         table,
-        Text(f"{read:,} tokens read{share}, {written:,} written", style="dim"),
-        Text(f"{speed.rate:.1f} steps/s, {'time left not known' if left is None else f'{duration(left)} left'}"),
+        Text(f"{count(read, 'token')} read{share}, {written:,} written", style="dim"),
+        Text(_pace(progress, speed)),
     ]
     if waiting := speed.waits_for(progress):
         lines.append(Text(one_line(waiting), style="yellow"))

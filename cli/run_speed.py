@@ -29,11 +29,13 @@ class RunSpeed:
     """The speed of a watched run, and what it waits for, from successive readings of its progress.
 
     ask_broker: says why Redis doesn't answer; None where it does.
+    progress: the last that was read.
     lost: why the database doesn't answer, if so.
     reading_seconds: how long the read that is under way has taken, where that is long.
     """
 
     def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
+        self.progress: Progress | None = None
         self.lost: str | None = None
         self.reading_seconds = 0.0
         self._ask_broker = ask_broker
@@ -44,6 +46,7 @@ class RunSpeed:
 
     def note(self, progress: Progress, now: float) -> None:
         """Takes in progress that was read at `now` (seconds, monotonic)."""
+        self.progress = progress
         was_lost = self.lost is not None
         self._now, self.lost, self.reading_seconds = now, None, 0.0
         self._samples.append(Sample(now, progress.steps))

@@ -7,6 +7,7 @@ import msgspec
 import typer
 from rich.table import Table
 
+from cli.arguments import Json
 from cli.output import console, print_json
 from configuration.settings import settings
 from cotrail.errors import UnavailableError
@@ -14,8 +15,6 @@ from cotrail.errors import UnavailableError
 if TYPE_CHECKING:
     from workers.stack.flower import Access
     from workers.stack.stack import Stack, Status
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def up(

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import grid
-from cotrail.common.humanize import cut
+from cotrail.common.humanize import count, cut
 from cotrail.common.printable_text import one_line
 from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
@@ -35,7 +35,7 @@ def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:
     if step.embedded is None:
         return None
     if not step.against:
-        return Text(f"{len(step.compared)} sentences with one another", style="dim")
+        return Text(f"{count(len(step.compared), 'sentence')} with one another", style="dim")
     row = step.embedded.similarities[0]
     best = max(range(len(row)), key=row.__getitem__)
     return Text(f"{row[best]:.2f} like {_named(step.against[best], names)}, the nearest of {len(row)}")

@@ -58,7 +58,7 @@ class RemainingTime:
         work = sum(steps[counts.kind] * _milliseconds(counts) for counts in progress.kinds)
         # A question's steps mostly follow one another: the last few questions don't keep all workers busy.
         running, moving = (sum(getattr(each, name) for each in progress.kinds) for name in ("running", "moving"))
-        alone = work / progress.open / max(1.0, running / max(1, moving))
+        alone: float = work / progress.open / max(1.0, running / max(1, moving))
         return max(work / pace, alone / 1000)
 
     def _pace(self, progress: Progress) -> float | None:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cli.meanwhile import meanwhile
 from cli.output import console
 from cli.run_speed import RunSpeed, expected_steps
+from cli.run_text import unwatched_line
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
@@ -50,19 +51,8 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
                     break
         return progress
     except KeyboardInterrupt:
-        screen.print(_left(run, speed.progress), soft_wrap=True)
+        screen.print(unwatched_line(run, speed.progress.standing if speed.progress else "running"), soft_wrap=True)
         raise
-
-
-def _left(run: str, progress: Progress | None) -> str:
-    """What becomes of a run that isn't watched any more."""
-    standing = "running" if progress is None else progress.standing
-    following = {
-        "running": f"The run continues. `cotrail watch {run}` shows it again.",
-        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
-        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
-    }
-    return following.get(standing, f"The run is {standing}. `cotrail show {run}` shows it.")
 
 
 def pause_after(seconds: float) -> float:

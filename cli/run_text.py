@@ -73,11 +73,21 @@ def print_reasons(screen: Console, reasons: list[Cause]) -> None:
 
 def blockage_line(run: str, blockage: Blockage) -> str:
     """One line on the cause that pauses a run, and what to do."""
+    were = "was" if blockage.questions == 1 else "were"
     return (
-        f"Paused, as {count(blockage.questions, 'question')} {'was' if blockage.questions == 1 else 'were'} blocked by "
-        f"{blockage.type}: "
+        f"Paused after {count(blockage.questions, 'question')} {were} blocked by {blockage.type}: "
         f"{blockage.message.rstrip('.')}. Fix it, then `cotrail resume {run}` continues."
     )
+
+
+def unwatched_line(run: str, standing: str) -> str:
+    """What becomes of a run that isn't watched any more."""
+    following = {
+        "running": f"The run continues. `cotrail watch {run}` shows it again.",
+        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
+        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
+    }
+    return following.get(standing, f"The run is {standing}. `cotrail show {run}` shows it.")
 
 
 def outage_line(outage: Outage) -> str:

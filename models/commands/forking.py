@@ -45,7 +45,7 @@ from models.records.runs import FindSystem, RunPlan, Runs
 from models.records.waking import wake
 from models.schema.rows import Rows, recordset
 from models.schema.seals import amending, step_digest
-from models.schema.states import RunState, StepState
+from models.schema.states import QuestionStatus, RunState, StepState
 from models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
 
 
@@ -240,7 +240,9 @@ def _check_point(connection: Connection, rows: Sequence[RowMapping], at: Point) 
     longest, kinds = connection.execute(query, {"ids": [row["id"] for row in rows]}).one()
     if isinstance(at, str) and at not in kinds:
         raise InputError(f"no question has a {at} step to fork at; there are: {', '.join(kinds)}")
-    if isinstance(at, int) and not -longest <= at < longest:
+    # The step to come of a question that has no answer yet is a point too.
+    to_come = any(row["status"] != QuestionStatus.FINISHED for row in rows)
+    if isinstance(at, int) and not -longest <= at < longest + to_come:
         raise InputError(
             f"no question has a step {at} to fork at; the longest has steps 0 to {longest - 1}, or -1 to {-longest} "
             "counted from the end"

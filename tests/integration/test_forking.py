@@ -178,7 +178,7 @@ def test_questions_whose_whole_record_is_taken_over_are_finished_at_once(origin:
     assert query(answers.where(questions.c.run_id == FORK)) == query(answers.where(questions.c.run_id == ORIGIN))
 
 
-@pytest.mark.parametrize(("at", "adopted"), [(3, 3), (-2, 5), ("read", 6), (0, 0), ("lookup", 7)])
+@pytest.mark.parametrize(("at", "adopted"), [(3, 3), (-2, 5), ("read", 6), (0, 0)])
 def test_steps_before_a_point_are_taken_over_as_given(
     at: Point, adopted: int, origin: Engine, ledger: Ledger, query: Query
 ) -> None:

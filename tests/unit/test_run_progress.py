@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from cli.run_speed import RunSpeed, expected_steps
-from cli.run_text import closing_line
+from cli.run_text import blockage_line, closing_line, unwatched_line
 from models.queries.progress import Progress
 from models.queries.runs import standing
+from models.records.blockage import Blockage
 from tests.unit.test_remaining_time import counts
 
 
@@ -53,6 +54,29 @@ def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
     for second in (61.0, 80.0):
         speed.note(abandoned, second)
     assert "no worker has taken one for 19 s" in str(speed.waits_for(abandoned))
+
+
+@pytest.mark.parametrize(
+    ("state", "finished", "said"),
+    [
+        ("active", 2, "The run continues. `cotrail watch r` shows it again."),
+        ("paused", 2, "The run stays paused. `cotrail resume r` continues it."),
+        ("cancelled", 2, "The run is cancelled. `cotrail show r` shows it."),
+        ("active", 4, "The run is finished. `cotrail show r` shows it."),
+    ],
+)
+def test_who_ends_watching_is_told_what_becomes_of_the_run(state: str, finished: int, said: str) -> None:
+    assert unwatched_line("r", replace(progress(10, finished=finished), state=state).standing) == said
+
+
+def test_cancelled_questions_are_not_done() -> None:
+    statuses = {"open": 0, "finished": 2, "failed": 1, "blocked": 0, "cancelled": 997}
+    assert replace(progress(10), state="cancelled", questions=statuses).done == 3
+
+
+@pytest.mark.parametrize(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])
+def test_the_verb_follows_the_count(questions: int, said: str) -> None:
+    assert said in blockage_line("r", Blockage(type="CorpusError", message="gone", questions=questions))
 
 
 def test_the_closing_line_says_what_did_not_finish() -> None:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.common.toml_files import read_toml
+from cotrail.common.validation import explained
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
@@ -95,7 +96,7 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:
-        raise InputError(f"the run can't be submitted: {problem_of(error)}") from error
+        raise InputError(f"the run can't be submitted: {problem_of(error, given)}; correct it") from error
 
 
 def read_run_file(path: Path) -> dict[str, Any]:
@@ -118,9 +119,9 @@ def read_toml_file(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
 
 
-def problem_of(error: msgspec.ValidationError) -> str:
+def problem_of(error: msgspec.ValidationError, given: Mapping[str, Any]) -> str:
     """A validation error in the words of a person who wrote the keys: without msgspec's `$.` and `Object`."""
-    return str(error).replace("Object contains unknown field", "there is no key").replace("$.", "")
+    return explained(error, dict(given)).replace("Object contains unknown field", "there is no key").replace("$.", "")
 
 
 def _is_bundled(field: str, name: str) -> bool:

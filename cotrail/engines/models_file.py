@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.toml_files import read_toml
+from cotrail.common.validation import explained
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 ModelKind = Literal["model", "embedder", "entailer", "extractor", "rater"]
@@ -90,13 +91,18 @@ def preferred(engines: Mapping[str, Installable]) -> tuple[str, str]:
 
 def _read(path: Path) -> _ModelsFile:
     try:
-        return msgspec.convert(read_toml(path, "the list of models"), _ModelsFile)
+        written = read_toml(path, "the list of models")
     except FileNotFoundError:
         return _ModelsFile()
     except OSError as error:
-        raise InputError(f"the list of models {path} can't be read: {error.strerror}") from error
+        raise InputError(f"the list of models {path} can't be read ({error.strerror}); check the path") from error
+    try:
+        return msgspec.convert(written, _ModelsFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"the list of models {path} is malformed: {error}") from error
+        tables = ", ".join(f"[{kind}.NAME]" for kind in _ModelsFile.__struct_fields__)
+        raise InputError(
+            f"the list of models {path} is malformed: {explained(error, written)}; its tables are {tables}"
+        ) from error
 
 
 def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engines: Any) -> Any:
@@ -108,7 +114,9 @@ def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engin
     try:
         return msgspec.convert(table, engines, dec_hook=beside)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: the {kind} {name} is malformed: {error}; {_expected(table, engines)}") from error
+        raise InputError(
+            f"{path}: the {kind} {name} is malformed: {explained(error, table)}; {_expected(table, engines)}"
+        ) from error
 
 
 def _expected(table: dict[str, Any], engines: Any) -> str:

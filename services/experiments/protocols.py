@@ -17,15 +17,16 @@ from services.experiments.ircot import IRCoTSchedule
 from services.experiments.rethinking import RethinkingSchedule
 from services.experiments.schedule import Schedule
 from services.experiments.searchain import SearChainSchedule
-from services.requests import read_toml_file
+from services.requests import problem_of, read_toml_file
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:
     """The experiment of a TOML file; InputError says what is wrong with it."""
+    described = read_toml_file(path)
     try:
-        experiment = experiment_of(read_toml_file(path))
+        experiment = experiment_of(described)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {str(error).replace('`$.', '`')}; correct it") from error
+        raise InputError(f"{path}: {problem_of(error, described)}; correct it") from error
     return replace(
         experiment,
         models=experiment.models or (settings().model,),

@@ -41,17 +41,24 @@ def written(folder: Path, *records: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "text", "answer"),
+    ("dataset", "text", "answer", "kinds"),
     [
-        ("zsre", "Subject: Ink Museum; relation: architect. What is the object?", "Ann Pen"),
-        ("trex", "Subject: Ink Museum; relation: located in. What is the object?", "Inkville"),
-        ("fever", "Is the following claim true or false? Ink stains paper.", "true"),
-        ("eli5", "Why does ink stain?", "It is a dye. It soaks in."),
+        ("zsre", "Subject: Ink Museum; relation: architect. What is the object?", "Ann Pen", {"relation": "architect"}),
+        (
+            "trex",
+            "Subject: Ink Museum; relation: located in. What is the object?",
+            "Inkville",
+            {"relation": "located in"},
+        ),
+        ("fever", "Is the following claim true or false? Ink stains paper.", "true", {"label": "SUPPORTS"}),
+        ("eli5", "Why does ink stain?", "It is a dye. It soaks in.", {}),
     ],
 )
-def test_a_record_is_asked_as_a_question(dataset: str, text: str, answer: str, tmp_path: Path) -> None:
+def test_a_record_is_asked_as_a_question(
+    dataset: str, text: str, answer: str, kinds: dict[str, str], tmp_path: Path
+) -> None:
     assert load_questions(dataset, written(tmp_path, record(dataset))) == (
-        Question(id="q1", text=text, answers=(answer,), evidence=("Ink",)),
+        Question(id="q1", text=text, answers=(answer,), evidence=("Ink",), kinds=kinds),
     )
 
 
@@ -99,7 +106,7 @@ def test_a_file_of_another_task_is_an_error(asked: str, given: str, complaint: s
 @every_task
 @pytest.mark.parametrize("changes", [{"id": " "}, {"input": " "}, {"input": " [SEP] author"}, {"input": "Ink [SEP] "}])
 def test_an_empty_question_or_id_is_an_error(dataset: str, changes: dict[str, str], tmp_path: Path) -> None:
-    complaint = r"line 1: the id or the question is empty|line 1: the input has"
+    complaint = r"line 1: the (id|question) is empty|line 1: the input has"
     with pytest.raises(DatasetError, match=complaint):
         load_questions(dataset, written(tmp_path, record(dataset, **changes)))
 

@@ -1,24 +1,32 @@
 """cotrail's own format for custom questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
 
 `answers` (strings) and `gold` are optional. A gold paragraph is an id in the corpus or `{"title", "text"}`. Further
-optional fields: `pinned`, the passage that the question is about; `kind`, its category; `distractors`, paragraphs that
-a demonstration shows beside the gold ones; `hops`, their number; `chain`, the sentences that lead to the answer. Other
-fields are refused, since they are probably misspelt.
+optional fields: `pinned`, the passage that the question is about; `kinds`, by name, the sorts that it is counted among,
+or `kind`, a single one; `distractors`, paragraphs that a demonstration shows beside the gold ones; `hops`, their
+number; `chain`, the sentences that lead to the answer; `metadata`, anything, which is read past. Other fields are
+refused, since they are probably misspelt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.common.validation import shown
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.question_kinds import UNNAMED, named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
 
 ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
 """Looks up paragraphs of a corpus by their ids; missing ones are left out."""
+
+SHOWN = 5
+"""Maximum missing ids that an error names."""
 
 ParagraphReference = str | GoldParagraph
 """A paragraph, given by its id in the corpus or by its content."""
@@ -33,26 +41,47 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     gold: tuple[ParagraphReference, ...] = ()
     pinned: ParagraphReference | None = None
     kind: str = ""
+    kinds: dict[str, str] = {}
     distractors: tuple[ParagraphReference, ...] = ()
     hops: int | None = None
     chain: tuple[str, ...] = ()
+    metadata: Any = None
 
 
 def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, JsonlQuestion, place, DatasetError)
+        _check(line, place)
         question = Question(
             id=line.id,
             text=line.question,
             answers=line.answers,
             gold=_resolved(line.gold, lookup, place),
             pinned=_resolved((line.pinned,), lookup, place)[0] if line.pinned else None,
-            kind=line.kind,
+            kinds=_kinds(line, place),
         )
         distractors = _resolved(line.distractors, lookup, place)
         annotated = AnnotatedQuestion(question=question, distractors=distractors, chain=line.chain)
         yield QuestionRecord(place=place, raw=raw, annotated=annotated)
+
+
+def _check(line: JsonlQuestion, place: str) -> None:
+    for what, texts in {"answer": line.answers, "sentence of the chain": line.chain}.items():
+        for text in texts:
+            check_text(text, what, place, DatasetError)
+    for paragraph in (*line.gold, line.pinned, *line.distractors):
+        if isinstance(paragraph, GoldParagraph):
+            check_text(paragraph.text, "text of a paragraph", place, DatasetError)
+
+
+def _kinds(line: JsonlQuestion, place: str) -> dict[str, str]:
+    """The kinds of a question, of which a single one needs no name."""
+    if line.kind and line.kinds:
+        raise DatasetError(f"{place}: there are both kind and kinds; put all of them into kinds")
+    if blank := [name for name, kind in line.kinds.items() if not name.strip() or not kind.strip()]:
+        raise DatasetError(f"{place}: a name or a kind in kinds is empty ({blank[0]!r}); fill it in or take it out")
+    return line.kinds or named(**{UNNAMED: line.kind})
 
 
 def _resolved(
@@ -63,9 +92,8 @@ def _resolved(
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")
     found = lookup(ids) if ids and lookup else {}
     if missing := [id_ for id_ in ids if id_ not in found]:
-        raise DatasetError(
-            f"{place}: the corpus has no paragraph {', '.join(missing)}; give ids of this corpus, or title and text"
-        )
+        named = ", ".join(map(shown, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+        raise DatasetError(f"{place}: the corpus has no paragraph {named}; give ids of this corpus, or title and text")
     return tuple(
         GoldParagraph(title=found[item].title, text=found[item].text) if isinstance(item, str) else item
         for item in named

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.toml_files import read_toml
+from cotrail.common.validation import explained
 from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
@@ -31,13 +32,15 @@ def read_search_file(path: Path) -> SearchFile:
     """The file's content, empty for a missing file; raises InputError where it is malformed."""
     what = "the search settings"
     try:
-        read = msgspec.convert(read_toml(path, what), SearchFile)
+        written = read_toml(path, what)
     except FileNotFoundError:
         return SearchFile()
     except OSError as error:
-        raise InputError(f"{what} {path} can't be read: {error.strerror}") from error
+        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+    try:
+        read = msgspec.convert(written, SearchFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} are malformed: {error}") from error
+        raise InputError(f"{what} {path} are malformed: {explained(error, written)}; correct them") from error
     settings = {name.removeprefix("index."): value for name, value in _flat(read.index)}
     for name in settings:
         if name.startswith(OURS):

@@ -37,7 +37,7 @@ def test_the_queries_of_the_page_are_answered(finished: Engine) -> None:
     with finished.connect() as connection:
         answers, costs, found = (connection.execute(text(query)).all() for query in (ANSWERS, COSTS, FOUND))
     assert [row.key for row in answers] == ["q0", "q1", "q2"]
-    assert sum(row.count for row in costs) == 3 * STEPS
+    assert sum(row.steps for row in costs) == 3 * STEPS
     assert all(row.found_by <= 3 for row in found)
     assert found
 

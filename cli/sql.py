@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from cli.arguments import Json
 from cli.output import print_json
 from configuration.settings import settings
-from cotrail.errors import UnavailableError
+from cotrail.errors import InputError, UnavailableError
 
 READ_ONLY = "-c default_transaction_read_only=on"
 """Options for the server: a record that is changed by hand no longer verifies."""
@@ -32,6 +32,8 @@ def sql(
 
     Example: `cotrail sql "SELECT id, state FROM runs"`
     """
+    if query is not None and (url or json):
+        raise InputError("the URL is printed, or a query is run: leave out QUERY, or --url and --json")
     address = settings().database.replace("postgresql+psycopg:", "postgresql:", 1)
     if json:
         print_json({"url": address})

@@ -400,7 +400,12 @@ def test_an_export_has_a_line_a_question_with_everything_behind_its_answer(
 ) -> None:
     run = hands.finish(submitted())
     path = tmp_path / "run.jsonl"
-    assert cotrail("export", run, "--output", path).exit_code == 0
+    assert json.loads(cotrail("export", run, "--output", path, "--json").stdout) == {
+        "run": run,
+        "format": "jsonl",
+        "output": str(path),
+        "questions": 3,
+    }
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.jsonl"]
     rows = {row["question_id"]: row for row in map(json.loads, path.read_text().splitlines())}
     assert list(rows) == ["sample-01", "sample-02", UNSCRIPTED]

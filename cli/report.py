@@ -22,7 +22,9 @@ def report(
 ) -> None:
     """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
 
-    The file needs no network and no script. Example: `cotrail report latest --html report.html`
+    The file needs no network, and everything is there without its script.
+
+    Example: `cotrail report latest --html report.html`
     """
     with reading() as connection:
         run_id = resolve_run(connection, run)

@@ -53,7 +53,7 @@ def score(
         print_json(scores)
         return
     screen = console()
-    screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
+    screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
     screen.print(table_of(scores))
     screen.print(CAVEAT, style="dim")
     for table in kind_tables(scores):

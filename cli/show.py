@@ -82,7 +82,7 @@ def _runs(summaries: list[RunSummary]) -> Table:
     for name in ("run", "submitted", "state", "priority", "questions", "dataset", "corpus", "model"):
         table.add_column(name, no_wrap=name == "run", overflow="fold", justify="left")
     for each in summaries:
-        done = sum(each.questions.values()) - each.questions[QuestionStatus.OPEN]
+        done = each.questions[QuestionStatus.FINISHED] + each.questions[QuestionStatus.FAILED]
         lost = each.questions[QuestionStatus.FAILED] + each.questions[QuestionStatus.BLOCKED]
         table.add_row(
             each.run.id,
@@ -116,22 +116,22 @@ def _standings(progress: Progress) -> Iterator[str]:
 
 def _steps(progress: Progress) -> Table:
     states = ("finished", "failed", "running", "ready", "waiting", "blocked")
-    columns = (*states, "tokens read", "cached", "written", "ms a step")
+    columns = (*states, "tokens read", "cached", "written", "a step")
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("steps")
     for name in columns:
         table.add_column(name, justify="right")
     for counts in progress.kinds:
-        mean = counts.milliseconds / counts.finished if counts.finished else 0
+        mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
         numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
         shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
-        table.add_row(counts.kind, *shown, f"{mean:,.1f}")
+        table.add_row(counts.kind, *shown, mean)
     return table
 
 
 def _effort(progress: Progress, repeated: dict[str, int]) -> str:
-    again = ", ".join(f"{number} {outcome}" for outcome, number in repeated.items())
+    again = ", ".join(f"{number:,} {outcome}" for outcome, number in repeated.items())
     repeats = f"; executions that didn't count: {again}" if again else ""
     return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{repeats}"
 

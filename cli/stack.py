@@ -8,6 +8,7 @@ import msgspec
 import typer
 from rich.table import Table
 
+from cli.arguments import Json
 from cli.local_stack import local_stack, startable_stack
 from cli.output import console, print_json
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 BROKEN = 3
 """The exit code of a stack of which something is dead or doesn't work."""
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def up(

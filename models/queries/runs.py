@@ -81,6 +81,8 @@ def resolve_run(connection: Connection, given: str) -> str:
 
     Raises UnknownNameError, and InputError where several ids begin so.
     """
+    if not given:  # every id begins so
+        raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
     newest = select(runs.c.id).order_by(runs.c.created_at.desc(), runs.c.id.desc())
     if given == LATEST:
         found = connection.execute(newest.limit(1)).scalars().all()

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from configuration.brokers import check_broker
+from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
 from cotrail.core.actions.registry import KINDS
@@ -137,7 +138,7 @@ class Settings(BaseSettings):
     def _are_of_kinds(cls, deadlines: dict[str, float]) -> dict[str, float]:
         for name in deadlines:
             if name not in KINDS:
-                raise ValueError(f"there are no {name} steps; the kinds are {', '.join(KINDS)}")
+                raise ValueError(unknown("kind of step", name, KINDS))
         return deadlines
 
     def deadline(self, kind: str) -> float:

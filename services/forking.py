@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from cotrail.common.nearest import guess
 from cotrail.core.binding import PINNED_ROLES, Binding, name_in
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.fork_points import Point
@@ -167,8 +168,10 @@ def _resolved(record: RunRecord, key: str) -> str:
         return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
-    known = ", ".join((*NAMES, *NUMBERS, *_paths(record.settings)))
-    raise InputError(f"there is no {key!r} to set in run {record.id}; there are: {known}")
+    known = (*NAMES, *NUMBERS, *_paths(record.settings))
+    # A setting is as well known by the last part of its path.
+    meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
+    raise InputError(f"there is no {key!r} to set in run {record.id}{meant}; there are: {', '.join(known)}")
 
 
 def _paths(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

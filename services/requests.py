@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from cotrail.common import nearest
 from cotrail.common.numbers import Positive
+from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.sets import RELEASED
@@ -90,12 +92,11 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
             raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
     unknown = sorted(given.keys() - set(RunRequest.__struct_fields__))
     if unknown:
-        known = ", ".join(RunRequest.__struct_fields__)
-        raise InputError(f"there is no key {unknown[0]!r} in a run file; there are: {known}")
+        raise InputError(f"{nearest.unknown('key', unknown[0], RunRequest.__struct_fields__)}")
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:
-        raise InputError(f"the run can't be submitted: {problem_of(error)}") from error
+        raise InputError(f"the run can't be submitted: {refusal(error, RunRequest)}") from error
 
 
 def read_run_file(path: Path) -> dict[str, Any]:
@@ -116,11 +117,6 @@ def read_toml_file(path: Path) -> dict[str, Any]:
         return read_toml(path)
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
-
-
-def problem_of(error: msgspec.ValidationError) -> str:
-    """A validation error in the words of a person who wrote the keys: without msgspec's `$.` and `Object`."""
-    return str(error).replace("Object contains unknown field", "there is no key").replace("$.", "")
 
 
 def _is_bundled(field: str, name: str) -> bool:

@@ -6,11 +6,13 @@ It has tables `[models.NAME]`, `[embedders.NAME]`, `[entailers.NAME]`, `[extract
 
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.nearest import unknown
+from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
@@ -67,7 +69,7 @@ def choose(
         chosen, instead = preferred(built_in)
         return chosen, built_in[chosen], instead
     if name not in known:
-        raise UnknownNameError(f"there is no {kind} {name!r}; {path} and cotrail know {', '.join(sorted(known))}")
+        raise UnknownNameError(f"{unknown(kind, name, sorted(known))}; further ones are listed in {path}")
     known[name].check()
     return name, known[name], ""
 
@@ -96,7 +98,7 @@ def _read(path: Path) -> _ModelsFile:
     except OSError as error:
         raise InputError(f"the list of models {path} can't be read: {error.strerror}") from error
     except msgspec.ValidationError as error:
-        raise InputError(f"the list of models {path} is malformed: {error}") from error
+        raise InputError(f"the list of models {path} is malformed: {refusal(error, _ModelsFile)}") from error
 
 
 def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engines: Any) -> Any:
@@ -108,12 +110,4 @@ def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engin
     try:
         return msgspec.convert(table, engines, dec_hook=beside)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: the {kind} {name} is malformed: {error}; {_expected(table, engines)}") from error
-
-
-def _expected(table: dict[str, Any], engines: Any) -> str:
-    fields = {str(each.__struct_config__.tag): each.__struct_fields__ for each in get_args(engines)}
-    engine = str(table.get("engine"))
-    if engine in fields:
-        return f"the engine {engine} takes {', '.join(fields[engine])}"
-    return f"the engines are {', '.join(fields)}"
+        raise InputError(f"{path}: the {kind} {name} is malformed: {refusal(error, engines, table)}") from error

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.nearest import unknown
 from cotrail.core.binding import PinnedRole
 from cotrail.core.capabilities import Capability
 from cotrail.core.demonstrations import AnswerForm, Shots
@@ -104,8 +105,7 @@ def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = No
     known = tuple(systems)
     versions = {system.version: system for system in known if system.name == name}
     if not versions:
-        names = ", ".join(sorted({system.name for system in known}))
-        raise UnknownNameError(f"there is no system {name!r}; there are: {names}")
+        raise UnknownNameError(unknown("system", name, sorted({system.name for system in known})))
     if version is None:
         return versions[max(versions)]
     if version in versions:

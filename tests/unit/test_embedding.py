@@ -121,11 +121,11 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("[embedders.m]", "the embedder m .*`engine`; the engines are sentence-transformers, scripted"),
-        ('[embedders.m]\nengine = "magic"', "the engines are sentence-transformers, scripted"),
-        ('[embedders.m]\nengine = "scripted"', "`path`; the engine scripted takes path"),
+        ("[embedders.m]", "the embedder m .*`engine` is missing; there are: sentence-transformers, scripted"),
+        ('[embedders.m]\nengine = "magic"', "there are: sentence-transformers, scripted"),
+        ('[embedders.m]\nengine = "scripted"', "`path` is missing; the keys are: path"),
         ('[embedders.m]\nengine = "sentence-transformers"\npath = 3', "a path is a string"),
-        ('[embedders.m]\nengine = "scripted"\npath = "x"\nprofile = "fast"', "unknown field `profile`"),
+        ('[embedders.m]\nengine = "scripted"\npath = "x"\nprofile = "fast"', "no key `profile`; there are: path"),
         ('[embedders.all-minilm-l6-v2]\nengine = "scripted"\npath = "x"', "built-in embedder"),
         ("[embedder.m]", "malformed.*embedder"),
     ],

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from cotrail.common.nearest import unknown
 from cotrail.core.questions import Question
 from cotrail.data.datasets import (
     big_bench,
@@ -86,7 +87,7 @@ def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None
     """Read the questions with their places and their bytes."""
     if dataset not in DATASETS:
         hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
-        raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")
+        raise UnknownNameError(f"{unknown('dataset', dataset, DATASETS)}{hint}")
     check_form(dataset, path)
     ids = set()
     for record in _records(dataset, path, lookup):

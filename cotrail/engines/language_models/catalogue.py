@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from cotrail.common.nearest import unknown
 from cotrail.core.capabilities import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
@@ -187,7 +188,7 @@ def find_model(path: Path, name: str) -> ModelSpec:
     """The model of that name; raises UnknownNameError."""
     specs = catalogue(path)
     if name not in specs:
-        raise UnknownNameError(f"there is no model {name!r}; {path} and cotrail know {', '.join(sorted(specs))}")
+        raise UnknownNameError(f"{unknown('model', name, sorted(specs))}; further ones are listed in {path}")
     return specs[name]
 
 

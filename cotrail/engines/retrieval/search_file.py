@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.engines.retrieval.manifest import checked_name
@@ -37,7 +38,7 @@ def read_search_file(path: Path) -> SearchFile:
     except OSError as error:
         raise InputError(f"{what} {path} can't be read: {error.strerror}") from error
     except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} are malformed: {error}") from error
+        raise InputError(f"{what} {path} are malformed: {refusal(error, SearchFile)}") from error
     settings = {name.removeprefix("index."): value for name, value in _flat(read.index)}
     for name in settings:
         if name.startswith(OURS):

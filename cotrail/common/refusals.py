@@ -86,11 +86,12 @@ def _inside(outer: inspect.Type, name: str | None) -> Iterator[inspect.Type]:
             for field in fields:
                 if field.encode_name == name:
                     yield from _parts(field.type)
-        case (
-            inspect.DictType(value_type=inner)
-            | inspect.VarTupleType(item_type=inner)
-            | inspect.ListType(item_type=inner)
-        ):
+        case inspect.DictType(value_type=inner):
+            yield from _parts(inner)
+        case inspect.TupleType(item_types=types):
+            for each in types:
+                yield from _parts(each)
+        case inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner):
             yield from _parts(inner)
 
 

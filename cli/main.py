@@ -23,6 +23,7 @@ from cli import (
     fork,
     index,
     knowledge,
+    logs,
     prune,
     replay,
     report,
@@ -36,6 +37,7 @@ from cli import (
     watch,
 )
 from cli.output import console
+from cli.suggestions import usage
 from configuration.settings import settings
 from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
@@ -94,6 +96,7 @@ _STACK, _WORK, _RESULTS = "The local stack", "Work", "Results"
 app.command(rich_help_panel=_STACK)(stack.up)
 app.command(rich_help_panel=_STACK)(stack.down)
 app.command(name="stack", rich_help_panel=_STACK)(stack.stack)
+app.command(rich_help_panel=_STACK)(logs.logs)
 app.command(rich_help_panel=_STACK)(demo.demo)
 app.command(rich_help_panel=_WORK)(index.index)
 app.add_typer(data.data, rich_help_panel=_WORK)
@@ -141,7 +144,7 @@ def _run() -> int:
     try:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
-        return _refuse(_usage(error), 2)
+        return _refuse(usage(error), 2)
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
     except UnicodeEncodeError as error:
@@ -181,12 +184,6 @@ def _discreet(message: str) -> str:
         return settings().secrets.hidden(message)
     except InputError:  # the message is about these settings, and quotes none
         return message
-
-
-def _usage(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "cotrail"
-    return f"{error.format_message().rstrip('.')}; see `{command} --help`"
 
 
 if __name__ == "__main__":

@@ -29,3 +29,9 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """e.g. `there is no dataset 'hotpot' (did you mean hotpotqa?); there are: hotpotqa, musique`."""
     names = tuple(known)
     return f"there is no {what} {name!r}{guess(name, names)}; there are: {', '.join(names) or 'none yet'}"
+
+
+def refused_choice(what: str, given: str, choices: Iterable[str]) -> str:
+    """e.g. `reader can't be 'coot' (did you mean cot?); there are: cot, direct, none`."""
+    known = tuple(choices)
+    return f"{what} can't be {given!r}{guess(given, known)}; there are: {', '.join(known)}"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from cotrail.common.nearest import guess
+from cotrail.common.nearest import guess, refused_choice
 
 _FIELD = re.compile(r"Object contains unknown field `(?P<field>.*?)`(?: - at `(?P<place>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>.*?)`(?: - at `(?P<place>.*)`)?$")
@@ -24,10 +24,9 @@ def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> 
         known = _fields(_at(kind, value, found["place"]))
         where = _where(found["place"])
         return f"there is no key `{found['field']}`{where}{guess(found['field'], known)}; there are: {', '.join(known)}"
-    if found := _CHOICE.match(str(error)):
-        given, place = found["value"], found["place"]
-        if known := _choices(kind, value, place, key=found["key"] is not None):
-            return f"`{_plain(place)}` can't be {given!r}{guess(given, known)}; there are: {', '.join(known)}"
+    found = _CHOICE.match(str(error))
+    if found and (known := _choices(kind, value, found["place"], key=found["key"] is not None)):
+        return refused_choice(f"`{_plain(found['place'])}`", found["value"], known)
     if found := _MISSING.match(str(error)):
         field, place = found["field"], found["place"] or "$"
         if known := _choices(kind, value, f"{place}.{field}", key=False):

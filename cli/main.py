@@ -23,6 +23,7 @@ from cli import (
     fork,
     index,
     knowledge,
+    label,
     logs,
     prune,
     replay,
@@ -114,6 +115,7 @@ app.command(rich_help_panel=_WORK)(control.cancel)
 app.command(name="prune", rich_help_panel=_WORK)(prune.prune_runs)
 app.command(rich_help_panel=_RESULTS)(show.runs)
 app.command(rich_help_panel=_RESULTS)(show.show)
+app.command(rich_help_panel=_RESULTS)(label.label)
 app.command(rich_help_panel=_RESULTS)(trace.trace)
 app.command(rich_help_panel=_RESULTS)(replay.replay)
 app.add_typer(audit.audit, name="audit", rich_help_panel=_RESULTS)

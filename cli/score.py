@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.console import Console
 
 from cli.arguments import Json, RunName
+from cli.columns import Column, print_rows
 from cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
@@ -46,24 +47,18 @@ def score(
         return
     screen = console()
     screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
-    screen.print(table_of(scores))
+    print_scores(screen, scores)
     screen.print(CAVEAT, style="dim")
 
 
-def table_of(scores: RunScores) -> Table:
-    """The metrics, each with its definition."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", style="bold", no_wrap=True)
-    table.add_column(style="dim")
-    for name, definition in DEFINITIONS.items():
-        table.add_row(name, number(scores.metrics[name]), definition)
+def print_scores(screen: Console, scores: RunScores) -> None:
+    """Prints the metrics, each with its definition."""
+    rows = [[name, number(scores.metrics[name]), definition] for name, definition in DEFINITIONS.items()]
     work = (
         ("steps", scores.steps, "steps carried out"),
         ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
         ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
         ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
     )
-    for name, value, definition in work:
-        table.add_row(name, f"{value:,}", definition)
-    return table
+    rows += [[name, f"{value:,}", definition] for name, value, definition in work]
+    print_rows(screen, (Column(), Column(style="bold", right=True), Column(style="dim")), rows)

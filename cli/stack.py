@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.table import Table
+from rich.console import Console
 
+from cli.columns import Column, print_rows
 from cli.output import console, print_json
 from configuration.settings import settings
 from cotrail.errors import UnavailableError
@@ -58,7 +59,7 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
         print_json(msgspec.to_builtins({"services": statuses, "flower": flower}, enc_hook=str))
         return
     screen = console()
-    screen.print(_table(statuses))
+    _print_statuses(screen, statuses)
     for status in statuses:
         if status.problem is not None:
             advice = f"end process {status.pid}, then `cotrail up` starts another"
@@ -67,15 +68,17 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
         screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 
 
-def _table(statuses: "tuple[Status, ...]") -> Table:
-    table = Table("name", "state", "pid", "uptime", "memory", "log", box=None)
-    for status in statuses:
-        table.add_row(
-            status.name,
-            str(status.state),
-            "" if status.pid is None else str(status.pid),
-            "" if status.uptime is None else str(timedelta(seconds=int(status.uptime))),
-            "" if status.memory is None else f"{status.memory / 2**20:.0f} MiB",
-            "" if status.log is None else str(status.log),
-        )
-    return table
+def _print_statuses(screen: Console, statuses: "tuple[Status, ...]") -> None:
+    columns = [Column(title=title) for title in ("name", "state", "pid", "uptime", "memory", "log")]
+    print_rows(screen, columns, [_row(status) for status in statuses])
+
+
+def _row(status: "Status") -> list[str]:
+    return [
+        status.name,
+        str(status.state),
+        "" if status.pid is None else str(status.pid),
+        "" if status.uptime is None else str(timedelta(seconds=int(status.uptime))),
+        "" if status.memory is None else f"{status.memory / 2**20:.0f} MiB",
+        "" if status.log is None else str(status.log),
+    ]

@@ -29,6 +29,9 @@ REQUIRED = ("system", "dataset", "questions")
 PATHS = ("questions", "official", "demonstrations", "title_demonstrations", "sets", "prompt")
 """The fields that are paths; in a run file they are relative to that file."""
 
+LABELS = ("name", "tags")
+"""The fields that aren't part of what a run records of its request, since they may be changed later."""
+
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Request for a run; a run file has the same keys.
@@ -46,6 +49,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         the same, and score how far texts answer; a system that needs one has no default.
     limit: only this many questions, from the file's beginning.
     priority: questions of runs with a higher one begin first.
+    name, tags: by which people find the run; they may be changed later and decide nothing.
     """
 
     system: str
@@ -76,6 +80,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
     profile: Profile | None = None
     priority: Priority = 0
+    name: str | None = None
+    tags: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
 
     @property

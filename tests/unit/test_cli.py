@@ -59,7 +59,7 @@ def test_without_arguments_the_help_is_shown(cotrail: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["frobnicate"], 2, "there is no command 'frobnicate'; there are: up,  `cotrail --help`"),
+        (["frobnicate"], 2, "there is no command 'frobnicate'; there are: up, down, stack, "),
         (["runs", "--frobnicate"], 2, "see `cotrail runs --help`"),
         (["submit", "--limit", "many"], 2, "see `cotrail submit --help`"),
         (["index", "missing.jsonl", "--name", "c"], 2, "missing.jsonl can't be read"),

@@ -24,10 +24,16 @@ def refused(*arguments: str) -> str:
     [
         (("sumbit",), "there is no command 'sumbit' (did you mean submit?); there are: "),
         (("audit", "vrify"), "(did you mean verify?); there are: verify, export, prompt; see `cotrail audit --help`"),
-        (("submit", "--demonstation", "x"), "no option '--demonstation' (did you mean --demonstrations?); there are: --"),
+        (
+            ("submit", "--demonstation", "x"),
+            "no option '--demonstation' (did you mean --demonstrations?); there are: --",
+        ),
         (("submit", "--demonstation=x"), "no option '--demonstation' (did you mean --demonstrations?); there are: --"),
         (("export", "latest", "--format", "parquet"), "--format can't be 'parquet'; there are: "),
-        (("audit", "export", "x", "--format", "bundel"), "(did you mean bundle?); there are: bundle, prov; see `cotrail a"),
+        (
+            ("audit", "export", "x", "--format", "bundel"),
+            "(did you mean bundle?); there are: bundle, prov; see `cotrail a",
+        ),
         (("ps",), "there is no command 'ps'; did you mean `cotrail stack` (processes) or `cotrail runs` (runs)?"),
         (("show",), "RUN"),
     ],

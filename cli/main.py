@@ -15,7 +15,9 @@ from cli import (
     annotate,
     audit,
     control,
+    corpora,
     data,
+    datasets,
     demo,
     demonstrations,
     experiment,
@@ -25,6 +27,7 @@ from cli import (
     knowledge,
     label,
     logs,
+    models,
     prune,
     replay,
     report,
@@ -34,6 +37,7 @@ from cli import (
     show,
     stack,
     submit,
+    systems,
     trace,
     watch,
 )
@@ -92,7 +96,7 @@ def options(
     """Multi-step retrieval-augmented reasoning as queued, resumable, audited work."""
 
 
-_STACK, _WORK, _RESULTS = "The local stack", "Work", "Results"
+_STACK, _WORK, _LISTS, _RESULTS = "The local stack", "Work", "What there is", "Results"
 
 app.command(rich_help_panel=_STACK)(stack.up)
 app.command(rich_help_panel=_STACK)(stack.down)
@@ -113,6 +117,10 @@ app.command(rich_help_panel=_WORK)(control.retry)
 app.command(rich_help_panel=_WORK, context_settings={"ignore_unknown_options": True})(control.prioritize)
 app.command(rich_help_panel=_WORK)(control.cancel)
 app.command(name="prune", rich_help_panel=_WORK)(prune.prune_runs)
+app.command(rich_help_panel=_LISTS)(systems.systems)
+app.command(rich_help_panel=_LISTS)(models.models)
+app.command(rich_help_panel=_LISTS)(corpora.corpora)
+app.command(rich_help_panel=_LISTS)(datasets.datasets)
 app.command(rich_help_panel=_RESULTS)(show.runs)
 app.command(rich_help_panel=_RESULTS)(show.show)
 app.command(rich_help_panel=_RESULTS)(label.label)

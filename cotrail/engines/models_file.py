@@ -32,6 +32,16 @@ class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="en
 
     path: Path
 
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its file or folder."""
+        return str(self.path)
+
     def check(self) -> None:
         """See `Installable`: a path that leads nowhere is found when the identity is asked for."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, select, tuple_
 
 from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
@@ -164,6 +164,16 @@ def _counts(connection: Connection, ids: Collection[str]) -> dict[str, dict[str,
     for run_id, status, count in connection.execute(grouped.group_by(questions.c.run_id, questions.c.status)):
         counts.setdefault(run_id, no_questions())[status] = count
     return counts
+
+
+def searching_runs(connection: Connection, corpus: str) -> list[str]:
+    """Return the ids of the runs of a corpus that haven't ended, the newest first; blocked ones may still continue."""
+    unended = exists().where(
+        questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
+    )
+    live = runs.c.state.in_((RunState.ACTIVE, RunState.PAUSED))
+    found = select(runs.c.id).where(runs.c.corpus == corpus, runs.c.digest.is_(None), live, unended)
+    return list(connection.execute(found.order_by(*_NEWEST)).scalars())
 
 
 def read_run(connection: Connection, run_id: str) -> RunRecord:

@@ -159,7 +159,9 @@ def lacking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Path]:
             raise NotInstalledError(f"{name} is nowhere: get it")
         return at_hand[name]
 
-    entries = {name: BuiltIn(partial(folder, name), catalogue.SentenceTransformers) for name in catalogue.BUILT_IN}
+    entries: dict[str, Any] = {
+        name: BuiltIn(partial(folder, name), catalogue.SentenceTransformers) for name in catalogue.BUILT_IN
+    }
     monkeypatch.setattr(catalogue, "BUILT_IN", entries)
     return at_hand
 

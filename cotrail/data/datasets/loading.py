@@ -20,29 +20,14 @@ from cotrail.data.datasets import (
     wikimultihop,
 )
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.catalogue import CATALOGUE
 from cotrail.data.datasets.file_formats import BIG_BENCH, KILT, PROCESSED, apparent_content, detect_format
 from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
 from cotrail.errors import DatasetError, UnknownNameError
 
-DATASETS = (
-    "hotpotqa",
-    "2wikimultihopqa",
-    "musique",
-    "iirc",
-    "strategyqa",
-    "strategyqa-facts",
-    "tempquestions",
-    "infotabs",
-    "zsre",
-    "trex",
-    "fever",
-    "eli5",
-    "jsonl",
-)
-"""Known datasets; `strategyqa-facts` shows the annotators' facts, `jsonl` is cotrail's own format.
-Files of the first four are the official ones or those that the authors of IRCoT processed; StrategyQA's are its own or
-BIG-bench's; FEVER's are its own or KILT's. They are told apart by content."""
+DATASETS = tuple(CATALOGUE)
+"""The names of the datasets."""
 
 LONGEST_ID = 1000
 """Maximum bytes (UTF-8) of a question's id: it is part of an index in the database, whose entries hold about 2,700."""

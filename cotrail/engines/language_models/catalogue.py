@@ -91,6 +91,16 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     """A server that speaks OpenAI's protocol."""
 
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its URL."""
+        return self.url
+
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, self.digest)
@@ -147,6 +157,16 @@ class SmolLM2(Struct, frozen=True):
     """
 
     context: int = 4096
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(LlamaCpp.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its file; raises NotInstalledError."""
+        return str(smollm2_path())
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""

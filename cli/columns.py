@@ -17,6 +17,9 @@ from cotrail.common.printable_text import one_line
 WIDE, NARROW = 2, 1
 """Spaces between columns, and those where there is little room."""
 
+NOTHING = "-"
+"""A cell that says that there is nothing; a paragraph leaves it out."""
+
 
 class Column(Struct, frozen=True, kw_only=True):
     """A column; whole: its cells never wrap; most: characters in a line of it, as far as there is room."""
@@ -102,7 +105,7 @@ def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[C
     parts = [
         Text(f"{column.title} ", style="dim").append_text(cell) if column.title else cell
         for column, cell in zip(columns[1:], others, strict=True)
-        if cell.plain.strip()
+        if cell.plain.strip() not in ("", NOTHING)
     ]
     screen.print(Padding(Text(" · ", style="dim").join(parts), (0, 0, 0, 2)), style=style)
 

@@ -26,6 +26,9 @@ from services.store import reading
 LIMIT = 20
 """The number of runs listed by default."""
 
+SHORT = 100
+"""Milliseconds below which a mean has a decimal."""
+
 
 def runs(
     *,
@@ -170,7 +173,7 @@ def _print_steps(screen: Console, progress: Progress) -> None:
         numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
         shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
-        rows.append([counts.kind, *shown, f"{mean:,.1f}"])
+        rows.append([counts.kind, *shown, f"{mean:,.0f}" if mean >= SHORT else f"{mean:,.1f}"])
     print_rows(screen, columns, rows)
 
 

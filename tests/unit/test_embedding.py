@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import Embedder
 from cotrail.engines.embedding import catalogue
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.embedding.cosine_similarity import embedded
@@ -159,8 +160,9 @@ def lacking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Path]:
             raise NotInstalledError(f"{name} is nowhere: get it")
         return at_hand[name]
 
-    entries: dict[str, Any] = {
-        name: BuiltIn(partial(folder, name), catalogue.SentenceTransformers) for name in catalogue.BUILT_IN
+    engine = catalogue.SentenceTransformers
+    entries: dict[str, BuiltIn[Embedder]] = {
+        name: BuiltIn(partial(folder, name), engine) for name in catalogue.BUILT_IN
     }
     monkeypatch.setattr(catalogue, "BUILT_IN", entries)
     return at_hand

@@ -45,6 +45,6 @@ def test_what_was_meant_is_named_with_all_that_there_are(arguments: tuple[str, .
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_that_people_try_first_leads_to_commands_that_there_are(word: str) -> None:
     assert word not in COMMANDS
-    meant = re.findall(r"`(?:cotrail )?([a-z]+)", unknown_command(word, COMMANDS))
-    assert meant
-    assert set(meant) <= set(COMMANDS)
+    # `cotrail --help` leads to no command, but to the list of all.
+    meant = set(re.findall(r"`(?:cotrail )?([a-z]+)", unknown_command(word, COMMANDS))) - {"cotrail"}
+    assert meant <= set(COMMANDS)

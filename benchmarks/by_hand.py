@@ -15,7 +15,8 @@ from models.execution.claims import Completion
 from models.execution.ledger import Ledger
 from models.execution.recovery import take_unsent
 from models.records.dispatch import Dispatch
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from workers.stack.stack import Stack
 
 LEASE_SECONDS = 600.0

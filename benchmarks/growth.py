@@ -43,7 +43,8 @@ from models.execution.recovery import expire_leases, take_lost, take_unsent
 from models.queries.progress import read_progress
 from models.queries.traces import read_question
 from models.records.dispatch import Dispatch
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from models.schema.tables import Base
 
 RUN_STEPS, QUESTION_STEPS = 10_000, 8

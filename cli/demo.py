@@ -12,16 +12,16 @@ from rich.padding import Padding
 from rich.text import Text
 from sqlalchemy import Engine
 
-import cotrail
 from cli.files import write_text
 from cli.following import follow
+from cli.local_stack import startable_stack
 from cli.output import console, heading
 from cli.run_text import INCOMPLETE, closing_line, print_reasons
+from cli.sample import SAMPLE
 from cli.score import print_scores
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import one_line
-from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.progress import read_causes
@@ -29,19 +29,17 @@ from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus
 from services import corpora, submission
 from services.reports.run_report import run_report
-from services.requests import RunRequest, make_request
+from services.requests import RunRequest, make_request, read_run_file
 from services.scoring import read_scores
 from services.store import open_store, reading
 
 if TYPE_CHECKING:
     from workers.stack.stack import Stack
 
-SAMPLE = Path(cotrail.__file__).parent / "sample"
 CORPUS = "sample"
 QUESTIONS = 8
 """The number of the sample's questions that run without --all."""
 
-RETRIEVAL_COUNT = 2
 REPORT = Path("cotrail-demo.html")
 HOME = Path(".cotrail")
 """The home of the demo's stack in the working directory, unless COTRAIL_HOME is set."""
@@ -58,19 +56,19 @@ def demo(
     """
     os.environ.setdefault("COTRAIL_HOME", str(HOME.absolute()))
     settings.cache_clear()
+    stack = startable_stack()
     screen = console()
     screen.print("IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of")
     screen.print("reasoning, searches with that sentence, and so on. Each step is a task in a queue, recorded in")
     screen.print("PostgreSQL before the next one begins. The country in the sample is invented.")
-    with _running_stack(screen, keep=keep):
+    with _running(stack, screen, keep=keep):
         code = _demonstrate(screen, limit=None if every else QUESTIONS)
     raise typer.Exit(code)
 
 
 @contextmanager
-def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
+def _running(stack: "Stack", screen: Console, *, keep: bool) -> Iterator[None]:
     """The local stack, stopped afterwards unless it was running before or `keep` is set."""
-    stack = _stack()
     ran = _runs(stack)
     _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
     try:
@@ -89,14 +87,6 @@ def _running_stack(screen: Console, *, keep: bool) -> Iterator[None]:
                 stack.down()
             screen.print()
             screen.print("The stack is stopped.")
-
-
-def _stack() -> "Stack":
-    try:
-        from workers.stack.stack import Stack
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
-    return Stack(settings())
 
 
 def _runs(stack: "Stack") -> bool:
@@ -128,18 +118,7 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
 
 def sample_request(limit: int | None) -> RunRequest:
     """The request for the demo's run."""
-    return make_request(
-        {
-            "system": "ircot",
-            "reader": "direct",
-            "dataset": "jsonl",
-            "questions": str(SAMPLE / "questions.jsonl"),
-            "corpus": CORPUS,
-            "demonstrations": str(SAMPLE / "demonstrations.txt"),
-            "retrieval_count": RETRIEVAL_COUNT,
-            "limit": limit,
-        }
-    )
+    return make_request({**read_run_file(SAMPLE / "run.toml"), "limit": limit})
 
 
 def _submit(screen: Console, engine: Engine, limit: int | None) -> str:

@@ -20,7 +20,6 @@ from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import one_line
 from models.queries.progress import Progress, read_progress
 from models.schema.database import reason_of, unanswered
-from tasks.routing import broker_problem
 
 POLL_SECONDS = 0.5
 LONGEST_PAUSE = 5.0
@@ -61,6 +60,8 @@ def pause_after(seconds: float) -> float:
 
 
 def _broker_problem() -> str | None:
+    from tasks.routing import broker_problem  # slow: it imports Celery
+
     problem = broker_problem(settings().broker)
     return None if problem is None else settings().secrets.hidden(problem)
 

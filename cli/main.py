@@ -5,45 +5,13 @@ import logging
 import os
 import sys
 import traceback
-from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from cli import (
-    annotate,
-    audit,
-    control,
-    corpora,
-    data,
-    datasets,
-    demo,
-    demonstrations,
-    experiment,
-    export,
-    fork,
-    index,
-    knowledge,
-    label,
-    logs,
-    models,
-    prune,
-    replay,
-    report,
-    rethink,
-    rethinking,
-    score,
-    show,
-    stack,
-    submit,
-    systems,
-    trace,
-    watch,
-)
+from cli.lazy_group import LazyGroup
 from cli.output import console
-from cli.suggestions import usage
-from configuration.settings import settings
 from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import indented
@@ -70,11 +38,11 @@ but not all of it is sealed yet · 130 interrupted
 
 app = typer.Typer(
     name="cotrail",
+    cls=LazyGroup,
     help="Multi-step retrieval-augmented reasoning as queued, resumable, audited work.",
     epilog=EPILOG,
     rich_markup_mode="markdown",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -82,6 +50,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
     if wanted:
+        from importlib.metadata import version as installed
+
         typer.echo(f"cotrail {installed('cotrail')}")
         raise typer.Exit
 
@@ -94,45 +64,6 @@ def options(
     ] = False,
 ) -> None:
     """Multi-step retrieval-augmented reasoning as queued, resumable, audited work."""
-
-
-_STACK, _WORK, _LISTS, _RESULTS = "The local stack", "Work", "What there is", "Results"
-
-app.command(rich_help_panel=_STACK)(stack.up)
-app.command(rich_help_panel=_STACK)(stack.down)
-app.command(name="stack", rich_help_panel=_STACK)(stack.stack)
-app.command(rich_help_panel=_STACK)(logs.logs)
-app.command(rich_help_panel=_STACK)(demo.demo)
-app.command(rich_help_panel=_WORK)(index.index)
-app.add_typer(data.data, rich_help_panel=_WORK)
-app.add_typer(demonstrations.demonstrations, rich_help_panel=_WORK)
-app.add_typer(knowledge.knowledge, rich_help_panel=_WORK)
-app.command(rich_help_panel=_WORK)(submit.submit)
-app.command(rich_help_panel=_WORK)(fork.fork)
-app.add_typer(experiment.experiment, rich_help_panel=_WORK)
-app.command(rich_help_panel=_WORK)(watch.watch)
-app.command(rich_help_panel=_WORK)(control.pause)
-app.command(rich_help_panel=_WORK)(control.resume)
-app.command(rich_help_panel=_WORK)(control.retry)
-app.command(rich_help_panel=_WORK, context_settings={"ignore_unknown_options": True})(control.prioritize)
-app.command(rich_help_panel=_WORK)(control.cancel)
-app.command(name="prune", rich_help_panel=_WORK)(prune.prune_runs)
-app.command(rich_help_panel=_LISTS)(systems.systems)
-app.command(rich_help_panel=_LISTS)(models.models)
-app.command(rich_help_panel=_LISTS)(corpora.corpora)
-app.command(rich_help_panel=_LISTS)(datasets.datasets)
-app.command(rich_help_panel=_RESULTS)(show.runs)
-app.command(rich_help_panel=_RESULTS)(show.show)
-app.command(rich_help_panel=_RESULTS)(label.label)
-app.command(rich_help_panel=_RESULTS)(trace.trace)
-app.command(rich_help_panel=_RESULTS)(replay.replay)
-app.add_typer(audit.audit, name="audit", rich_help_panel=_RESULTS)
-app.command(rich_help_panel=_RESULTS)(score.score)
-app.command(rich_help_panel=_RESULTS)(rethink.rethink)
-app.command(rich_help_panel=_RESULTS)(rethinking.rethinking)
-app.command(rich_help_panel=_RESULTS)(annotate.annotate)
-app.command(rich_help_panel=_RESULTS)(export.export)
-app.command(rich_help_panel=_RESULTS)(report.report)
 
 
 def main() -> None:
@@ -154,13 +85,15 @@ def _run() -> int:
     try:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
+        from cli.suggestions import usage
+
         return _refuse(usage(error), 2)
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
     except UnicodeEncodeError as error:
         return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
-        return _refuse(f"this needs {error.name}, which isn't installed: pip install 'cotrail[local]'", 1)
+        return _refuse(_absent(error), 1)
     except typer.Abort:
         return INTERRUPTED
     except OSError as error:
@@ -188,8 +121,17 @@ def _refuse(message: str, code: int) -> int:
     return code
 
 
+def _absent(error: ModuleNotFoundError) -> str:
+    from cotrail.engines.optional_packages import extra_with
+
+    extra = extra_with(error.name or "")
+    return f"this needs {error.name}, which isn't installed: `pip install 'cotrail[{extra}]'`"
+
+
 def _discreet(message: str) -> str:
     """The message without the passwords and keys of the settings, which a server's own message may repeat."""
+    from configuration.settings import settings
+
     try:
         return settings().secrets.hidden(message)
     except InputError:  # the message is about these settings, and quotes none

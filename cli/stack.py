@@ -8,13 +8,12 @@ import typer
 from rich.console import Console
 
 from cli.columns import Column, print_rows
+from cli.local_stack import local_stack, startable_stack
 from cli.output import console, print_json
-from configuration.settings import settings
-from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
     from workers.stack.flower import Access
-    from workers.stack.stack import Stack, Status
+    from workers.stack.stack import Status
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -25,14 +24,14 @@ def up(
     json: Json = False,
 ) -> None:
     """Start PostgreSQL, Redis and the workers on this machine, those that aren't running."""
-    stack = _stack()
+    stack = startable_stack()
     access = stack.up(flower=flower)
     _show(stack.status(), json=json, access=access)
 
 
 def down(*, json: Json = False) -> None:
     """Stop everything that `cotrail up` started. Runs continue after the next `cotrail up`."""
-    stack = _stack()
+    stack = local_stack()
     stopped = stack.down()
     if json:
         _show(stack.status(), json=True)
@@ -42,15 +41,7 @@ def down(*, json: Json = False) -> None:
 
 def stack(*, json: Json = False) -> None:
     """Show the processes of the local stack."""
-    _show(_stack().status(), json=json)
-
-
-def _stack() -> "Stack":
-    try:
-        from workers.stack.stack import Stack
-    except ModuleNotFoundError as error:
-        raise UnavailableError(f"the local stack needs {error.name}: pip install 'cotrail[local]'") from error
-    return Stack(settings())
+    _show(local_stack().status(), json=json)
 
 
 def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None) -> None:

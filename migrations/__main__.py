@@ -1,7 +1,7 @@
 """`python -m migrations`: upgrades the schema of the database that COTRAIL_DATABASE_URL names."""
 
 from configuration.settings import settings
-from models.schema.database import migrate
+from models.schema.migrating import migrate
 
 if __name__ == "__main__":
     migrate(settings().database)

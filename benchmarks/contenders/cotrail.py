@@ -22,7 +22,8 @@ from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.systems.registry import find_system
 from models.commands.new_runs import Submission
 from models.commands.submission import submit
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from models.schema.states import QuestionStatus, StepState
 from models.schema.tables import questions, steps
 from workers.allocator import TUNED

@@ -19,7 +19,8 @@ from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.systems.registry import find_system
 from models.commands.new_runs import Submission
 from models.commands.submission import submit
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from models.schema.states import QuestionStatus
 from models.schema.tables import questions
 from workers.allocator import TUNED

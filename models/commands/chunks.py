@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError, UnknownNameError
 from models.records.questions import REPLAYED
@@ -81,6 +80,8 @@ def by_chunks(
     Raises InputError where the run is in one of the states `final`, or comes to it meanwhile, and the database's error
     where a chunk is locked, or ended for a deadlock, at the last of its tries.
     """
+    from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt  # slow: it imports Tornado
+
     insisting = Retrying(
         retry=retry_if_exception_cause_type((DeadlockDetected, LockNotAvailable)),
         stop=stop_after_attempt(tries),

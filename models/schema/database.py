@@ -1,34 +1,24 @@
-"""Connections to PostgreSQL, and its schema."""
+"""Connections to PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import psycopg
-from alembic import command
-from alembic.config import Config
 from psycopg import InterfaceError, OperationalError
-from psycopg.errors import DeadlockDetected, ProtocolViolation
+from psycopg.errors import ProtocolViolation
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError
 
 IDLE_SECONDS = 10
 """How long a transaction may be idle: a process that is frozen within one would keep its locks."""
 
-TRIES = 10
-"""The number of tries of a migration that deadlocks with live workers."""
-
 MOST_SAID = 500
 """The largest number of characters shown of a driver's message."""
-
-MIGRATIONS = Path(__file__).parents[2] / "migrations"
-
 
 SESSION = (
     # The server ends sessions of clients that vanished; by default they would keep their locks for two hours.
@@ -168,17 +158,3 @@ def reason_of(error: BaseException) -> str:
 
 def _encode(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
-def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema up to a revision; a migration that deadlocks with live workers is tried again."""
-    command.upgrade(alembic_config(url), revision)
-
-
-def alembic_config(url: str) -> Config:
-    """Return Alembic's configuration for a database, without a file."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["url"] = url
-    return config

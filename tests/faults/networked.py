@@ -15,7 +15,7 @@ from psycopg import connect
 from pydantic import SecretStr
 
 from configuration.settings import Settings
-from models.schema.database import migrate
+from models.schema.migrating import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from tests.faults.working import OPTIONS, QUEUES, QUICK

@@ -20,7 +20,7 @@ from configuration.settings import Settings
 from cotrail.core.questions import Question
 from cotrail.systems.registry import find_system
 from models.commands.submission import submit
-from models.schema.database import migrate
+from models.schema.migrating import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from workers.ready import VARIABLE

@@ -18,7 +18,8 @@ from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.errors import UnavailableError
 from models.records.dispatch import Dispatch
 from models.records.trail import read_trail
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from models.schema.seals import amending
 from models.schema.tables import Base, runs
 from tests import search_servers

@@ -32,7 +32,8 @@ from models.queries.progress import count_repeated, read_causes, read_progress
 from models.queries.runs import list_runs, resolve_run
 from models.queries.traces import read_question, read_questions, rebuild_prompt
 from models.records.dispatch import Dispatch
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps
 from services.requests import make_request

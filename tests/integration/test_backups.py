@@ -17,7 +17,8 @@ from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases, take_unsent
 from models.queries.replaying import replay_run
 from models.records.trail import read_trail
-from models.schema.database import connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import migrate
 from models.schema.states import StepState
 from models.schema.tables import steps
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end

@@ -36,7 +36,7 @@ from tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
-from workers.stack.python import retrieval
+from workers.serving import options
 
 pytestmark = pytest.mark.usefixtures("registered", "verified")
 
@@ -196,8 +196,8 @@ def test_an_outage_of_its_engine_is_told_by_its_name(
 
 
 def test_its_workers_deadlines_and_fork_points_are_known(servers: Settings) -> None:
-    command = retrieval(servers, events=False).command
-    assert command[command.index("-Q") + 1] == "retrieve,lookup,open,count"
+    worker = options("retrieval")
+    assert worker[worker.index("-Q") + 1] == "retrieve,lookup,open,count"
     assert Settings(deadlines={"count": 5}).deadline("count") == 5
     assert servers.deadline("count") == COUNT.deadline
     assert read_point("count") == "count"

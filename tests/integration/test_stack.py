@@ -492,9 +492,9 @@ def test_workers_memory_is_tuned_unless_the_person_tunes_it(
 ) -> None:
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     stack = Settings(home=new_home())
-    assert TUNED.items() <= python.retrieval(stack, events=False).environment.items()
+    assert TUNED.items() <= python.worker(stack, "retrieval", events=False).environment.items()
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1")
-    assert python.retrieval(stack, events=False).environment["GLIBC_TUNABLES"] == "glibc.malloc.arena_max=1"
+    assert python.worker(stack, "retrieval", events=False).environment["GLIBC_TUNABLES"] == "glibc.malloc.arena_max=1"
 
 
 def test_the_command_line_shows_the_stack_as_json(

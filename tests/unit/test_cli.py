@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
+from cli import commands
 from cli.main import app, exit_code
 from cotrail.common.humanize import cut, duration
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
+from services.requests import make_request, read_run_file
+from services.submission import prepare
 from tests.conftest import wait_until
 from tests.unit.commands import ROOT, Given, Run
 
-COMMANDS = (  # noqa: SIM905
-    "up down stack demo index data knowledge demonstrations submit fork experiment watch pause resume retry "
-    "prioritize cancel runs show trace replay score rethink rethinking annotate export report"
-).split()
+COMMANDS = [entry.name for entry in commands.COMMANDS]
 
 
 def options(given: dict[str, Any]) -> list[str]:
@@ -133,6 +134,21 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(home: Path) -> None:
 )
 def test_each_kind_of_error_has_its_exit_code(error: CotrailError, code: int) -> None:
     assert exit_code(error) == code
+
+
+def test_the_sample_can_be_started_from(home: Path, cotrail: Run) -> None:
+    written = json.loads(cotrail("sample", home / "mine", "--json").stdout)["files"]
+    assert [Path(file).name for file in written] == [
+        "corpus.jsonl",
+        "questions.jsonl",
+        "demonstrations.txt",
+        "run.toml",
+    ]
+    assert cotrail("index", written[0], "--name", "sample").returncode == 0
+    request = make_request(read_run_file(Path(written[-1])))
+    assert len(prepare(replace(request, model="scripted")).questions) == 32
+    refused = cotrail("sample", home / "mine")
+    assert (refused.returncode, "would be replaced; name another folder" in refused.stderr) == (2, True)
 
 
 def test_index_prints_what_it_made(home: Path, given: Given, cotrail: Run) -> None:

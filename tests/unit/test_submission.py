@@ -208,7 +208,8 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 
 
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
-    from cli.demo import CORPUS, QUESTIONS, SAMPLE, sample_request
+    from cli.demo import CORPUS, QUESTIONS, sample_request
+    from cli.sample import SAMPLE
     from services.corpora import index
 
     index([SAMPLE / "corpus.jsonl"], CORPUS)

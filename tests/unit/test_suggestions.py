@@ -4,13 +4,12 @@ import re
 
 import pytest
 import typer
-from typer.main import get_command
 
+from cli import commands
 from cli.main import app
 from cli.suggestions import WORDS, unknown_command, usage
 
-GROUP = get_command(app)
-COMMANDS = tuple(getattr(GROUP, "commands"))  # noqa: B009 - typer's own type has no such attribute
+COMMANDS = tuple(entry.name for entry in commands.COMMANDS)
 
 
 def refused(*arguments: str) -> str:

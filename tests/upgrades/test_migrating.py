@@ -14,7 +14,8 @@ from configuration.settings import Settings
 from cotrail.systems.registry import find_system
 from models.execution.ledger import Ledger
 from models.queries.replaying import replay_run
-from models.schema.database import alembic_config, connect, migrate
+from models.schema.database import connect
+from models.schema.migrating import alembic_config, migrate
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 
 FORMER = "0006"

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from configuration.settings import Settings
 from cotrail.core.actions.kind import Role
-from cotrail.core.actions.registry import carried_out_by
 from workers.allocator import TUNED
 from workers.logs import OTHERS, OWN, log_path
 from workers.ready import VARIABLE
@@ -18,36 +17,20 @@ from workers.stack.process import Service
 
 CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
-QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
-"""Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
-
+COTRAIL = (sys.executable, "-m", "cli.main")
 
 FOREIGN = ("postgres", "redis", "flower")
 """The services whose programs can't rotate their logs themselves."""
 
 
-def generation(settings: Settings, *, events: bool) -> Service:
-    """The worker that runs prompts."""
-    slots = str(settings.generation_slots)
-    options = ("-Q", _queues("generation"), "-P", "threads", "-c", slots, "-n", "generation@%h", *QUIET)
-    return _worker(settings, "generation", (*CELERY, "worker", *options, *_events(events)))
-
-
-def retrieval(settings: Settings, *, events: bool) -> Service:
-    """The worker that searches corpora and knowledge sources."""
-    options = ("-Q", _queues("retrieval"), "-P", "threads", "-c", "2", "-n", "retrieval@%h", *QUIET)
-    return _worker(settings, "retrieval", (*CELERY, "worker", *options, *_events(events)))
-
-
-def evidence(settings: Settings, *, events: bool) -> Service:
-    """The worker that compares and reads texts; it loads each model when it is first needed."""
-    options = ("-Q", _queues("evidence"), "-P", "threads", "-c", "16", "-n", "evidence@%h", *QUIET)
-    return _worker(settings, "evidence", (*CELERY, "worker", *options, *_events(events)))
+def worker(settings: Settings, role: Role, *, events: bool) -> Service:
+    """The worker of a role."""
+    return _worker(settings, role, (*COTRAIL, "worker", role, *(("--events",) if events else ())))
 
 
 def maintenance(settings: Settings) -> Service:
     """The process that admits, sends and recovers steps."""
-    service = _worker(settings, "maintenance", (sys.executable, "-m", "workers.maintenance"))
+    service = _worker(settings, "maintenance", (*COTRAIL, "worker", "maintenance"))
     logs = (str(log_path(settings.home.absolute(), name)) for name in FOREIGN)
     return replace(service, environment={**service.environment, OTHERS: os.pathsep.join(logs)})
 
@@ -73,15 +56,6 @@ def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
 def ready_file(settings: Settings, name: str) -> Path:
     """Return the readiness file of a worker."""
     return settings.home.absolute() / "run" / f"{name}.ready"
-
-
-def _queues(role: Role) -> str:
-    """The queues that the workers of a role listen to: one for each kind that they carry out."""
-    return ",".join(carried_out_by(role))
-
-
-def _events(wanted: bool) -> tuple[str, ...]:  # noqa: FBT001 - the one thing it is about
-    return ("-E",) if wanted else ()
 
 
 def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:

@@ -80,7 +80,7 @@ class Stack:
 
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
         """
-        from models.schema.database import migrate
+        from models.schema.migrating import migrate
 
         with self._lock():
             self._processes.start(*self._servers())
@@ -129,9 +129,7 @@ class Stack:
 
     def _workers(self, *, events: bool) -> list[Service]:
         return [
-            python.generation(self._settings, events=events),
-            python.retrieval(self._settings, events=events),
-            python.evidence(self._settings, events=events),
+            *(python.worker(self._settings, role, events=events) for role in ("generation", "retrieval", "evidence")),
             python.maintenance(self._settings),
         ]
 

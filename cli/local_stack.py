@@ -1,0 +1,26 @@
+"""The local stack, for the commands that start, stop and show it."""
+
+from typing import TYPE_CHECKING
+
+from configuration.settings import settings
+from cotrail.errors import NotInstalledError
+
+if TYPE_CHECKING:
+    from workers.stack.stack import Stack
+
+
+def local_stack() -> "Stack":
+    """The stack of the home that the settings name; raises NotInstalledError."""
+    try:
+        from workers.stack.stack import Stack
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(f"the local stack needs {error.name}: `pip install 'cotrail[local]'`") from error
+    return Stack(settings())
+
+
+def startable_stack() -> "Stack":
+    """The same, if everything that it needs is installed; raises NotInstalledError, which names all that is missing."""
+    from workers.stack.requirements import check_requirements
+
+    check_requirements(settings())
+    return local_stack()

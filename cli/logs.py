@@ -45,7 +45,7 @@ def logs(
             _print(line)
         position = file.tell()
     if follow:
-        for line in _appended(path, position):
+        for line in appended(path, position):
             _print(line)
 
 
@@ -58,7 +58,7 @@ def _log_of(process: str) -> Path:
     return log_path(settings().home, process)
 
 
-def _appended(path: Path, position: int) -> Iterator[bytes]:
+def appended(path: Path, position: int) -> Iterator[bytes]:
     """Yield the lines that are written behind a position of a log, also after it was rotated; never ends."""
     while True:
         with path.open("rb") as file:

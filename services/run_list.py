@@ -39,9 +39,7 @@ def read_filter(text: str) -> RunFilter:
     if not equals:
         return RunFilter(None, text)
     if key not in KEYS:
-        raise InputError(
-            f"{unknown('key to filter runs by:', key, KEYS)}; a text without = is looked for in ids and labels"
-        )
+        raise InputError(f"{unknown('key', key, KEYS)}; a text without = is looked for in ids and labels")
     if key == "state" and value not in STANDINGS:
         raise InputError(refused_choice("state", value, STANDINGS))
     return RunFilter(key, value)

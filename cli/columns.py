@@ -39,10 +39,11 @@ def print_rows(
 ) -> None:
     """Prints rows of cells; styles: those of the rows, if any."""
     styles = styles or [""] * len(rows)
-    whole = [_natural(column, cells) for column, cells in zip(columns, _by_column(columns, rows), strict=True)]
+    texts = _by_column(columns, rows)
+    whole = [_natural(column, cells) for column, cells in zip(columns, texts, strict=True)]
+    least = [_least(column, cells) for column, cells in zip(columns, texts, strict=True)]
     if not screen.is_terminal:
         screen.width = max(screen.width, sum(whole) + WIDE * len(columns))
-    least = [_least(column, cells) for column, cells in zip(columns, _by_column(columns, rows), strict=True)]
     for gap in (WIDE, NARROW):
         room = screen.width - gap * (len(columns) - 1)
         if sum(least) <= room:

@@ -11,7 +11,9 @@ from cotrail.common.nearest import guess, refused_choice
 
 _FIELD = re.compile(r"Object contains unknown field `(?P<field>.*?)`(?: - at `(?P<place>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>.*?)`(?: - at `(?P<place>.*)`)?$")
-_CHOICE = re.compile(r"Invalid (?:enum )?value '(?P<value>.*)' - at `(?P<key>key` in `)?(?P<place>.*?)`$", re.DOTALL)
+_CHOICE = re.compile(
+    r"Invalid (?:enum )?value (?P<value>'.*'|\S+) - at `(?P<key>key` in `)?(?P<place>.*?)`$", re.DOTALL
+)
 _PART = re.compile(r"\.([^.\[]+)|\[.*?\]")
 
 
@@ -26,7 +28,7 @@ def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> 
         return f"there is no key `{found['field']}`{where}{guess(found['field'], known)}; there are: {', '.join(known)}"
     found = _CHOICE.match(str(error))
     if found and (known := _choices(kind, value, found["place"], key=found["key"] is not None)):
-        return refused_choice(f"`{_plain(found['place'])}`", found["value"], known)
+        return refused_choice(f"`{_plain(found['place'])}`", found["value"].strip("'"), known)
     if found := _MISSING.match(str(error)):
         field, place = found["field"], found["place"] or "$"
         if known := _choices(kind, value, f"{place}.{field}", key=False):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Text, and_, cast, exists, false, not_, or_, select
+from sqlalchemy import ColumnElement, Text, and_, cast, exists, not_, or_, select
 
 from models.schema.states import QuestionStatus, RunState
 from models.schema.tables import questions, run_labels, runs
@@ -25,7 +25,7 @@ def condition(wanted: RunFilter, stopped: Collection[str]) -> ColumnElement[bool
         return _has_text(wanted.value)
     if wanted.key == "state":
         return _stands(wanted.value, stopped)
-    return KEYS[wanted.key](wanted.value)
+    return _BY[wanted.key](wanted.value)
 
 
 def _has_text(text: str) -> ColumnElement[bool]:
@@ -44,8 +44,7 @@ def _equals(column: str) -> Callable[[str], ColumnElement[bool]]:
     return lambda value: runs.c[column] == value
 
 
-KEYS: dict[str, Callable[[str], ColumnElement[bool]]] = {
-    "state": lambda value: _stands(value, ()),
+_BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "system": _equals("system"),
     "dataset": _equals("dataset"),
     "corpus": _equals("corpus"),
@@ -54,6 +53,7 @@ KEYS: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "name": lambda value: _labelled(run_labels.c.name == value),
     "tag": lambda value: _labelled(run_labels.c.tags.contains([value])),
 }
+KEYS = ("state", *_BY)
 """What runs can be filtered by."""
 
 
@@ -61,7 +61,7 @@ def _stands(standing: str, stopped: Collection[str]) -> ColumnElement[bool]:
     """Return the condition that `standing` of the runs is this word."""
     if standing in (RunState.CANCELLED, RunState.PRUNED):
         return runs.c.state == standing
-    can_continue = and_(_has(QuestionStatus.OPEN), runs.c.id.not_in(stopped) if stopped else not_(false()))
+    can_continue = and_(_has(QuestionStatus.OPEN), runs.c.id.not_in(stopped))
     live = runs.c.state.in_((RunState.ACTIVE, RunState.PAUSED))
     # A run that is closed has a digest and neither open nor blocked questions; an index leaves these out.
     unsealed = runs.c.digest.is_(None)

@@ -51,6 +51,7 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     """A table within a table."""
 
     counts: tuple[int, ...] = ()
+    size: Literal[1, 2] = 1
     goals: tuple[Literal["retrieval", "qa"], ...] = ()
     order: tuple[Literal["yes", "no"], Literal["yes", "no"]] = ("yes", "no")
 
@@ -89,6 +90,7 @@ class Second(Struct, frozen=True, forbid_unknown_fields=True, tag_field="protoco
             {"name": "x", "counts": {"smal": 1}},
             "`counts` can't be 'smal' (did you mean small?); there",
         ),
+        ({"name": "x", "grid": {"size": 5}}, "`grid.size` can't be '5'; there are: 1, 2"),
         ({"name": 3}, "Expected `str`, got `int` - at `name`"),
         ({"protocol": "second", "titel": "x"}, "there is no key `titel` (did you mean title?); there are: title"),
         ({"protocol": "secnd"}, "`protocol` can't be 'secnd' (did you mean second?); there are: first, second"),

@@ -160,7 +160,7 @@ COMMANDS = (
         RESULTS,
         "score",
         "score:score",
-        "Print a run's scores. A question that isn't finished counts 0, so a run under way scores low.",
+        "Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.",
     ),
     Entry(
         RESULTS,

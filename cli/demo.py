@@ -1,6 +1,7 @@
 """`cotrail demo`: everything on the bundled sample and this machine alone, from starting the stack to a report."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,13 +81,17 @@ def _running(stack: "Stack", screen: Console, *, keep: bool) -> Iterator[None]:
         if keep or ran:
             screen.print()
             screen.print(
-                f"The stack keeps running; to stop it: COTRAIL_HOME={settings().home} cotrail down", soft_wrap=True
+                f"The stack keeps running; to stop it: COTRAIL_HOME={shlex.quote(str(settings().home))} cotrail down",
+                soft_wrap=True,
             )
         else:
             with screen.status("stopping the stack…"):
                 stack.down()
             screen.print()
-            screen.print("The stack is stopped.")
+            screen.print("The stack is stopped, and the run is kept. To look further:")
+            screen.print(f"  export COTRAIL_HOME={shlex.quote(str(settings().home))}", soft_wrap=True)
+            screen.print("  cotrail up && cotrail trace latest 1")
+            screen.print("To start with files of your own: cotrail sample")
 
 
 def _runs(stack: "Stack") -> bool:

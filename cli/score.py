@@ -11,8 +11,10 @@ from cli.columns import Column, print_rows
 from cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
 from services import scoring
+from services.kind_tables import KindTable, kind_tables
 from services.scoring import RunScores
 from services.store import reading
 
@@ -37,7 +39,10 @@ def score(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print a run's scores. A question that isn't finished counts 0, so a run under way scores low."""
+    """Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.
+
+    A question that isn't finished counts 0, so a run under way scores low.
+    """
     if official and dataset is None:
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
     with reading() as connection:
@@ -49,16 +54,44 @@ def score(
     screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
     print_scores(screen, scores)
     screen.print(CAVEAT, style="dim")
+    for table in kind_tables(scores):
+        screen.print()
+        _print_kinds(screen, table)
+        if table.note:
+            screen.print(table.note, style="dim")
 
 
 def print_scores(screen: Console, scores: RunScores) -> None:
-    """Prints the metrics, each with its definition."""
-    rows = [[name, number(scores.metrics[name]), definition] for name, definition in DEFINITIONS.items()]
+    """Prints the metrics, each with its interval and its definition."""
+    rows = [
+        [name, number(scores.metrics[name]), _range(scores.intervals[name], 3), definition]
+        for name, definition in DEFINITIONS.items()
+    ]
     work = (
         ("steps", scores.steps, "steps carried out"),
         ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
         ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
         ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
     )
-    rows += [[name, f"{value:,}", definition] for name, value, definition in work]
-    print_rows(screen, (Column(), Column(style="bold", right=True), Column(style="dim")), rows)
+    rows += [[name, f"{value:,}", "", definition] for name, value, definition in work]
+    columns = (
+        Column(),
+        Column(title="value", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    print_rows(screen, columns, rows)
+
+
+def _print_kinds(screen: Console, table: KindTable) -> None:
+    columns = [Column(title=table.sort), Column(title="questions", right=True)]
+    columns += [Column(title=name) for name in table.metrics]
+    rows = []
+    for row in table.rows:
+        means = (f"{number(mean, 2)} {_range(interval, 2)}" for mean, interval in row.means)
+        rows.append([row.kind, f"{row.questions:,}", *means])
+    print_rows(screen, columns, rows)
+
+
+def _range(interval: ConfidenceInterval | None, digits: int) -> str:
+    return "" if interval is None else f"{interval.low:.{digits}f}-{interval.high:.{digits}f}"

@@ -47,6 +47,7 @@ def _outcome(question: TracedQuestion) -> dict[str, Any]:
         "status": question.status,
         "answer": question.answer,
         "gold_answers": question.answers,
+        "kinds": question.kinds,
     }
 
 

@@ -1,6 +1,6 @@
 """Scores of runs and of their questions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,8 @@ from cotrail.data.datasets.file_formats import PROCESSED
 from cotrail.data.datasets.loading import load_official
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
-from cotrail.evaluation.metrics.question_scores import QuestionScores, means
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.question_scores import KindedScores, MeanScores, mean_scores, scores_by_kind
 from models.queries.progress import Progress, read_progress
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
@@ -20,7 +21,10 @@ from models.schema.states import QuestionStatus
 
 
 class RunScores(Struct, frozen=True, kw_only=True):
-    """A run's scores; each metric is a mean, None where no question has it."""
+    """A run's scores; each metric is a mean, None where no question has it, and has a confidence interval.
+
+    kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
+    """
 
     run: str
     system: str
@@ -29,6 +33,8 @@ class RunScores(Struct, frozen=True, kw_only=True):
     finished: int
     failed: int
     metrics: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
+    kinds: dict[str, dict[str, MeanScores]]
     steps: int
     prompt_tokens: int
     cached_prompt_tokens: int
@@ -51,8 +57,13 @@ def score(connection: Connection, run: str, *, dataset: str | None = None, offic
 def read_scores(connection: Connection, run_id: str) -> RunScores:
     """The scores of a run as it stands."""
     record = read_run(connection, run_id)
-    rows = (question.scores(record.dataset) for question in read_questions(connection, run_id))
-    return run_scores(record, read_progress(connection, run_id), rows)
+    scored = [kinded_scores(question, record.dataset) for question in read_questions(connection, run_id)]
+    return run_scores(record, read_progress(connection, run_id), scored)
+
+
+def kinded_scores(question: TracedQuestion, dataset: str) -> KindedScores:
+    """The question's scores by that dataset's metrics."""
+    return KindedScores(kinds=question.kinds, scores=question.scores(dataset))
 
 
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
@@ -65,21 +76,23 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
         )
     # Only some processed files lack answers; for the others no official file is read.
     published = load_official(dataset, official, f"run {run_id}")
-    rows = (_answered(each, published).scores(dataset) for each in read_questions(connection, run_id))
-    return run_scores(replace(record, dataset=dataset), read_progress(connection, run_id), rows)
+    scored = [kinded_scores(_answered(each, published), dataset) for each in read_questions(connection, run_id)]
+    return run_scores(replace(record, dataset=dataset), read_progress(connection, run_id), scored)
 
 
 def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
-    """The question with the answers of its dataset's own file, if there is one."""
+    """The question with the answers and the kinds of its dataset's own file, if there is one."""
     if not published:
         return question
     if question.key not in published:
         raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
-    return replace(question, answers=published[question.key].answers)
+    known = published[question.key]
+    return replace(question, answers=known.answers, kinds=known.kinds)
 
 
-def run_scores(record: RunRecord, progress: Progress, rows: Iterable[QuestionScores]) -> RunScores:
+def run_scores(record: RunRecord, progress: Progress, scored: Sequence[KindedScores]) -> RunScores:
     """The scores of a run from those of its questions."""
+    whole = mean_scores([question.scores for question in scored])
     return RunScores(
         run=record.id,
         system=record.system,
@@ -87,7 +100,9 @@ def run_scores(record: RunRecord, progress: Progress, rows: Iterable[QuestionSco
         questions=progress.total,
         finished=progress.questions[QuestionStatus.FINISHED],
         failed=progress.questions[QuestionStatus.FAILED],
-        metrics=means(rows),
+        metrics=whole.metrics,
+        intervals=whole.intervals,
+        kinds=scores_by_kind(scored),
         steps=progress.steps,
         prompt_tokens=progress.tokens("prompt_tokens"),
         cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),

@@ -19,7 +19,7 @@ class Question(Struct, frozen=True, kw_only=True):
     pinned: the passage that the question is about and that every prompt shows (IIRC); gold doesn't hold it.
     evidence: what the dataset names as evidence, which a system may be told to look at: the paragraphs, or the titles
         of their pages where the corpus doesn't have them.
-    kind: what its dataset calls this sort of question, e.g. `bridge` or `2hop`; empty where it has no name.
+    kinds: the sorts that its dataset counts the question among, by name, e.g. `{"type": "bridge", "level": "hard"}`.
     """
 
     id: str
@@ -28,4 +28,4 @@ class Question(Struct, frozen=True, kw_only=True):
     gold: tuple[GoldParagraph, ...] = ()
     pinned: GoldParagraph | None = None
     evidence: tuple[str | GoldParagraph, ...] = ()
-    kind: str = ""
+    kinds: dict[str, str] = {}

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.question_kinds import recorded_kinds
 from cotrail.core.questions import Question
 from models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from models.records.advancing import begin_questions
@@ -55,5 +56,5 @@ def _question_row(run_id: str, position: int, question: Question) -> dict[str, A
         "gold": question.gold,
         "pinned": question.pinned,
         "evidence": question.evidence,
-        "kind": question.kind,
+        "kind": recorded_kinds(question.kinds),
     }

@@ -19,6 +19,7 @@ from cotrail.core.actions.registry import KINDS, finds_paragraphs, has_prompt
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompt_records import Stored, chain_length, parts_that_may_go
 from cotrail.core.prompts import Prompt
+from cotrail.core.question_kinds import read_kinds
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
@@ -93,7 +94,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...]
     gold: tuple[GoldParagraph, ...]
     pinned: GoldParagraph | None
-    kind: str
+    kinds: dict[str, str]
     status: str
     answer: str | None
     reason: Failure | None
@@ -219,7 +220,7 @@ def _question(
         answers=tuple(row["answers"]),
         gold=msgspec.convert(row["gold"], tuple[GoldParagraph, ...]),
         pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
-        kind=row["kind"],
+        kinds=read_kinds(row["kind"]),
         status=row["status"],
         answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
         reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),

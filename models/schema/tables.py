@@ -172,7 +172,7 @@ class Question(Base):
     evidence: Mapped[list[str | Json]] = mapped_column(JSONB, server_default=no_entries)
     """The evidence that the dataset names: paragraphs, or titles of pages."""
     kind: Mapped[str] = mapped_column(default="")
-    """The dataset's name for this type of question."""
+    """The kinds that the dataset counts the question among: `cotrail.core.question_kinds`."""
     status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
     answer: Mapped[str | None]
     sentences: Mapped[list[str] | None]

@@ -39,7 +39,7 @@ def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
         cell=cell,
         run=run,
         scores={question.key: question.scores(record.dataset) for question in questions},
-        kinds={question.key: question.kind for question in questions},
+        kinds={question.key: question.kinds for question in questions},
         finished=progress.questions[QuestionStatus.FINISHED],
         cost=run_cost(progress),
         factual_errors=factual_errors(read_annotations(connection, run)),

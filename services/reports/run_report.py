@@ -12,7 +12,7 @@ from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS, QuestionScores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.systems.searchain.tree import Tree
 from models.queries.progress import count_repeated, read_progress
@@ -20,11 +20,12 @@ from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, TracedStep, read_questions
 from models.schema.states import QuestionStatus
 from services.answer_details import details_of
+from services.kind_tables import kind_tables
 from services.reasoning_trees import ShownTree, shown_tree
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
 from services.reports.pages import page
-from services.scoring import run_scores
+from services.scoring import RunScores, kinded_scores, run_scores
 
 SNIPPET = 190
 """Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""
@@ -97,8 +98,8 @@ def run_report(connection: Connection, run: str) -> RunPage:
     progress = read_progress(connection, record.id)
     repeated = count_repeated(connection, record.id)
     questions = list(read_questions(connection, record.id))
-    rows = [question.scores(record.dataset) for question in questions]
-    scores = run_scores(record, progress, rows)
+    scored = [kinded_scores(question, record.dataset) for question in questions]
+    scores = run_scores(record, progress, scored)
     paragraphs = _paragraphs(questions)
     titles = TITLES if scores.metrics["rouge_l"] is None else {**LONG_ANSWERS, **TITLES}
     html = page(
@@ -109,14 +110,21 @@ def run_report(connection: Connection, run: str) -> RunPage:
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
         scores=scores,
-        metrics=[(title, _metric(name, scores.metrics[name]), DEFINITIONS[name]) for name, title in titles.items()],
+        metrics=[
+            (title, _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
+            for name, title in titles.items()
+        ],
         caveat=CAVEAT,
+        tables=tuple(kind_tables(scores)),
+        titles=TITLES | LONG_ANSWERS,
+        percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         repeated=repeated,
         recall=recall_by_search(questions),
         sentences=sentences_per_question(questions),
         questions=[
-            _question(record, i, each, row) for i, (each, row) in enumerate(zip(questions, rows, strict=True), start=1)
+            _question(record, i, question, of.scores)
+            for i, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
         ],
         paragraphs=paragraphs,
         anchors=frozenset(anchor for anchor, _ in paragraphs),
@@ -127,7 +135,16 @@ def run_report(connection: Connection, run: str) -> RunPage:
 def _metric(name: str, value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.1f}" if name == "paragraphs_collected" else f"{value:.1%}"
+    return f"{value:.1f}" if name in COUNTS else _percent(value)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _interval(name: str, scores: RunScores) -> str:
+    interval = scores.intervals[name]
+    return "" if interval is None else f"{_metric(name, interval.low)} to {_metric(name, interval.high)}"
 
 
 def _question(record: RunRecord, place: int, question: TracedQuestion, row: QuestionScores) -> ReportedQuestion:

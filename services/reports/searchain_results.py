@@ -56,7 +56,7 @@ def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion, words: M
         key=question.key,
         score=_score(dataset, question.answer or "", question.answers) if tree else None,
         stated=_score(dataset, tree.stated, question.answers) if tree else None,
-        hops=hops(question.kind),
+        hops=hops(question.kinds),
         tree=tree,
         gold=_gold(question),
         words=words.get(question.key),

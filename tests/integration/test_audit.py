@@ -1,6 +1,7 @@
 """Reading the store, and the commands that do: runs made by hand in a PostgreSQL of their own."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -361,6 +362,35 @@ def test_the_scores_equal_those_computed_from_the_export(submitted: Submitted, h
     assert (scores["run"], scores["system"], scores["questions"]) == (run, "ircot", 8)
     assert (scores["finished"], scores["failed"]) == (7, 1)
     assert {"steps", "prompt_tokens", "cached_prompt_tokens", "generated_tokens"} <= scores.keys()
+
+
+def test_scores_have_intervals_and_stand_once_more_for_each_kind_of_questions(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    asked, page = tmp_path / "questions.jsonl", tmp_path / "report.html"
+    kinds = [{"type": "bridge" if place else "comparison", "level": "hard"} for place in range(3)]
+    lines = [json.dumps(question | {"kinds": of}) for question, of in zip(sample_questions(), kinds, strict=False)]
+    asked.write_text("\n".join(lines))
+    run = hands.finish(submitted(questions=str(asked)))
+    scores = json.loads(cotrail("score", run, "--json").stdout)
+    assert scores["intervals"]["answer_em"] == {
+        "low": pytest.approx(0.20766, abs=1e-5),
+        "high": pytest.approx(0.93851, abs=1e-5),
+        "questions": 3,
+        "method": "wilson",
+    }
+    assert scores["intervals"]["rouge_l"] is None
+    sizes = {sort: {kind: part["questions"] for kind, part in of.items()} for sort, of in scores["kinds"].items()}
+    assert sizes == {"type": {"bridge": 2, "comparison": 1}, "level": {"hard": 3}}
+    assert scores["kinds"]["type"]["bridge"]["metrics"]["answer_em"] == 0.5
+    shown = cotrail("score", run).stdout
+    assert re.search(r"answer_em +0\.667  0\.208-0\.939 ", shown)
+    assert re.search(r"\nbridge +2  0\.50 0\.09-0\.91 ", shown)
+    assert "hard" not in shown
+    assert cotrail("report", run, "--html", page).exit_code == 0
+    assert "<td>bridge</td>" in page.read_text()
+    assert "95 %: 20.8% to 93.9%" in page.read_text()
+    assert [json.loads(line)["kinds"] for line in cotrail("export", run).stdout.splitlines()] == kinds
 
 
 def test_an_export_has_a_line_a_question_with_everything_behind_its_answer(

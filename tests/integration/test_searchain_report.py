@@ -14,7 +14,9 @@ from tests.integration.conftest import Cotrail
 from tests.integration.ended import end_run
 from tests.unit.made_trees import mark, tree
 
-ASKED = [Question(id=f"q{number}", text="Who built it?", answers=("Ada",), kind="2hop") for number in range(2)]
+ASKED = [
+    Question(id=f"q{number}", text="Who built it?", answers=("Ada",), kinds={"hops": "2hop"}) for number in range(2)
+]
 WRITTEN = tree("mc- df", path=(0, 1, 4), final="Ada [1] built it [3].", marks=[mark("Ada", 0), mark("built it", 4)])
 EXPERIMENT = {
     "protocol": "searchain",

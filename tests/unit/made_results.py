@@ -63,7 +63,7 @@ def made(
         ),
         run=f"run-{stage}-{demonstration_set}",
         scores={question: _scores(of.goal, value) for question, value in scored.items()},
-        kinds=dict(zip(scored, kinds or ["bridge"] * len(scored), strict=True)),
+        kinds={key: {"type": kind} for key, kind in zip(scored, kinds or ["bridge"] * len(scored), strict=True)},
         finished=len(scored) if finished is None else finished,
         cost=cost,
         factual_errors=factual_errors or {},

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,7 @@ def test_a_hotpotqa_question_has_the_paragraphs_of_its_supporting_facts_as_gold(
                 GoldParagraph(title="Ink", text="Ink stains. It dries."),
                 GoldParagraph(title="Paper", text="Pulp."),
             ),
-            kind="bridge",
+            kinds={"type": "bridge", "level": "hard"},
         ),
     )
 
@@ -213,27 +214,38 @@ def test_a_musique_question_has_its_aliases_as_answers(write: Write) -> None:
     )
 
 
-@pytest.mark.parametrize(("id_", "kind"), [("2hop__12_34", "2hop"), ("3hop2__1_2_3", "3hop2"), ("q1", "")])
-def test_the_kind_of_a_musique_question_is_how_its_id_begins(id_: str, kind: str, write: Write) -> None:
+@pytest.mark.parametrize(
+    ("id_", "kinds"), [("2hop__12_34", {"hops": "2hop"}), ("3hop2__1_2_3", {"hops": "3hop2"}), ("q1", {})]
+)
+def test_the_kind_of_a_musique_question_is_how_its_id_begins(id_: str, kinds: dict[str, str], write: Write) -> None:
     (question,) = load_questions("musique", write("musique", musique(id=id_)))
-    assert question.kind == kind
+    assert question.kinds == kinds
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("2hop", 2), ("3hop2", 3), ("4hop1", 4), ("", None), ("bridge", None)])
-def test_the_kind_of_a_musique_question_tells_its_hops(kind: str, expected: int | None) -> None:
-    assert hops(kind) == expected
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ({"hops": "2hop"}, 2),
+        ({"hops": "3hop2"}, 3),
+        ({"level": "hard", "type": "4hop1"}, 4),
+        ({}, None),
+        ({"type": "bridge"}, None),
+    ],
+)
+def test_the_kind_of_a_musique_question_tells_its_hops(kinds: dict[str, str], expected: int | None) -> None:
+    assert hops(kinds) == expected
 
 
 @needs_data
 def test_the_hops_of_the_real_questions_are_those_of_their_decomposition() -> None:
     path = DATA / "musique" / "questions.jsonl"
     steps = [len(json.loads(line)["question_decomposition"]) for line in path.read_text().splitlines()]
-    assert [hops(question.kind) for question in load_questions("musique", path)] == steps
+    assert [hops(question.kinds) for question in load_questions("musique", path)] == steps
 
 
 def test_a_2wikimultihopqa_question_is_read_like_hotpotqas(write: Write) -> None:
     (question,) = load_questions("2wikimultihopqa", write("2wikimultihopqa", wikimultihop()))
-    (like,) = load_questions("hotpotqa", write("hotpotqa", hotpotqa(type="compositional")))
+    (like,) = load_questions("hotpotqa", write("hotpotqa", hotpotqa(type="compositional", level="")))
     assert question == like
 
 
@@ -332,7 +344,35 @@ def test_ones_own_questions_may_have_distractors_a_chain_a_pinned_passage_and_a_
     assert annotated.distractors == (GoldParagraph(title="PEN", text="About pen."),)
     assert annotated.chain == ("So it is ink.",)
     assert annotated.question.pinned == GoldParagraph(title="Pens", text="On pens.")
-    assert annotated.question.kind == "easy"
+    assert annotated.question.kinds == {"type": "easy"}
+
+
+def test_ones_own_questions_may_have_several_kinds_by_name(write: Write) -> None:
+    kinds = {"domain": "law", "level": "hard"}
+    (question,) = load_questions("jsonl", write("jsonl", plain(kinds=kinds)))
+    assert question.kinds == kinds
+
+
+@pytest.mark.parametrize(
+    ("kinds", "complaint"),
+    [
+        ({"kind": "easy", "kinds": {"domain": "law"}}, "line 1: there are both kind and kinds"),
+        ({"kinds": {"domain": " "}}, r"line 1: .* kinds is empty \('domain'\)"),
+        ({"kinds": {"": "law"}}, "line 1: .* kinds is empty"),
+        ({"kinds": {"hops": 2}}, r"line 1: .*`\$\.kinds\[\.\.\.\]`"),
+        ({"kinds": ["law"]}, r"line 1: .*`\$\.kinds`"),
+    ],
+)
+def test_kinds_that_name_nothing_are_errors(kinds: dict[str, Any], complaint: str, write: Write) -> None:
+    with pytest.raises(DatasetError, match=complaint):
+        load_questions("jsonl", write("jsonl", plain(**kinds)))
+
+
+@needs_data
+def test_every_real_hotpotqa_question_has_a_type_and_a_level() -> None:
+    questions = load_questions("hotpotqa", DATA / "hotpotqa" / "questions.json")
+    assert Counter(question.kinds["type"] for question in questions) == {"bridge": 78, "comparison": 22}
+    assert Counter(question.kinds["level"] for question in questions) == {"medium": 69, "easy": 16, "hard": 15}
 
 
 def test_musique_questions_without_an_answer_are_left_out(write: Write) -> None:
@@ -506,20 +546,20 @@ def official(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "answers", "kind"),
+    ("dataset", "answers", "kinds"),
     [
-        ("hotpotqa", ("ink",), "bridge"),
-        ("2wikimultihopqa", ("ink", "India ink"), "compositional"),
-        ("musique", ("ink", "the ink"), "2hop"),
-        ("iirc", ("ink",), "span"),
+        ("hotpotqa", ("ink",), {"type": "bridge", "level": "hard"}),
+        ("2wikimultihopqa", ("ink", "India ink"), {"type": "compositional"}),
+        ("musique", ("ink", "the ink"), {"hops": "2hop"}),
+        ("iirc", ("ink",), {"answer_type": "span"}),
     ],
 )
-def test_a_processed_question_has_the_answers_and_the_kind_of_its_dataset_s_own_file(
-    dataset: str, answers: tuple[str, ...], kind: str, write: Write, official: Callable[[str], Path]
+def test_a_processed_question_has_the_answers_and_the_kinds_of_its_dataset_s_own_file(
+    dataset: str, answers: tuple[str, ...], kinds: dict[str, str], write: Write, official: Callable[[str], Path]
 ) -> None:
     record = processed(dataset, **({"question_id": "2hop__1_2"} if dataset == "musique" else {}))
     (question,) = load_questions(dataset, write("processed", record), official=official(dataset))
-    assert (question.answers, question.kind) == (answers, kind)
+    assert (question.answers, question.kinds) == (answers, kinds)
     assert question.gold == (GoldParagraph(title="Ink", text="Ink stains."),)
 
 

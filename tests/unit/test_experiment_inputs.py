@@ -192,7 +192,9 @@ def test_processed_questions_are_their_dataset_s_whether_their_format_is_named_o
     for cell in cells(opened):
         prepared = opened.prepare(cell)
         assert prepared.submission.dataset == "musique"
-        assert {(question.answers, question.kind) for question in prepared.questions} == {(("ink", "the ink"), "2hop")}
+        assert {(question.answers, question.kinds["hops"]) for question in prepared.questions} == {
+            (("ink", "the ink"), "2hop")
+        }
 
 
 def test_processed_questions_of_musique_without_its_own_file_are_an_error(folder: Path) -> None:

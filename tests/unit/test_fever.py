@@ -15,7 +15,13 @@ ASKED = "Is the following claim true or false, or is there not enough info?"
 
 def test_a_claim_is_asked_for_its_label_and_its_evidence_is_the_titles_of_pages(write: Write) -> None:
     assert load_questions("fever", write("fever", fever(id=1))) == (
-        Question(id="1", text=f"{ASKED} Ink stains paper.", answers=("true",), evidence=("Ink (dye)", "Paper")),
+        Question(
+            id="1",
+            text=f"{ASKED} Ink stains paper.",
+            answers=("true",),
+            evidence=("Ink (dye)", "Paper"),
+            kinds={"label": "SUPPORTS"},
+        ),
     )
 
 

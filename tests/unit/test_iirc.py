@@ -76,7 +76,7 @@ def test_the_main_passage_is_pinned_and_snippets_of_other_pages_are_gold(file: P
             answers=("Ysborg",),
             gold=(GoldParagraph(title="Oda Bell", text="was born in Ysborg"),),
             pinned=GoldParagraph(title="The River Book", text="The River Book is by Oda Bell."),
-            kind="span",
+            kinds={"answer_type": "span"},
         ),
     )
 
@@ -95,7 +95,7 @@ def test_an_answer_is_its_spans_or_its_value_without_the_unit(
 ) -> None:
     (question,) = load(file, asked("q_1", answer))
     assert [published_spans(each) for each in question.answers] == [spans]
-    assert question.kind == answer["type"]
+    assert question.kinds == {"answer_type": answer["type"]}
 
 
 @pytest.mark.parametrize("answer", [{"type": "none"}, {"type": "bad"}, span(), span(" "), value("", "years")])

@@ -49,7 +49,7 @@ def test_hypotheses_become_questions_that_pin_their_table(write: Write) -> None:
     sentences = table_sentences("Ink (fluid)", {"Colour": ["black", "blue"], "Made of": ["soot"]})
     assert len(sentences) == 2
     assert entailed.pinned == GoldParagraph(title="Ink (fluid)", text=" ".join(sentences))
-    assert entailed.kind == ""
+    assert (entailed.kinds, contradicted.kinds) == ({"label": "E"}, {"label": "C"})
 
 
 def test_neutral_hypotheses_are_left_out(write: Write) -> None:
@@ -90,9 +90,9 @@ def test_two_annotators_may_write_the_same_and_the_same_line_counts_once(write: 
     assert len(load_questions("infotabs", write(line(), line(annotator="GW1"), line()))) == 2
 
 
-def test_the_kind_is_the_category_of_the_table(write: Write) -> None:
+def test_the_kinds_are_the_category_of_the_table_and_the_label(write: Write) -> None:
     (question,) = load_questions("infotabs", write(line(), categories="table_id\tcategory\nT1\tFluid\n"))
-    assert question.kind == "Fluid"
+    assert question.kinds == {"category": "Fluid", "label": "E"}
 
 
 @pytest.mark.parametrize(

@@ -41,17 +41,24 @@ def written(folder: Path, *records: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("dataset", "text", "answer"),
+    ("dataset", "text", "answer", "kinds"),
     [
-        ("zsre", "Subject: Ink Museum; relation: architect. What is the object?", "Ann Pen"),
-        ("trex", "Subject: Ink Museum; relation: located in. What is the object?", "Inkville"),
-        ("fever", "Is the following claim true or false? Ink stains paper.", "true"),
-        ("eli5", "Why does ink stain?", "It is a dye. It soaks in."),
+        ("zsre", "Subject: Ink Museum; relation: architect. What is the object?", "Ann Pen", {"relation": "architect"}),
+        (
+            "trex",
+            "Subject: Ink Museum; relation: located in. What is the object?",
+            "Inkville",
+            {"relation": "located in"},
+        ),
+        ("fever", "Is the following claim true or false? Ink stains paper.", "true", {"label": "SUPPORTS"}),
+        ("eli5", "Why does ink stain?", "It is a dye. It soaks in.", {}),
     ],
 )
-def test_a_record_is_asked_as_a_question(dataset: str, text: str, answer: str, tmp_path: Path) -> None:
+def test_a_record_is_asked_as_a_question(
+    dataset: str, text: str, answer: str, kinds: dict[str, str], tmp_path: Path
+) -> None:
     assert load_questions(dataset, written(tmp_path, record(dataset))) == (
-        Question(id="q1", text=text, answers=(answer,), evidence=("Ink",)),
+        Question(id="q1", text=text, answers=(answer,), evidence=("Ink",), kinds=kinds),
     )
 
 

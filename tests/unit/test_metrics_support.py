@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import DEFINITIONS, QuestionScores, means
+from cotrail.evaluation.metrics.question_scores import DEFINITIONS, QuestionScores, mean_scores
 from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     answer_support_recall,
@@ -125,7 +125,7 @@ def test_without_an_answer_or_a_paragraph_nothing_is_supported() -> None:
 def test_a_question_has_a_score_for_every_definition() -> None:
     assert tuple(DEFINITIONS) == QuestionScores.__struct_fields__
     scores = question_scores("eli5", "5", ("5",), [paragraph("Ink", "5.")], gold(("Ink", "5.")))
-    assert set(means([scores]).values()) == {1}
+    assert set(mean_scores([scores]).metrics.values()) == {1}
 
 
 def test_what_is_not_published_has_no_score_and_what_is_not_finished_scores_nothing_for_its_answer() -> None:

@@ -2,7 +2,7 @@
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import means
+from cotrail.evaluation.metrics.question_scores import KindedScores, mean_scores, scores_by_kind
 from cotrail.evaluation.metrics.question_scoring import question_scores
 
 
@@ -14,15 +14,15 @@ def test_an_unfinished_question_scores_nothing_for_its_answer_and_recall_for_wha
     assert (done.answer_em, done.answer_f1, done.support_recall) == (1, 1, 1)
     assert (unfinished.answer_em, unfinished.answer_f1, unfinished.support_recall) == (0, 0, 1)
     expected = {"answer_em": 0.5, "answer_f1": 0.5, "support_recall": 1.0, "paragraphs_collected": 1}
-    assert expected.items() <= means([done, unfinished]).items()
+    assert expected.items() <= mean_scores([done, unfinished]).metrics.items()
 
 
 def test_means_leave_out_questions_without_published_answers() -> None:
     published = question_scores("jsonl", "ink", ("ink",), [], ())
     unpublished = question_scores("jsonl", "ink", (), [], ())
-    assert means([published, unpublished])["answer_em"] == 1
-    assert means([unpublished])["answer_em"] is None
-    assert means([])["paragraphs_collected"] is None
+    assert mean_scores([published, unpublished]).metrics["answer_em"] == 1
+    assert mean_scores([unpublished]).metrics["answer_em"] is None
+    assert mean_scores([]).metrics["paragraphs_collected"] is None
 
 
 def test_the_answer_of_an_unfinished_question_covers_nothing() -> None:
@@ -30,7 +30,7 @@ def test_the_answer_of_an_unfinished_question_covers_nothing() -> None:
     unfinished = question_scores("eli5", None, ("The",), [], ())
     assert (done.cover_em, done.cover_em_words, done.rouge_l) == (1, 1, 2 / 5)
     assert (unfinished.cover_em, unfinished.cover_em_words, unfinished.rouge_l) == (0, 0, 0)
-    assert means([done, unfinished])["cover_em"] == 0.5
+    assert mean_scores([done, unfinished]).metrics["cover_em"] == 0.5
 
 
 def test_a_fact_check_is_accurate_where_the_label_is_the_whole_answer() -> None:
@@ -38,3 +38,42 @@ def test_a_fact_check_is_accurate_where_the_label_is_the_whole_answer() -> None:
     longer = question_scores("fever", "It is false.", ("false",), [], ())
     assert (exact.answer_em, exact.cover_em, exact.rouge_l) == (1, 1, None)
     assert (longer.answer_em, longer.answer_f1, longer.cover_em) == (0, 0, 1)
+
+
+def scored(answer: str | None, **kinds: str) -> KindedScores:
+    return KindedScores(kinds=kinds, scores=question_scores("jsonl", answer, ("ink",), [], ()))
+
+
+def test_each_sort_of_kinds_has_the_means_of_its_kinds_those_of_most_questions_first() -> None:
+    questions = [
+        scored("ink", type="bridge", level="hard"),
+        scored("ink", type="comparison"),
+        scored(None, type="comparison", level="easy"),
+        scored("ink"),
+    ]
+    parts = scores_by_kind(questions)
+    sizes = {sort: {kind: part.questions for kind, part in of.items()} for sort, of in parts.items()}
+    assert sizes == {"type": {"comparison": 2, "bridge": 1}, "level": {"easy": 1, "hard": 1}}
+    assert [list(of) for of in parts.values()] == [["comparison", "bridge"], ["easy", "hard"]]
+    assert parts["type"]["comparison"] == mean_scores([question.scores for question in questions[1:3]])
+    assert parts["type"]["comparison"].metrics["answer_em"] == 0.5
+
+
+def test_an_interval_is_over_the_questions_that_have_the_metric() -> None:
+    unpublished = question_scores("jsonl", "ink", (), [], ())
+    means = mean_scores([scored("ink").scores, scored(None).scores, unpublished])
+    interval = means.intervals["answer_em"]
+    assert interval is not None
+    assert (means.questions, interval.questions) == (3, 2)
+    assert means.intervals["support_recall"] is None
+    assert set(mean_scores([]).intervals.values()) == {None}
+
+
+def test_a_number_of_paragraphs_is_no_share() -> None:
+    found = [Paragraph(id=str(number), title="Ink", text=str(number)) for number in range(9)]
+    rows = [question_scores("jsonl", "ink", ("ink",), found[:count], ()) for count in (0, 1, 1, 9)]
+    interval = mean_scores(rows).intervals["paragraphs_collected"]
+    assert interval is not None
+    assert interval.method == "student-t"
+    assert (interval.low, interval.high > 9) == (0, True)
+    assert mean_scores(rows[1:3]).intervals["paragraphs_collected"] is None

@@ -11,7 +11,9 @@ __all__ = ["write"]
 
 def test_a_question_has_its_answer_and_its_signal(write: Write) -> None:
     assert load_questions("tempquestions", write("tempquestions", tempquestions(Id=22))) == (
-        Question(id="22", text="who made ink when paper was invented?", answers=("the Chinese",), kind="OVERLAP"),
+        Question(
+            id="22", text="who made ink when paper was invented?", answers=("the Chinese",), kinds={"signal": "OVERLAP"}
+        ),
     )
 
 

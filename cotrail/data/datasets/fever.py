@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
@@ -46,6 +47,7 @@ def read(path: Path) -> Iterator[QuestionRecord]:
             text=as_question(line.claim, ALL_ASKED),
             answers=() if line.label is None else (answer_of(line.label, LABELS, place),),
             evidence=tuple(dict.fromkeys(titles)),
+            kinds=named(label=line.label or ""),
         )
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 

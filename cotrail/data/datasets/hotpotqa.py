@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.errors import DatasetError
@@ -24,6 +25,7 @@ class HotpotQuestion(Struct, frozen=True):
     answer: str | None = None
     supporting_facts: tuple[tuple[str, int], ...] = ()
     type: str = ""
+    level: str = ""
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
@@ -40,7 +42,8 @@ def annotated(entry: HotpotQuestion, answers: tuple[str, ...]) -> AnnotatedQuest
     gold, distractors = parted(
         (GoldParagraph(title=title, text=joined(sentences)), title in supporting) for title, sentences in entry.context
     )
-    question = Question(id=entry.id, text=entry.question, answers=answers, gold=gold, kind=entry.type)
+    kinds = named(type=entry.type, level=entry.level)
+    question = Question(id=entry.id, text=entry.question, answers=answers, gold=gold, kinds=kinds)
     return AnnotatedQuestion(question=question, distractors=distractors)
 
 

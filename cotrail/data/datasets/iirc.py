@@ -94,7 +94,7 @@ def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]
         answers=(answer_of(spans),),
         gold=tuple(dict.fromkeys(gold)),
         pinned=pinned,
-        kind=asked.answer.type,
+        kinds={"answer_type": asked.answer.type},
     )
 
 

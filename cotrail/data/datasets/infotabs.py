@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
 from cotrail.common.json_files import decode, lines, opened
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.table_sentences import table_sentences
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
@@ -33,7 +34,7 @@ _CLOSING = "\"')]\u201d\u2019"
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
-    """Read the non-neutral hypotheses of a file, equal lines once; kind: the table's category, where it is known.
+    """Read the non-neutral hypotheses of a file, equal lines once. Kinds: the label, and the table's category if known.
 
     The folder `tables` is expected beside the file or beside the file's folder. Ids are made from the table's id and
     the line's content, so that they don't depend on the line's position.
@@ -54,7 +55,7 @@ def read(path: Path) -> Iterator[QuestionRecord]:
             text=as_question(hypothesis),
             answers=(_answer(label, place),),
             pinned=passages[table_id],
-            kind=categories.get(table_id, ""),
+            kinds=named(category=categories.get(table_id, ""), label=label),
         )
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 

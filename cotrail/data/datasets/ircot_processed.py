@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.data.datasets.iirc import answer_of
@@ -57,6 +58,7 @@ class ProcessedQuestion(Struct, frozen=True):
     pinned_contexts: tuple[ContextParagraph, ...] = ()
     reasoning_steps: tuple[_Reasoning | str, ...] = ()
     type: str | None = None
+    level: str | None = None
     dataset: str | None = None
 
 
@@ -93,7 +95,7 @@ def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
         answers=tuple(text for text, _ in answers.most_common()),
         gold=gold,
         pinned=pinned,
-        kind=line.type or "",
+        kinds=named(type=line.type or "", level=line.level or ""),
     )
     chain = tuple(step.cot_sent for step in line.reasoning_steps if isinstance(step, _Reasoning))
     return AnnotatedQuestion(question=question, distractors=distractors, chain=chain)

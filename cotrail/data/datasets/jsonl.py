@@ -1,9 +1,9 @@
 """cotrail's own format for custom questions: JSON Lines of `{"id", "question", "answers", "gold"}`.
 
 `answers` (strings) and `gold` are optional. A gold paragraph is an id in the corpus or `{"title", "text"}`. Further
-optional fields: `pinned`, the passage that the question is about; `kind`, its category; `distractors`, paragraphs that
-a demonstration shows beside the gold ones; `hops`, their number; `chain`, the sentences that lead to the answer. Other
-fields are refused, since they are probably misspelt.
+optional fields: `pinned`, the passage that the question is about; `kinds`, by name, the sorts that it is counted among,
+or `kind`, a single one; `distractors`, paragraphs that a demonstration shows beside the gold ones; `hops`, their
+number; `chain`, the sentences that lead to the answer. Other fields are refused, since they are probably misspelt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.question_kinds import UNNAMED, named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
@@ -33,6 +34,7 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     gold: tuple[ParagraphReference, ...] = ()
     pinned: ParagraphReference | None = None
     kind: str = ""
+    kinds: dict[str, str] = {}
     distractors: tuple[ParagraphReference, ...] = ()
     hops: int | None = None
     chain: tuple[str, ...] = ()
@@ -48,11 +50,20 @@ def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]
             answers=line.answers,
             gold=_resolved(line.gold, lookup, place),
             pinned=_resolved((line.pinned,), lookup, place)[0] if line.pinned else None,
-            kind=line.kind,
+            kinds=_kinds(line, place),
         )
         distractors = _resolved(line.distractors, lookup, place)
         annotated = AnnotatedQuestion(question=question, distractors=distractors, chain=line.chain)
         yield QuestionRecord(place=place, raw=raw, annotated=annotated)
+
+
+def _kinds(line: JsonlQuestion, place: str) -> dict[str, str]:
+    """The kinds of a question, of which a single one needs no name."""
+    if line.kind and line.kinds:
+        raise DatasetError(f"{place}: there are both kind and kinds; put all of them into kinds")
+    if blank := [name for name, kind in line.kinds.items() if not name.strip() or not kind.strip()]:
+        raise DatasetError(f"{place}: a name or a kind in kinds is empty ({blank[0]!r}); fill it in or take it out")
+    return line.kinds or named(**{UNNAMED: line.kind})
 
 
 def _resolved(

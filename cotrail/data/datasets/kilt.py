@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets import fever
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
@@ -72,7 +73,16 @@ def _question(record: KiltRecord, dataset: str, place: str) -> Question:
         text=_text(record.input, dataset),
         answers=tuple(dict.fromkeys(answers)),
         evidence=tuple(dict.fromkeys(titles)),
+        kinds=_kinds(record, dataset),
     )
+
+
+def _kinds(record: KiltRecord, dataset: str) -> dict[str, str]:
+    """The relation of slot filling, the label of a claim."""
+    if dataset in SLOT_FILLING:
+        return named(relation=record.input.rpartition(SEPARATOR)[2].strip())
+    labels = (each.answer for each in record.output if each.answer) if dataset == "fever" else ()
+    return named(label=next(iter(labels), "").strip())
 
 
 def _text(given: str, dataset: str) -> str:

@@ -1,7 +1,7 @@
 """MuSiQue's files (`musique_*_v1.0_*.jsonl`): a question a line, with its twenty paragraphs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -53,15 +53,15 @@ def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
         text=line.question,
         answers=() if line.answer is None else tuple(dict.fromkeys((line.answer, *line.answer_aliases))),
         gold=gold,
-        kind=hops if mark else "",
+        kinds={"hops": hops} if mark else {},
     )
     return AnnotatedQuestion(question=question, distractors=distractors)
 
 
-def hops(kind: str) -> int | None:
-    """The number of hops of questions of this kind, 3 of `3hop2`; None for kinds that aren't MuSiQue's.
+def hops(kinds: Mapping[str, str]) -> int | None:
+    """The number of hops of questions of these kinds, 3 of `3hop2`; None for kinds that aren't MuSiQue's.
 
     Table 5 of Search-in-the-Chain counts reasoning steps by it.
     """
-    found = _HOPS.match(kind)
-    return int(found[1]) if found else None
+    found = filter(None, map(_HOPS.match, kinds.values()))
+    return next((int(match[1]) for match in found), None)

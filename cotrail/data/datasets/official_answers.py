@@ -45,4 +45,4 @@ def completed(questions: Sequence[Question], published: Mapping[str, Question], 
             "give the file of the split that they are from"
         )
     own = ((question, published[question.id]) for question in questions)
-    return tuple(replace(question, answers=known.answers, kind=known.kind) for question, known in own)
+    return tuple(replace(question, answers=known.answers, kinds=known.kinds) for question, known in own)

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
@@ -35,11 +36,14 @@ class TempQuestion(Struct, frozen=True):
 
 
 def read(path: Path) -> Iterator[QuestionRecord]:
-    """Read the implicit questions with one answer, without the paper's prompt; kind: the signal, e.g. `OVERLAP`."""
+    """Read the implicit questions with one answer, without the paper's prompt; `signal` is of kind e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, TempQuestion, place, DatasetError)
         if entry.is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT:
             question = Question(
-                id=str(entry.id), text=entry.question, answers=entry.answers, kind=",".join(entry.signals)
+                id=str(entry.id),
+                text=entry.question,
+                answers=entry.answers,
+                kinds=named(signal=",".join(entry.signals)),
             )
             yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))

@@ -1,9 +1,13 @@
-"""Metrics of a question: their definitions, and their means over a run."""
+"""Metrics of a question: their definitions, and their means over a run and over its kinds of questions."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from statistics import fmean
 
 from msgspec import Struct
+
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 
 DEFINITIONS = {
     "answer_em": "share of the answers that equal a published one, both normalized",
@@ -22,9 +26,14 @@ DEFINITIONS = {
 }
 """Definitions of the metrics, for a reader; the names are the fields of `QuestionScores`."""
 
+COUNTS = frozenset({"paragraphs_collected"})
+"""The metrics that aren't scores from 0 to 1."""
+
 CAVEAT = (
     "EM, F1, precision and recall are means over the questions that publish what they need; a question without an "
-    "answer counts 0 for its answer, and for its paragraphs with what it has collected."
+    "answer counts 0 for its answer, and for its paragraphs with what it has collected. The 95 % confidence intervals "
+    "are over questions: Wilson's where each scores 0 or 1, Student's t otherwise, and none where all have the same "
+    "other score."
 )
 
 
@@ -46,12 +55,43 @@ class QuestionScores(Struct, frozen=True, kw_only=True):
     paragraphs_collected: int
 
 
-def means(scores: Iterable[QuestionScores]) -> dict[str, float | None]:
-    """Mean of each metric over the questions that have it; None where none has."""
-    rows = tuple(scores)
-    return {name: _mean(getattr(row, name) for row in rows) for name in DEFINITIONS}
+class MeanScores(Struct, frozen=True, kw_only=True):
+    """Mean of each metric over the questions that have it, with its confidence interval; None where there is none."""
+
+    questions: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+class KindedScores(Struct, frozen=True, kw_only=True):
+    """Scores of a question of these kinds, by name."""
+
+    kinds: Mapping[str, str]
+    scores: QuestionScores
+
+
+def mean_scores(scores: Sequence[QuestionScores]) -> MeanScores:
+    """The means over these questions."""
+    known = {name: _known(getattr(row, name) for row in scores) for name in DEFINITIONS}
+    return MeanScores(
+        questions=len(scores),
+        metrics={name: fmean(values) if values else None for name, values in known.items()},
+        intervals={name: confidence_interval(values, inf if name in COUNTS else 1) for name, values in known.items()},
+    )
+
+
+def scores_by_kind(scored: Iterable[KindedScores]) -> dict[str, dict[str, MeanScores]]:
+    """The means over the questions of each kind, those of most questions first, by the name of that sort of kinds."""
+    parts: dict[str, dict[str, list[QuestionScores]]] = defaultdict(lambda: defaultdict(list))
+    for question in scored:
+        for name, kind in question.kinds.items():
+            parts[name][kind].append(question.scores)
+    return {name: {kind: mean_scores(of[kind]) for kind in _by_size(of)} for name, of in parts.items()}
+
+
+def _by_size(parts: Mapping[str, Sequence[QuestionScores]]) -> list[str]:
+    return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]

@@ -70,7 +70,7 @@ class ExampleChain(Struct, frozen=True, kw_only=True):
 class CellResult(Struct, frozen=True, kw_only=True):
     """Results of a run.
 
-    scores: by question id, in the dataset's order; kinds: the dataset's kind of each question.
+    scores: by question id, in the dataset's order; kinds: those of each question, by name.
     finished: number of answered questions; factual_errors: for annotated questions (by id), whether the chain has an
     untrue sentence.
     chains: those of the example questions (`cotrail.evaluation.experiments.ircot.examples`), by id.
@@ -79,7 +79,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     cell: Cell
     run: str
     scores: Mapping[str, QuestionScores]
-    kinds: Mapping[str, str]
+    kinds: Mapping[str, Mapping[str, str]]
     finished: int
     cost: Cost
     factual_errors: Mapping[str, bool] = {}

@@ -108,6 +108,6 @@ def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[st
     found = {
         question: getattr(scores, metric)
         for question, scores in run.scores.items()
-        if kind is None or run.kinds.get(question) == kind
+        if kind is None or kind in run.kinds.get(question, {}).values()
     }
     return {question: score for question, score in found.items() if score is not None}

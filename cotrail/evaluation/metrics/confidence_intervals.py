@@ -1,0 +1,60 @@
+"""Confidence intervals of mean scores: where the mean over all such questions probably lies.
+
+Wilson's score interval where every question scores 0 or 1 (Wilson 1927; recommended for small samples by Brown, Cai and
+DasGupta 2001), otherwise the interval of Student's t, whose error is the standard deviation (n - 1) over the root of n.
+Both follow from the scores alone, without a seed. They take the questions for independent draws from all those that the
+dataset might have asked (Miller 2024, arXiv:2411.00640).
+"""
+
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Literal
+
+from msgspec import Struct
+
+_QUANTILE = 0.975
+"""Of either side of a 95 % interval."""
+
+
+class ConfidenceInterval(Struct, frozen=True, kw_only=True):
+    """A 95 % confidence interval of a mean; questions: the number of scores that it is the mean of."""
+
+    low: float
+    high: float
+    questions: int
+    method: Literal["wilson", "student-t"]
+
+
+def confidence_interval(scores: Sequence[float], highest: float = 1.0) -> ConfidenceInterval | None:
+    """The interval of the scores' mean, which ends at 0 and `highest`.
+
+    highest: the best possible score; infinity for counts.
+    None without scores, and where all are equal and neither 0 nor 1: such scores don't show how much others differ.
+    """
+    # Imported here because it takes long to load.
+    import numpy
+
+    values, count = numpy.asarray(scores, dtype=float), len(scores)
+    if count and highest == 1 and numpy.isin(values, (0, 1)).all():
+        low, high = _wilson(float(values.mean()), count)
+        return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
+    if not count or values.min() == values.max():
+        return None
+    mean, reach = float(values.mean()), _reach(float(values.std(ddof=1)), count)
+    low, high = max(mean - reach, 0.0), min(mean + reach, highest)
+    return ConfidenceInterval(low=low, high=high, questions=count, method="student-t")
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    """Wilson's interval of a share; rounding puts neither end on the wrong side of a share of 0 or 1."""
+    z = NormalDist().inv_cdf(_QUANTILE)
+    centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    reach = z / (1 + z**2 / count) * (share * (1 - share) / count + z**2 / (4 * count**2)) ** 0.5
+    return max(min(centre - reach, share), 0.0), min(max(centre + reach, share), 1.0)
+
+
+def _reach(deviation: float, count: int) -> float:
+    """How far the interval of Student's t reaches to either side of the mean."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(count - 1, _QUANTILE)) * deviation / float(count**0.5)

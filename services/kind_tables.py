@@ -1,0 +1,56 @@
+"""Tables of a run's main scores by the kinds of questions that its dataset names."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from msgspec import Struct
+
+from cotrail.common.humanize import count
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.question_scores import MeanScores
+from services.scoring import RunScores
+
+MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "support_recall", "cover_em")
+SHOWN_METRICS = 3
+"""The number of them that a line of 80 columns has room for: the first that the run has."""
+
+SHOWN_KINDS = 20
+
+
+class KindRow(Struct, frozen=True, kw_only=True):
+    """The questions of a kind: how many, and their means with confidence intervals, in the order of the metrics."""
+
+    kind: str
+    questions: int
+    means: tuple[tuple[float | None, ConfidenceInterval | None], ...]
+
+
+class KindTable(Struct, frozen=True, kw_only=True):
+    """Scores by kind; sort: what the kinds are, e.g. `level`; note: how many smaller kinds aren't shown, if any."""
+
+    sort: str
+    metrics: tuple[str, ...]
+    rows: tuple[KindRow, ...]
+    note: str
+
+
+def kind_tables(scores: RunScores) -> Iterator[KindTable]:
+    """A table for each sort of kinds of which the run has several."""
+    metrics = tuple(name for name in MAIN_METRICS if scores.metrics[name] is not None)[:SHOWN_METRICS]
+    for sort, parts in scores.kinds.items():
+        if len(parts) > 1:
+            yield _table(sort, parts, metrics)
+
+
+def _table(sort: str, parts: Mapping[str, MeanScores], metrics: tuple[str, ...]) -> KindTable:
+    rows = tuple(
+        KindRow(
+            kind=kind,
+            questions=part.questions,
+            means=tuple((part.metrics[name], part.intervals[name]) for name in metrics),
+        )
+        for kind, part in islice(parts.items(), SHOWN_KINDS)
+    )
+    left_out = len(parts) - len(rows)
+    note = f"and {count(left_out, 'smaller kind')}, which cotrail score --json has too" if left_out else ""
+    return KindTable(sort=sort, metrics=metrics, rows=rows, note=note)

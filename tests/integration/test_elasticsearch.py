@@ -244,6 +244,20 @@ def test_a_corpus_is_listed_with_what_the_index_says_of_itself(reach: Reach) -> 
         store.build("a b", [PAPER])
 
 
+def test_a_corpus_has_an_extent_until_it_is_removed(reach: Reach, names: Callable[[], list[str]]) -> None:
+    store = reach()
+    made(store)
+    extent = store.extent("corpus")
+    assert extent.bytes
+    assert extent.built_at is not None
+    assert [extent.location] == names()
+    store.remove("corpus")
+    assert (store.manifests(), names()) == ({}, [])
+    for gone in (store.remove, store.extent):
+        with pytest.raises(UnknownNameError, match="no corpus 'corpus'"):
+            gone("corpus")
+
+
 def test_the_revision_names_content_ids_and_order(reach: Reach) -> None:
     corpora = [[PAPER, INK], [PAPER, INK, PEN], [INK, PAPER], [PAPER, Paragraph(id="z", title="Ink", text=INK.text)]]
     revisions = [reach().build("corpus", paragraphs).revision for paragraphs in corpora]

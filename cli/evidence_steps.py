@@ -8,10 +8,10 @@ from rich.text import Text
 
 from cli.output import grid
 from cotrail.common.printable_text import one_line
-from cotrail.common.short_digests import shortened
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.rate import RATE
 from models.queries.traces import TracedStep
+from services.evidence_texts import named, ratings
 
 
 def evidence_step(step: TracedStep, names: Mapping[str, str]) -> Text | Table | None:
@@ -30,18 +30,13 @@ def _extracted(request: dict[str, Any], result: Any, names: Mapping[str, str]) -
     (paragraph,) = request["paragraphs"]
     text = Text(f"“{one_line(request['question'])}”\n", style="dim")
     text.append(one_line(result["text"]) or "no answer", style="not dim bold")
-    return text.append(f"  confidence {result['confidence']:.2f}, in {_named(paragraph, names)}")
+    return text.append(f"  confidence {result['confidence']:.2f}, in {named(paragraph, names)}")
 
 
 def _rated(request: dict[str, Any], result: Any, names: Mapping[str, str]) -> Table:
     table = grid("", "dim")
     table.columns[0].justify = "right"
     table.add_row(request["by"], f"“{one_line(request['text'])}”")
-    others = [*map(one_line, request["others"]), *(_named(digest, names) for digest in request["paragraphs"])]
-    for score, other in zip(result["scores"], others, strict=True):
-        table.add_row(f"{score:.2f}", other)
+    for row in ratings(request, result, names):
+        table.add_row(*row)
     return table
-
-
-def _named(digest: str, names: Mapping[str, str]) -> str:
-    return one_line(names.get(digest, shortened(digest)))

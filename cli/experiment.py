@@ -7,8 +7,9 @@ import msgspec
 import tomli_w
 import typer
 from rich.console import Console
+from rich.progress import track
 from rich.text import Text
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from cli.arguments import Json
 from cli.columns import Column, print_rows
@@ -16,6 +17,7 @@ from cli.experiment_display import describe, display
 from cli.output import console, heading, print_json
 from cli.run_text import INCOMPLETE, print_reasons
 from cli.tables import print_tables
+from cotrail.common.humanize import count
 from models.queries.experiments import read_experiment, resolve_experiment
 from models.queries.progress import read_causes, read_standings
 from services.experiments.conducting import ExperimentProgress, begin
@@ -23,6 +25,7 @@ from services.experiments.protocols import read_experiment_file, schedule_of
 from services.reports.documents import write_report
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.experiments import read_report
+from services.reports.reported_runs import write_run_pages
 from services.store import open_store, reading
 
 experiment = typer.Typer(
@@ -106,22 +109,36 @@ def report(
         ),
     ] = None,
     *,
+    runs: Annotated[
+        bool, typer.Option("--runs/--no-runs", help="With --output, write a page of each run too, to runs/ there.")
+    ] = True,
     json: Json = False,
 ) -> None:
     """Print the paper's tables for an experiment's results beside the published figures, and draw its figures.
 
-    Tables say what isn't done yet and leave it out.
+    Tables say what isn't done yet and leave it out. In report.html each figure leads to the runs behind it.
     """
     with reading() as connection:
         resolved = resolve_experiment(connection, name)
         found = read_report(connection, resolved)
-    if json:
-        print_json({"experiment": resolved, "tables": found.tables})
-    else:
-        print_report(found, console())
-    if output is not None:
-        written = write_report(resolved, found, output)
-        console(stderr=True).print(f"Written: {', '.join(str(path) for path in written)}", style="dim", soft_wrap=True)
+        if json:
+            print_json({"experiment": resolved, "tables": found.tables})
+        else:
+            print_report(found, console())
+        if output is not None:
+            screen = console(stderr=True)
+            pages = _write_run_pages(connection, found, output, screen) if runs else 0
+            written = write_report(resolved, found, output, runs=runs)
+            also = f", and {count(pages, 'page')} in {output / 'runs'}" if pages else ""
+            screen.print(f"Written: {', '.join(map(str, written))}{also}", style="dim", soft_wrap=True)
+
+
+def _write_run_pages(connection: Connection, report: ExperimentReport, directory: Path, screen: Console) -> int:
+    """Writes each run's page, with a bar on a terminal; returns how many there are."""
+    written = write_run_pages(connection, report.runs, directory)
+    quiet = not screen.is_terminal
+    shown = track(written, "Pages of runs", len(report.runs), console=screen, transient=True, disable=quiet)
+    return sum(1 for _ in shown)
 
 
 @experiment.command()

@@ -20,8 +20,8 @@ def index(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            help='Files of `{"id", "title", "text"}`, one JSON object a line, '
-            "or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
+            help='Files of `{"id", "title", "text"}`, one JSON object a line, or of the same under the names of BEIR, '
+            "Pyserini or DPR; or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
             "whose contexts are taken, or of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
             "`cotrail data build` makes IRCoT's corpora.",
             show_default=False,

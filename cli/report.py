@@ -19,7 +19,9 @@ def report(
 ) -> None:
     """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
 
-    The file needs no network and no script. Example: `cotrail report latest --html report.html`
+    The file needs no network, and everything is there without its script.
+
+    Example: `cotrail report latest --html report.html`
     """
     with reading() as connection:
         written = run_report(connection, run)

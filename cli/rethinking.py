@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from cli.arguments import Json
 from cli.files import write_text
@@ -16,6 +17,7 @@ from services.reports.documents import report_page
 from services.reports.experiment_report import ExperimentReport
 from services.reports.experiments import comparison_report
 from services.reports.figures import svg_of
+from services.reports.reported_runs import read_reported_runs
 from services.reports.rethinking_results import read_rethinking
 from services.store import reading
 
@@ -46,7 +48,8 @@ def rethinking(
     with reading() as connection:
         ids = dict.fromkeys(resolve_run(connection, run) for run in runs)
         found = [read_rethinking(connection, run_id) for run_id in ids]
-    report = comparison_report(found)
+        behind = read_reported_runs(connection, {run_id: run_id for run_id in ids})
+    report = replace(comparison_report(found), runs=behind)
     written = write_files(report, html, svg)
     if json:
         print_json({"tables": report.tables})

@@ -14,7 +14,7 @@ from cli.arguments import Json, RunName
 from cli.evidence_steps import evidence_step
 from cli.output import console, grid, heading, print_exact, print_json
 from cli.reasoned import reasoned
-from cli.weighed import compared, name_of, weighed
+from cli.weighed import compared, weighed
 from cotrail.common.humanize import count, cut, duration, number
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Hit
@@ -26,6 +26,7 @@ from models.queries.traces import TracedQuestion, TracedStep, read_question, reb
 from models.schema.states import QuestionStatus
 from services import exporting
 from services.answer_details import details_of
+from services.evidence_texts import name_of
 from services.store import reading
 
 SNIPPET = 160

@@ -7,20 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import grid
-from cotrail.common.humanize import cut
 from cotrail.common.printable_text import one_line
-from cotrail.common.short_digests import shortened
-from cotrail.core.paragraphs import Paragraph
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from models.queries.traces import TracedStep
-
-NAME = 60
-"""The characters of a sentence without a title that name it."""
-
-
-def name_of(paragraph: Paragraph) -> str:
-    """The paragraph's title; a knowledge source's sentence is its own name."""
-    return paragraph.title or cut(paragraph.text, NAME)
+from services.evidence_texts import comparison, named
 
 
 def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:
@@ -28,17 +18,8 @@ def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:
 
     names: the paragraphs' names by digest.
     """
-    if step.entailed is not None:
-        found = step.entailed
-        shares = f"{found.entailment:.2f} entailed, {found.neutral:.2f} neutral, {found.contradiction:.2f} contradicted"
-        return Text(f"{shares}  by {_named(step.against[0], names)}")
-    if step.embedded is None:
-        return None
-    if not step.against:
-        return Text(f"{len(step.compared)} sentences with one another", style="dim")
-    row = step.embedded.similarities[0]
-    best = max(range(len(row)), key=row.__getitem__)
-    return Text(f"{row[best]:.2f} like {_named(step.against[best], names)}, the nearest of {len(row)}")
+    found = comparison(step, names)
+    return None if found is None else Text(found)
 
 
 def weighed(weighing: Weighing, names: Mapping[str, str]) -> RenderableType:
@@ -62,14 +43,14 @@ def _add_chain(table: Table, chain: WeighedChain, names: Mapping[str, str], *, c
     table.add_row(str(chain.number + 1), stated, "", "", "", f"{chain.faithfulness:.2f}", "", style=style)
     for each in chain.sentences:
         scores = (f"{value:.2f}" for value in (each.similarity, each.entailment, each.contradiction, each.score))
-        evidence = _named(each.evidence, names) if each.evidence else "none found"
+        evidence = named(each.evidence, names) if each.evidence else "none found"
         table.add_row("", each.text, *scores, Text(evidence, style="dim"))
 
 
 def _facts(facts: tuple[ChosenFact, ...], names: Mapping[str, str]) -> Table:
     table = _scored("supporting fact", scores=("E", "C"))
     for fact in facts:
-        evidence = _named(fact.evidence, names) if fact.evidence else "none found"
+        evidence = named(fact.evidence, names) if fact.evidence else "none found"
         scores = f"{fact.entailment:.2f}", f"{fact.contradiction:.2f}"
         table.add_row(fact.origin, fact.text, *scores, Text(evidence, style="dim"))
     return table
@@ -93,7 +74,3 @@ def _predictions(weighing: Weighing) -> Table:
         chains_named = f"chain{'s' * (len(each.chains) > 1)} {chains}" if chains else "no chain"
         table.add_row("" if number else "answers", each.prediction, f"{each.weight:.2f}", chains_named)
     return table
-
-
-def _named(digest: str, names: Mapping[str, str]) -> str:
-    return one_line(names.get(digest, shortened(digest)))

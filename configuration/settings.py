@@ -3,16 +3,30 @@
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
+import msgspec
 from platformdirs import user_data_path
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from configuration.brokers import check_broker
+from configuration.databases import check_database
+from configuration.folders import check_folder, on_one_line
+from configuration.refusals import refusal
+from configuration.variables import warn_of_unknown
 from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
@@ -27,9 +41,27 @@ MAX_SOCKET_PATH = 90
 """Unix socket paths have at most 107 bytes; the rest is for the sockets' own names."""
 
 
-DATABASES = ("postgresql", "postgres", "postgresql+psycopg")
 BETWEEN_BROKERS = ";"
 """The separator of several brokers: Celery falls back on the further ones when the first doesn't answer."""
+
+
+YEAR = 366 * 86_400
+
+
+def _decoded(given: object) -> object:
+    """Numbers of seconds by kind, from JSON."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return msgspec.json.decode(given)
+    except msgspec.DecodeError:
+        raise ValueError('it isn\'t a JSON object of numbers, as {"reason": 7200}') from None
+
+
+Seconds = Annotated[float, Field(gt=0, le=YEAR, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Folder = Annotated[Path, AfterValidator(check_folder)]
+Line = Annotated[str, AfterValidator(on_one_line)]
 
 
 class Settings(BaseSettings):
@@ -40,19 +72,19 @@ class Settings(BaseSettings):
         env_prefix="COTRAIL_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
     )
 
-    home: Path = Field(default_factory=lambda: user_data_path("cotrail"))
+    home: Folder = Field(default_factory=lambda: user_data_path("cotrail"))
     """The folder of indexes, the list of models and the local stack's state."""
 
-    database_url: SecretStr | None = None
+    database_url: Annotated[SecretStr, AfterValidator(check_database)] | None = None
     """PostgreSQL (`postgresql://user@host/database`); the local stack's own where unset."""
 
     broker_url: Annotated[SecretStr, AfterValidator(check_broker)] | None = None
     """Redis or Valkey (`redis://host:6379/0`); the local stack's own where unset."""
 
-    broker_prefix: str = "cotrail:"
+    broker_prefix: Line = "cotrail:"
     """The prefix of every key in Redis, so that two deployments can share a server."""
 
-    corpora: Path | None = None
+    corpora: Folder | None = None
     """The folder of the indexes; `corpora` in the home where unset."""
 
     search_url: SecretStr | None = None
@@ -76,39 +108,39 @@ class Settings(BaseSettings):
     search_prefix: str = Field(default="cotrail-", pattern=r"^[a-z0-9][a-z0-9._-]*$")
     """The prefix of all indexes' names, so that two deployments can share a server."""
 
-    model: str = "smollm2-135m"
+    model: Line = "smollm2-135m"
     """The model that a generation worker loads as it starts, and that a run uses if it names none."""
 
-    generation_slots: int = Field(default=1, ge=1)
+    generation_slots: Count = 1
     """The number of prompts that a generation worker works on at once."""
 
-    lease_seconds: float = Field(default=15, gt=0)
+    lease_seconds: Seconds = 15
     """How long a worker's lease of a step lasts without a heartbeat."""
 
-    heartbeat_seconds: float = Field(default=3, gt=0)
+    heartbeat_seconds: Seconds = 3
     """The interval between a worker's heartbeats."""
 
-    sweep_seconds: float = Field(default=1, gt=0)
+    sweep_seconds: Seconds = 1
     """The interval between the maintenance process's sweeps for steps to send or recover."""
 
-    resend_seconds: float = Field(default=3, gt=0)
+    resend_seconds: Seconds = 3
     """How long a step may wait unclaimed before maintenance checks whether its message was lost."""
 
-    max_attempts: int = Field(default=5, ge=1)
+    max_attempts: Count = 5
     """The number of executions of a step that may fail, or kill their worker, before the step fails."""
 
-    deadlines: dict[str, Annotated[float, Field(gt=0)]] = {}
+    deadlines: Annotated[dict[str, Seconds], NoDecode, BeforeValidator(_decoded)] = {}
     """How many seconds an execution may take by its kind, as JSON, in place of the kind's own."""
 
-    retention_days: float | None = Field(default=None, gt=0)
+    retention_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] | None = None
     """The number of days after its end at which a run is removed; never where unset."""
 
-    @field_validator("database_url")
+    @model_validator(mode="before")
     @classmethod
-    def _is_a_database(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None:
-            read_address(url.get_secret_value(), DATABASES)
-        return url
+    def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Files of variables leave spaces and carriage returns at the ends; what is blank is unset."""
+        stripped = {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
+        return {name: value for name, value in stripped.items() if value != ""}
 
     @field_validator("broker_url")
     @classmethod
@@ -221,15 +253,14 @@ class Settings(BaseSettings):
 def settings() -> Settings:
     """Return the settings of the process, read once.
 
-    Raises InputError, which names the variable that can't be used, and never its value.
+    Raises InputError, which names the variable that can't be used, and its value as far as it is no secret. A variable
+    that no setting has is warned of.
     """
+    warn_of_unknown(Settings.model_fields)
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors(include_input=False, include_context=False)[0]
-        name = f"COTRAIL_{first['loc'][0]}".upper()
-        message = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"the environment variable {name} can't be used: {message}; correct it or unset it") from None
+        raise InputError(refusal(error)) from None
 
 
 def nodes(url: SecretStr | None) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Engine
 
 from cotrail.common.humanize import count
 from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines
-from cotrail.common.json_files import opened
+from cotrail.common.json_files import problem_of
+from cotrail.common.text_files import opened
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts, factual_errors, sample
 from models.commands.annotating import record_annotations
@@ -148,7 +149,9 @@ def _row(raw: bytes, place: str) -> SentenceRow:
     try:
         return msgspec.json.decode(raw, type=SentenceRow)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{place}: {error}; each line is an object as the exported file has it") from error
+        raise InputError(
+            f"{place}: {problem_of(error, raw)}; each line is an object as the exported file has it"
+        ) from error
 
 
 def checked_marks(

@@ -102,7 +102,7 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:
-        raise InputError(f"the run can't be submitted: {refusal(error, RunRequest)}") from error
+        raise InputError(f"the run can't be submitted: {refusal(error, RunRequest, given)}; correct it") from error
 
 
 def read_run_file(path: Path) -> dict[str, Any]:

@@ -47,10 +47,11 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     if request.dataset in QUESTIONS_OF and "questions" in defaults:
         given |= {"questions": QUESTIONS_OF[request.dataset]}
     given = merged(merged(given, request.settings), _short_settings(spec, request, defaults))
+    chosen = merged(defaults, given)
     try:
-        settings = dict(msgspec.to_builtins(msgspec.convert(merged(defaults, given), spec.settings)))
+        settings = dict(msgspec.to_builtins(msgspec.convert(chosen, spec.settings)))
     except msgspec.ValidationError as error:
-        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings)}") from error
+        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
 

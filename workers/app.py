@@ -10,6 +10,7 @@ from typing import Any
 
 from celery import signals
 
+from configuration.refusals import refusing
 from configuration.settings import settings
 from cotrail.common.log_formatting import print_safely
 from cotrail.core.actions.registry import carried_out_by
@@ -44,7 +45,8 @@ def _keep_log(**_: Any) -> None:
 def _load_and_announce(sender: Any, **_: Any) -> None:
     """Load the model of a generation worker, which counts as ready only then, and begin to tell how the process is."""
     if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
-        runtime().engines.load(settings().model, "fast")
+        with refusing():
+            runtime().engines.load(settings().model, "fast")
     # What is loaded by now stays: frozen, it is left out of every later collection.
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])

@@ -6,13 +6,15 @@ Every setting has its reason in docs/operations.md. The worker's own side is `wo
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
+from configuration.refusals import refusing
 from configuration.settings import settings
 from cotrail.core.actions.registry import KINDS
 from tasks.messages import SERIALIZER
 from workers.discretion import hide_in_logs
 from workers.transport import Amqp
 
-hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
+with refusing():
+    hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp)
 app.conf.update(
     include=["tasks.by_kind"],

@@ -7,7 +7,6 @@
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ from celery import Celery
 from psycopg.errors import IdleSessionTimeout
 from sqlalchemy import Engine
 
+from configuration.refusals import refusing
 from configuration.settings import Settings, settings
 from cotrail.common.log_formatting import print_safely
 from cotrail.core.actions.registry import KINDS
@@ -241,13 +241,15 @@ def main() -> None:
     keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)
+    with refusing():
+        _work()
+
+
+def _work() -> None:
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)
-    try:
-        maintenance.run()
-    except InputError as error:
-        sys.exit(f"maintenance can't work here: {error}")
+    maintenance.run()
 
 
 if __name__ == "__main__":

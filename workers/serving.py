@@ -24,9 +24,13 @@ def serve(role: Role, *, slots: int | None = None, name: str | None = None, even
     Unlike Celery's own command, nothing is imported from the working directory, where a `tasks.py` may lie.
     """
     _tune_allocator()
+    from celery.bin.celery import celery
+
     from workers.app import app
 
-    app.worker_main(["worker", *options(role, slots=slots, name=name, events=events)])
+    # What `app.worker_main` does, which loses the exit code.
+    celery.params[0].default = app
+    sys.exit(celery.main(["worker", *options(role, slots=slots, name=name, events=events)], standalone_mode=False))
 
 
 def options(role: Role, *, slots: int | None = None, name: str | None = None, events: bool = False) -> list[str]:

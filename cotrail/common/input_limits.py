@@ -25,7 +25,10 @@ MAX_SMALL_FILE_BYTES = 64 * MIB
 """Maximum size of a file that people write: demonstrations, scripts. Those released are smaller than 1 MiB."""
 
 MAX_PARAGRAPH_CHARACTERS = 1_000_000
-"""Maximum length of a paragraph with its id and title; prompts use its first few hundred words."""
+"""Maximum length of a paragraph with its id and title, and of a question; prompts use a few hundred words."""
+
+MAX_ID_BYTES = 1000
+"""Maximum bytes (UTF-8) of an id: it is part of an index in the database, whose entries hold about 2,700."""
 
 
 def numbered_lines(

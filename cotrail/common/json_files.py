@@ -3,10 +3,9 @@
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import ijson
 import msgspec
@@ -21,6 +20,8 @@ from cotrail.common.input_limits import (
     too_deep,
 )
 from cotrail.common.json_streaming import OversizeError, elements
+from cotrail.common.text_files import opened
+from cotrail.common.validation import explained
 from cotrail.errors import InputError
 
 T = TypeVar("T")
@@ -79,16 +80,6 @@ def is_list(path: Path, error: type[InputError]) -> bool:
         return next((piece for piece in pieces if piece.strip()), b"").lstrip().startswith(b"[")
 
 
-@contextmanager
-def opened(path: Path, error: type[InputError]) -> Iterator[BinaryIO]:
-    """Open the file for reading; an error says why that failed."""
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as cause:
-        raise error(f"{path} can't be read ({cause.strerror}); check the path") from cause
-
-
 def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[InputError]) -> T:
     """Decode a record as its type; the error names the place.
 
@@ -97,7 +88,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     try:
         record = msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as cause:
-        raise error(f"{place}: {cause}; correct the record or take it out") from cause
+        raise error(f"{place}: {problem_of(cause, raw, kind)}; correct the record or take it out") from cause
     except RecursionError as cause:
         raise error(too_deep(place)) from cause
     except (msgspec.DecodeError, UnicodeDecodeError) as cause:
@@ -107,3 +98,13 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     if b"\\u0000" in content and _NUL.search(content):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record
+
+
+def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any = None) -> str:
+    """What msgspec says of JSON that it can't decode, with the value where that isn't of the right type."""
+    if not isinstance(cause, msgspec.ValidationError):
+        return str(cause)
+    try:
+        return explained(cause, msgspec.json.decode(raw), kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # behind the place that validation stopped at
+        return str(cause)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import inspect
 
 from cotrail.common.nearest import guess, refused_choice
+from cotrail.common.validation import explained
 
 _FIELD = re.compile(r"Object contains unknown field `(?P<field>.*?)`(?: - at `(?P<place>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>.*?)`(?: - at `(?P<place>.*)`)?$")
@@ -35,7 +36,7 @@ def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> 
             return f"the key `{field}` is missing; there are: {', '.join(known)}"
         keys = ", ".join(_fields(_at(kind, value, place)))
         return f"the key `{field}`{_where(found['place'])} is missing; the keys are: {keys}"
-    return _plain(str(error))
+    return _plain(explained(error, value))
 
 
 def _where(place: str | None) -> str:

@@ -21,6 +21,11 @@ _ADDRESS = re.compile(
     r"(?P<path>(?:/[^?#@\s\x00-\x1f\x7f]*)?)"
     r"(?:\?(?P<query>[^#@\s\x00-\x1f\x7f]*))?"
 )
+_SHOWABLE = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?P<hidden>.*@)?(?P<host>\[[0-9A-Fa-f:.]*\]?|[A-Za-z0-9._-]*)"
+    r"(?P<port>:[0-9]+(?![^/]))?(?P<path>/[A-Za-z0-9._/-]*)?",
+    re.DOTALL,
+)
 _MAX_PORT = 65_535
 _SECRET = re.compile("pass|secret|token|key", re.IGNORECASE)
 """Query parameters with such names hold secrets."""
@@ -60,14 +65,12 @@ def read_address(text: str, schemes: Collection[str] = ()) -> Address:
 
     Raises ValueError, whose message quotes nothing of the URL.
     """
+    scheme, separator, rest = text.partition("://")
+    if schemes and (scheme not in schemes or not separator):
+        raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
     found = _ADDRESS.fullmatch(text)
     if found is None:
-        raise ValueError(
-            "it isn't an address like scheme://user:password@host:port; in a password all but letters, digits and -._~ "
-            "is written as % and two digits, as %2F for / and %40 for @"
-        )
-    if schemes and found["scheme"] not in schemes:
-        raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        raise ValueError(_flaw(rest))
     port = None if found["port"] is None else int(found["port"])
     if port is not None and not 0 < port <= _MAX_PORT:
         raise ValueError("its port is out of range")
@@ -81,6 +84,36 @@ def read_address(text: str, schemes: Collection[str] = ()) -> Address:
         port=port,
         path=found["path"],
         query=found["query"] or "",
+    )
+
+
+def shown_address(text: str) -> str:
+    """As much of a text that may be no address as can't hold a secret; empty where that is nothing.
+
+    Everything before the last @ is hidden, and whatever follows a part that isn't understood.
+    """
+    found = _SHOWABLE.match(text)
+    if found is None or not (found["scheme"] or found["hidden"]):
+        return ""
+    credentials = "[secret]@" if found["hidden"] else ""
+    place = f"{found['host']}{found['port'] or ''}{found['path'] or ''}"
+    return f"{found['scheme'] or ''}{credentials}{place}{'...' if found.end() < len(text) else ''}"
+
+
+def _flaw(rest: str) -> str:
+    """What is wrong with an address, behind its scheme; where it has a password, that is most likely the culprit."""
+    host = rest.partition("/")[0].partition("?")[0]
+    if "@" not in rest and any(character.isspace() for character in rest):
+        return "it holds a space or a line break; an address has none"
+    if "@" not in rest and not host.isascii():
+        return "its host has letters beyond ASCII; an international name is written as xn--..."
+    if "@" not in rest and (host.count(":") > 1 or "[" in host):
+        return "its host isn't understood; an IPv6 address is written in brackets, as [::1]:5432"
+    if "@" not in rest and ":" in host:
+        return "its port is no number from 1 to 65535"
+    return (
+        "it isn't an address like scheme://user:password@host:port; in a password all but letters, digits and -._~ "
+        "is written as % and two digits, as %2F for / and %40 for @"
     )
 
 

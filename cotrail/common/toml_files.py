@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cotrail.common.input_limits import MAX_DEPTH, read_whole
+from cotrail.common.text_files import skip_mark
 from cotrail.errors import InputError
 
 MAX_TOML_BYTES = 256 * 1024
@@ -22,6 +23,7 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
     """
     name = f"{what} {path}".strip()
     with path.open("rb") as file:
+        skip_mark(file, name, InputError)
         raw = read_whole(file, name, InputError, MAX_TOML_BYTES)
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if len(line) > MAX_TOML_LINE:

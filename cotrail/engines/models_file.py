@@ -102,13 +102,15 @@ def preferred(engines: Mapping[str, Installable]) -> tuple[str, str]:
 
 def _read(path: Path) -> _ModelsFile:
     try:
-        return msgspec.convert(read_toml(path, "the list of models"), _ModelsFile)
+        written = read_toml(path, "the list of models")
     except FileNotFoundError:
         return _ModelsFile()
     except OSError as error:
-        raise InputError(f"the list of models {path} can't be read: {error.strerror}") from error
+        raise InputError(f"the list of models {path} can't be read ({error.strerror}); check the path") from error
+    try:
+        return msgspec.convert(written, _ModelsFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"the list of models {path} is malformed: {refusal(error, _ModelsFile)}") from error
+        raise InputError(f"the list of models {path} is malformed: {refusal(error, _ModelsFile, written)}") from error
 
 
 def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engines: Any) -> Any:

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole, too_deep
+from cotrail.common.json_files import problem_of
+from cotrail.common.text_files import opened
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import InputError
 
@@ -40,14 +42,11 @@ def script_identity(script: Struct, name: str) -> str:
 
 
 def _read(path: Path, form: type[Form]) -> Form:
+    with opened(path, InputError, "the script") as file:
+        content = read_whole(file, f"the script {path}", InputError, MAX_SMALL_FILE_BYTES)
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(
-                read_whole(file, f"the script {path}", InputError, MAX_SMALL_FILE_BYTES), type=form
-            )
-    except OSError as error:
-        raise InputError(f"the script {path} can't be read: {error.strerror}") from error
+        return msgspec.json.decode(content, type=form)
     except RecursionError as error:
         raise InputError(too_deep(f"the script {path}")) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"the script {path} is malformed: {error}") from error
+        raise InputError(f"the script {path} is malformed: {problem_of(error, content)}") from error

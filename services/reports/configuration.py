@@ -19,14 +19,13 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     """All that decides a run's results, and its software; names that begin with spaces are the system's settings."""
     yield "submitted", local(record.created_at)
     yield "priority", str(record.priority)
-    if record.origin:
-        yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
+    yield from _origin(record)
     yield "system", f"{record.system}, version {record.system_version}"
     for name, value in flat(record.settings):
         yield f"  {name}", value
     yield "dataset", record.dataset
     for kind, file in record.provenance.get("files", {}).items():
-        yield kind, str(file["path"])
+        yield kind, f"{file['path']}, SHA-256 {shortened(file['sha256'])}"
     if record.corpus:
         yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"
@@ -43,6 +42,14 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "instead", note
     yield "software", _software(record.provenance)
     yield "digest", record.digest or "none until all questions have ended"
+
+
+def _origin(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """What a run belongs to, and where it comes from."""
+    if record.experiment_id:
+        yield "experiment", f"{record.experiment_id}, {record.cell}"
+    if record.origin:
+        yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
 
 
 def _software(provenance: dict[str, Any]) -> str:

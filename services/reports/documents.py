@@ -1,25 +1,27 @@
 """Documents of an experiment's report: an HTML page that needs no other file, Markdown, and the figures."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
 from services.reports.experiment_report import ExperimentReport
-from services.reports.figures import svg_of, write_figure
+from services.reports.figures import write_figure
+from services.reports.figures_in_pages import page_figure
 from services.reports.pages import page
 from services.reports.sheets import Sheet, as_markdown, sheet
 
 
 def report_page(name: str, report: ExperimentReport) -> str:
     """The report as one HTML page; raises UnavailableError where it has figures and matplotlib isn't installed."""
-    return _page(name, report, [(plot, svg_of(plot)) for plot in report.plots])
+    return _page(name, report, written=False)
 
 
-def write_report(name: str, report: ExperimentReport, directory: Path) -> tuple[Path, ...]:
-    """Writes `report.html`, which needs no other file, `report.md` and the figures; returns the files.
+def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: bool = False) -> tuple[Path, ...]:
+    """Writes `report.html`, `report.md` and the figures; returns the files.
+
+    runs: whether the pages of the runs are there (`write_run_pages`), to which `report.html` links then.
 
     Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
     """
@@ -29,28 +31,34 @@ def write_report(name: str, report: ExperimentReport, directory: Path) -> tuple[
     html, text = directory / "report.html", directory / "report.md"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        drawings = [(plot, svg.read_text("utf-8")) for plot, svg in figures]
-        html.write_text(_page(name, report, drawings), "utf-8")
-        text.write_text(printable(_markdown(name, report.summary, sheets, figures)), "utf-8")
+        html.write_text(_page(name, report, written=runs), "utf-8")
+        text.write_text(printable(_markdown(name, report, sheets, figures)), "utf-8")
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
     return (html, text, *(path for _, paths in drawn for path in paths))
 
 
-def _markdown(name: str, summary: str, sheets: Sequence[Sheet], figures: Sequence[tuple[Chart, Path]]) -> str:
+def _markdown(
+    name: str, report: ExperimentReport, sheets: Sequence[Sheet], figures: Sequence[tuple[Chart, Path]]
+) -> str:
     images = [f"## {plot.title}\n\n![{plot.title}]({svg.name})\n" for plot, svg in figures]
-    return "\n".join([f"# {name}\n\n{summary}\n", *map(as_markdown, sheets), *images])
+    return "\n".join([f"# {name}\n\n{report.summary}\n", *map(as_markdown, sheets), *images])
 
 
-def _page(name: str, report: ExperimentReport, drawings: Sequence[tuple[Chart, str]]) -> str:
-    """The page of the tables and of figures, which are given as SVG."""
-    figures = [(plot, _inlined(svg, plot.name)) for plot, svg in drawings]
-    sheets = [sheet(table) for table in report.tables]
-    return page("experiment.html", name=name, summary=report.summary, sheets=sheets, figures=figures)
+def _page(name: str, report: ExperimentReport, *, written: bool) -> str:
+    """The page of the tables and figures; written: whether the runs have pages."""
+    return page(
+        "experiment.html",
+        name=name,
+        report=report,
+        sheets=[sheet(table) for table in report.tables],
+        figures=[page_figure(plot) for plot in report.plots],
+        links=_links(report, written=written),
+        written=written,
+    )
 
 
-def _inlined(svg: str, name: str) -> str:
-    """A drawing for a page that holds several: without the XML declaration, and with ids of its own."""
-    # Two SVGs in one page share its ids: clip paths and glyphs of one would be used by the other.
-    drawing = printable(svg[svg.index("<svg") :])
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{name}-", drawing)
+def _links(report: ExperimentReport, *, written: bool) -> Mapping[str, str]:
+    """Where the names and ids of runs lead: to each run's page, or to its configuration on this one."""
+    targets = {run.id: run.page if written else f"#{run.anchor}" for run in report.runs}
+    return targets | {run.name: targets[run.id] for run in report.runs}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
@@ -21,15 +22,27 @@ from cotrail.evaluation.experiments.searchain import tables as searchain_tables
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun
 from models.queries.experiments import read_experiment
+from services.reports.configuration import flat
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.ircot_results import read_results
+from services.reports.reported_runs import read_reported_runs
 from services.reports.rethinking_results import read_trials
 from services.reports.searchain_results import read_searches
 
 
 def read_report(connection: Connection, name: str) -> ExperimentReport:
     """The results of an experiment so far."""
-    experiment = experiment_of(read_experiment(connection, name).plan["experiment"])
+    record = read_experiment(connection, name)
+    return replace(
+        _results(connection, name, experiment_of(record.plan["experiment"])),
+        runs=read_reported_runs(connection, record.runs),
+        plan=tuple(flat(record.plan)),
+    )
+
+
+def _results(
+    connection: Connection, name: str, experiment: IRCoTExperiment | RethinkingExperiment | SearChainExperiment
+) -> ExperimentReport:
     match experiment:
         case IRCoTExperiment():
             return ircot_report(read_results(connection, name))

@@ -5,7 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from cotrail.errors import InputError, UnavailableError
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series
@@ -27,8 +30,8 @@ COLOURS = {
 }
 """The palette of Okabe and Ito: distinct for the colour-blind, and in grey by their lightness."""
 
-VALUES = {"no-retrieval": "#222222", "one-step": "#222222", "ircot": "#ffffff"}
-"""Colours of the numbers in the bars."""
+VALUES = {"no-retrieval": "#1a1a1a", "one-step": "#1a1a1a", "ircot": "#ffffff"}
+"""Colours of the numbers in the bars; on a page of any colours, these stay."""
 
 SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency": "s", "rethinking": "o"}
 """Markers of a system's points on a line."""
@@ -36,11 +39,14 @@ SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency"
 MARKERS = ("D", "o", "s", "^", "v")
 """Markers of published values, one per model."""
 
-INK = "#222222"
+INK, SOFT, GRID, PAPER = "#222222", "#888888", "#e4e4e4", "#fefefe"
+"""Colours of what isn't a bar, a line or a number in a bar. Each is used for nothing else: pages replace them by their
+own, light or dark (`figures_in_pages`)."""
+
 SLOT = 0.3
 """The width of a bar and its margin, in inches."""
-LEGEND = 5.3
-"""The width of a legend that has published values, in inches."""
+LETTERS, TITLE_LETTERS = 13, 8
+"""The letters of a legend that fit an inch, and those of a title that fit an inch of a panel with labels beside it."""
 GROUP = 0.84
 """The share of the space between the centres of two groups that their bars take."""
 
@@ -65,8 +71,11 @@ STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 9,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "text.color": INK,
     "axes.labelcolor": INK,
-    "axes.edgecolor": "#888888",
+    "axes.edgecolor": SOFT,
     "xtick.color": INK,
     "ytick.color": INK,
     "xtick.bottom": False,
@@ -77,7 +86,7 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.grid.axis": "y",
-    "grid.color": "#e4e4e4",
+    "grid.color": GRID,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "text.parse_math": False,
@@ -110,7 +119,20 @@ def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
 
 def svg_of(plot: Chart) -> str:
     """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
-    figure, drawn = draw(plot), io.StringIO()
+    return _svg(plot, draw(plot))
+
+
+def panel_svgs(plot: Chart) -> tuple[str, ...]:
+    """Each panel as an SVG of its own without its title, all with the figure's value axis; raises as `svg_of` does.
+
+    A page has room for them side by side or one below the other, whatever its width.
+    """
+    top, untitled = _top(plot), [replace(panel, title="") for panel in plot.panels]
+    return tuple(_svg(plot, draw(replace(plot, panels=(panel,)), top=top)) for panel in untitled)
+
+
+def _svg(plot: Chart, figure: "Figure") -> str:
+    drawn = io.StringIO()
     with _style():
         figure.savefig(drawn, format="svg", metadata=_metadata(plot))
     return drawn.getvalue()
@@ -121,25 +143,29 @@ def _metadata(plot: Chart) -> dict[str, str | None]:
     return {"Date": None, "Creator": "cotrail", "Title": plot.title}
 
 
-def draw(plot: Chart) -> "Figure":
-    """The figure, not yet written."""
+def draw(plot: Chart, *, top: float | None = None) -> "Figure":
+    """The figure, not yet written; top: of the value axis, by default a little above all points."""
     with _style():
         from matplotlib.figure import Figure
 
         width, columns = _layout(plot)
-        rows = -(-len(plot.panels) // columns)
-        figure = Figure(figsize=(width * columns, 2.6 * rows + 0.4), layout="constrained")
+        rows, handles = -(-len(plot.panels) // columns), _handles(plot)
+        entries = min(len(handles), _entries(handles, width * columns))
+        height = 2.6 * rows + 0.2 * (1 + -(-len(handles) // entries))
+        figure = Figure(figsize=(width * columns, height), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes, panel in zip(grid.flat, plot.panels, strict=False):
-            axes.set_title(panel.title)
-            axes.set_ylim(plot.bottom, _top(plot))
+            axes.set_title(_wrapped(panel.title, width))
+            axes.set_ylim(plot.bottom, _top(plot) if top is None else top)
             axes.set_xlabel(plot.across)
             (_bars if plot.kind == "bars" else _lines)(axes, panel, _marks(plot))
         for axes in grid.flat[len(plot.panels) :]:
             axes.remove()
         for axes in grid[:, 0]:
             axes.set_ylabel(plot.axis)
-        _explain(figure, plot)
+        figure.legend(handles=handles, loc="outside upper center", ncols=entries, columnspacing=1.2, handletextpad=0.4)
+        if any(label.endswith("*") for panel in plot.panels for label in panel.labels):
+            figure.supxlabel("* Some questions have no answer (yet).", fontsize=7, color=INK)
     return figure
 
 
@@ -161,8 +187,12 @@ def _layout(plot: Chart) -> tuple[float, int]:
         return 2.9, min(3, len(plot.panels))
     bars = max(len(panel.labels) * len(_own(panel)) for panel in plot.panels)
     width = max(3.2, 0.8 + SLOT * bars)
-    columns = min(max(1, int(9 / width)), len(plot.panels))
-    return max(width, (LEGEND if _marks(plot) else 0) / columns), columns
+    return width, min(max(1, int(9 / width)), len(plot.panels))
+
+
+def _wrapped(title: str, width: float) -> str:
+    """The title in lines that fit a panel of that width in inches, so that it doesn't run into the next one's."""
+    return "\n".join(line for part in title.splitlines() for line in wrap(part, int(width * TITLE_LETTERS)))
 
 
 def _own(panel: Panel) -> list[Series]:
@@ -223,28 +253,30 @@ def _marker(shape: str, colour: str) -> dict[str, Any]:
         "marker": shape,
         "linestyle": "none",
         "markersize": 4.5,
-        "markerfacecolor": "white",
+        "markerfacecolor": PAPER,
         "markeredgecolor": colour,
         "markeredgewidth": 1,
         "zorder": 5,
     }
 
 
-def _explain(figure: "Figure", plot: Chart) -> None:
-    """The legend above the panels, and the meaning of a star below them."""
+def _handles(plot: Chart) -> "list[Artist]":
+    """The entries of the legend: systems, and models with published values."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     systems = dict.fromkeys(series.system for panel in plot.panels for series in _own(panel))
-    handles: list[Artist] = [
+    own: list[Artist] = [
         Patch(color=COLOURS[name], label=system_title(name))
         if plot.kind == "bars"
         else Line2D([], [], color=COLOURS[name], marker=SHAPES[name], markersize=4, label=system_title(name))
         for name in systems
     ]
-    handles += [
-        Line2D([], [], label=f"{model}, published", **_marker(mark, INK)) for model, mark in _marks(plot).items()
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), columnspacing=1.2, handletextpad=0.4)
-    if any(label.endswith("*") for panel in plot.panels for label in panel.labels):
-        figure.supxlabel("* Some questions have no answer (yet).", fontsize=7, color=INK)
+    marks = _marks(plot).items()
+    return own + [Line2D([], [], label=f"{model}, published", **_marker(mark, INK)) for model, mark in marks]
+
+
+def _entries(handles: "Sequence[Artist]", width: float) -> int:
+    """How many entries of a legend stand side by side in that width, in inches."""
+    longest = max(len(str(each.get_label())) for each in handles)
+    return max(1, int(width * LETTERS / (longest + 5)))

@@ -1,26 +1,55 @@
-"""HTML pages from templates; every value is escaped as text."""
+"""HTML pages from templates; every value is escaped as text.
 
-from typing import Any
+A page is one file that needs no network. Its content security policy allows no script but its own, by its digest.
+"""
+
+import base64
+import hashlib
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from cotrail.common.printable_text import printable
 from cotrail.common.short_digests import shortened
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+SCRIPT = "page.js"
+
 
 def page(template: str, **values: Any) -> str:
     """A template of this package with the values filled in; raises where it uses one that isn't given."""
+    return str(_environment().get_template(template).render(values))
+
+
+@cache
+def _environment() -> "Environment":
     # Imported here, as most commands write no page.
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
+    loader = PackageLoader("services.reports")
     environment = Environment(
-        loader=PackageLoader("services.reports"),
+        loader=loader,
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters["shortened"] = shortened
-    return environment.get_template(template).render(values)
+    environment.filters |= {"shortened": shortened, "breakable": _breakable}
+    script, _, _ = loader.get_source(environment, SCRIPT)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # Not escaped: the script is a file of this package.
+    environment.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
+    return environment
+
+
+def _breakable(text: str) -> Any:
+    """A name that may be broken behind its slashes."""
+    from markupsafe import Markup
+
+    return Markup("/<wbr>").join(printable(text).split("/"))
 
 
 def _shown(value: Any) -> Any:

@@ -25,6 +25,9 @@ NOTHING = "-"
 TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
 """The units that are aligned to the left; numbers are aligned to the right."""
 
+RUN_COLUMNS = frozenset({"run", "against", "cell"})
+"""Columns whose values are names or ids of runs."""
+
 NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": METRICS}
 
 NUMBERS: dict[Unit, Callable[[float], str]] = {
@@ -41,9 +44,13 @@ NUMBERS: dict[Unit, Callable[[float], str]] = {
 
 
 class SheetRow(Struct, frozen=True, kw_only=True):
-    """A row as text; remark: whether it is published and where, or chosen."""
+    """A row as text; remark: whether it is published and where, or chosen.
+
+    runs: for each cell the names of the runs behind it; of a cell that names a run, that one.
+    """
 
     cells: tuple[str, ...]
+    runs: tuple[tuple[str, ...], ...]
     remark: str
     published: bool
     chosen: bool
@@ -112,10 +119,18 @@ def shown(value: Value, unit: Unit) -> str:
 def _row(row: TableRow, columns: Sequence[Column]) -> SheetRow:
     return SheetRow(
         cells=tuple(shown(row.values.get(column.name), column.unit) for column in columns),
+        runs=tuple(_runs(row, column) for column in columns),
         remark="chosen" if row.chosen else f"published, {row.published}" if row.published else "",
         published=bool(row.published),
         chosen=row.chosen,
     )
+
+
+def _runs(row: TableRow, column: Column) -> tuple[str, ...]:
+    value = row.values.get(column.name)
+    if column.name in RUN_COLUMNS and isinstance(value, str):
+        return (value,)
+    return () if value is None else row.runs.get(column.name, ())
 
 
 def _escaped(text: str) -> str:

@@ -1,6 +1,7 @@
 """What users see of trees of reasoning, of runs that are put into the store as if they had ended."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ ASKED = [
     Question(id=f"q{number}", text="Who built it?", answers=("Ada",), kinds={"hops": "2hop"}) for number in range(2)
 ]
 WRITTEN = tree("mc- df", path=(0, 1, 4), final="Ada [1] built it [3].", marks=[mark("Ada", 0), mark("built it", 4)])
+CELLS = ("musique/tiny/searchain", "musique/tiny/searchain/without-retrieval")
 EXPERIMENT = {
     "protocol": "searchain",
     "name": "small",
@@ -52,7 +54,7 @@ def test_a_final_content_is_right_where_the_answer_stands_in_it(
     assert "scores  EM 0, F1 0.00, cover EM 1, recall -" in cotrail("trace", run, "q0").stdout
     page = tmp_path / "page.html"
     assert cotrail("report", run, "--html", page).exit_code == 0
-    assert page.read_text().count('<tr class="q finished right">') == 1
+    assert page.read_text().count('<tr class="q right">') == 1
     exported = [json.loads(line) for line in cotrail("export", run).stdout.splitlines()]
     assert exported[0]["details"]["path"] == [0, 1, 4]
     assert exported[1]["details"] is None
@@ -72,7 +74,7 @@ def test_a_page_draws_the_tree_and_what_a_model_wrote_is_only_text(
     assert '<span class="source">completed</span> · unsolved · the reader: extracted 4 (4.00)' in html
     assert '<span class="source">not looked at</span>' in html
     assert "&lt;b&gt;Ada&lt;/b&gt; [1]" in html
-    assert "<script>" not in html
+    assert "<script>alert" not in html
     assert html.count("<ul") == html.count("</ul>")
     assert html.count("<ol") == html.count("</ol>")
 
@@ -80,10 +82,8 @@ def test_a_page_draws_the_tree_and_what_a_model_wrote_is_only_text(
 def test_an_experiment_s_report_has_the_tables_of_its_trees(engine: Engine, cotrail: Cotrail, tmp_path: Path) -> None:
     open_experiment(engine, "small", {"experiment": EXPERIMENT, "models": {}}, complete_plan)
     alone = replace(tree("----"), final="Eve built it. So the answer is Eve.")
-    for cell, trees, answer in (
-        ("musique/tiny/searchain", (WRITTEN, tree("m")), "Ada built it."),
-        ("musique/tiny/searchain/without-retrieval", (alone, None), alone.final),
-    ):
+    ended = ((WRITTEN, tree("m")), "Ada built it."), ((alone, None), alone.final)
+    for cell, (trees, answer) in zip(CELLS, ended, strict=True):
         where = {"run_id": cell.replace("/", "-"), "experiment": "small", "cell": cell}
         end_run(engine, ASKED, trees, answer=answer, system="searchain", **where)
     said = cotrail("experiment", "report", "small", "--output", tmp_path)
@@ -95,7 +95,15 @@ def test_an_experiment_s_report_has_the_tables_of_its_trees(engine: Engine, cotr
     assert own["effect"][0]["helped_with"] == 1
     assert [row["2"] for row in own["steps"]] == [4]
     assert own["marks"][0]["named"] == 2 / 3
-    assert "Sources of knowledge (table 2)" in (tmp_path / "report.html").read_text()
+    html = (tmp_path / "report.html").read_text()
+    assert "Sources of knowledge (table 2)" in html
+    pages = {f"runs/{cell.replace('/', '-')}.html" for cell in CELLS}
+    assert pages == set(re.findall(r'href="(runs/[^"]+)"', html))
+    assert all("<h3>Tree of reasoning</h3>" in (tmp_path / page).read_text() for page in pages)
+    assert f"and 2 pages in {tmp_path / 'runs'}" in said.stderr.replace("\n", "")
+    again = cotrail("experiment", "report", "small", "--output", tmp_path / "alone", "--no-runs")
+    assert again.exit_code == 0, again.output
+    assert "runs/" not in (tmp_path / "alone" / "report.html").read_text()
     assert "cover-EM" in (tmp_path / "report.md").read_text()
 
 

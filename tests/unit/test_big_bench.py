@@ -50,7 +50,7 @@ def test_equal_examples_count_once_and_contradicting_ones_are_an_error(tmp_path:
     [
         ({"input": "Is it?"}, r"example 2: .*`target_scores`"),
         (example("Is it?", target_scores={"True": 1, "False": 0}), r"example 2: .*`Yes`"),
-        (example(" "), "example 2: the id or the question is empty"),
+        (example(" "), "example 2: the question is empty"),
         (example("Is \0 it?"), r"task\.json: .*NUL"),
     ],
 )

@@ -178,10 +178,10 @@ def test_a_corpus_line_that_can_not_be_used_is_named_and_leaves_nothing_behind(
     [
         ("", "no questions"),
         ('{"id": "1", "question": "A?"}\n{"id": "1", "question": "B?"}', "has the id '1' too"),
-        ('{"id": "1", "question": " "}', "the id or the question is empty"),
+        ('{"id": "1", "question": " "}', "the question is empty"),
         ('{"id": "1", "question": "A\\u0000?"}', "NUL"),
         ('{"id": "1", "question": "A\\ud800?"}', "line 1"),
-        ('{"id": "1", "question": "A?", "gold": ["9"]}', "no paragraph 9"),
+        ('{"id": "1", "question": "A?", "gold": ["9"]}', 'no paragraph "9"'),
     ],
 )
 def test_a_question_file_that_can_not_work_is_refused(questions: str, said: str, given: Given, cotrail: Run) -> None:

@@ -359,7 +359,7 @@ def test_ones_own_questions_may_have_several_kinds_by_name(write: Write) -> None
         ({"kind": "easy", "kinds": {"domain": "law"}}, "line 1: there are both kind and kinds"),
         ({"kinds": {"domain": " "}}, r"line 1: .* kinds is empty \('domain'\)"),
         ({"kinds": {"": "law"}}, "line 1: .* kinds is empty"),
-        ({"kinds": {"hops": 2}}, r"line 1: .*`\$\.kinds\[\.\.\.\]`"),
+        ({"kinds": {"hops": 2}}, r"line 1: .*`\$\.kinds\.hops` \(given: 2\)"),
         ({"kinds": ["law"]}, r"line 1: .*`\$\.kinds`"),
     ],
 )
@@ -404,7 +404,7 @@ def test_gold_given_by_id_is_looked_up_in_the_corpus(write: Write) -> None:
 
 
 def test_gold_that_the_corpus_lacks_is_an_error(write: Write) -> None:
-    with pytest.raises(DatasetError, match="line 1: the corpus has no paragraph nowhere"):
+    with pytest.raises(DatasetError, match='line 1: the corpus has no paragraph "nowhere"'):
         load_questions("jsonl", write("jsonl", plain(gold=["ink", "nowhere"])), lookup)
 
 
@@ -443,7 +443,7 @@ def test_an_id_that_is_too_long_for_the_store_is_an_error(dataset: str, write: W
 @every_dataset
 @pytest.mark.parametrize("names", [TEXT, ID])
 def test_an_empty_question_or_id_is_an_error(dataset: str, names: dict[str, str], write: Write) -> None:
-    with pytest.raises(DatasetError, match="1: the id or the question is empty"):
+    with pytest.raises(DatasetError, match=r"1: the (id|question) is empty"):
         load_questions(dataset, write(dataset, RECORDS[dataset](**{names[dataset]: " \n"})))
 
 

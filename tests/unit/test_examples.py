@@ -93,7 +93,7 @@ def test_every_report_has_them_and_lines_stay_readable() -> None:
     assert table is not None
     text, report = sheet(table), ircot_report(shown())
     assert "Ada built it in Paris. So the answer is: Rome." in as_markdown(text)
-    assert '<td class="p">Ada built it in Paris. So the answer is: Rome.</td>' in report_page("e", report)
+    assert '">Ada built it in Paris. So the answer is: Rome.</td>' in report_page("e", report)
     out = io.StringIO()
     print_report(report, Console(file=out, width=100))
     lines = [each for each in out.getvalue().splitlines() if "Ada built" in each]

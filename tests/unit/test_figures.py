@@ -18,7 +18,7 @@ from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.systems.parts.reader import Reader
 from services.reports.documents import write_report
 from services.reports.experiments import ircot_report
-from services.reports.figures import draw, write_figures
+from services.reports.figures import PAPER, draw, write_figures
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
@@ -48,7 +48,7 @@ def marks(axes: Axes) -> list[float]:
 
 
 def _is_open(mark: Line2D) -> bool:
-    return bool(mark.get_markerfacecolor() == "white")
+    return bool(mark.get_markerfacecolor() == PAPER)
 
 
 def _heights(drawn: Line2D) -> tuple[float, ...]:

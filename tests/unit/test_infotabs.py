@@ -102,7 +102,7 @@ def test_the_kinds_are_the_category_of_the_table_and_the_label(write: Write) -> 
         (line(table="T2"), r"line 3: its table .*T2\.json isn't there"),
         ("GW0\tT1\tInk is red.", "line 3: 3 cells, and the header names 4"),
         (line("a\0b"), "line 3: .*NUL"),
-        (line(" "), "line 3: the id or the question is empty"),
+        (line(" "), "line 3: the question is empty"),
     ],
 )
 def test_a_bad_line_is_an_error_that_names_its_place(bad: str, complaint: str, write: Write) -> None:

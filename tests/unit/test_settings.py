@@ -1,5 +1,9 @@
 import errno
+import os
+import re
 import socket
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 from urllib.parse import unquote
@@ -9,8 +13,13 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 
 from configuration.settings import Settings, settings
+from configuration.variables import warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
+from tests.unit.commands import ROOT
+from workers.logs import OTHERS, OWN
+from workers.ready import VARIABLE
+from workers.stack.flower import PASSWORD, USER
 
 SECRET = "hunter2"
 
@@ -233,7 +242,6 @@ BAD = {
     "COTRAIL_BROKER_URL": "redis://{secret}@redis:6379/0",
     "COTRAIL_SEARCH_URL": "https://search:9200,https://{secret}@search:9200",
     "COTRAIL_SEARCH_API_KEY": "{secret}\nnext",
-    "COTRAIL_GENERATION_SLOTS": "{secret}",
 }
 SLASHED = {
     "COTRAIL_DATABASE_URL": "postgresql://ada:{secret}/pw@db/trail",
@@ -251,6 +259,105 @@ def test_the_variable_is_named_and_its_value_is_not(name: str, value: str, monke
     with pytest.raises(ValidationError) as invalid:
         Settings()
     assert SECRET not in "".join(traceback.format_exception(invalid.value))
+
+
+REFUSED = [
+    ("DATABASE_URL", "localhost/trail", "must begin with postgresql://"),
+    ("DATABASE_URL", "mysql://db/trail", r'\("mysql://db/trail"\) .* must begin with postgresql://'),
+    ("DATABASE_URL", "postgresql://ada:pw@db:port/trail", r'"postgresql://\[secret\]@db\.\.\."'),
+    ("DATABASE_URL", "postgresql://db:port/trail", "its port is no number"),
+    ("DATABASE_URL", "postgresql://db:99999/trail", r'"postgresql://db:99999/trail"\) .* its port is out of range'),
+    ("DATABASE_URL", "postgresql://::1:5432/trail", r"IPv6 .* in brackets"),
+    ("DATABASE_URL", "postgresql://[::1/trail", r"IPv6 .* in brackets"),
+    ("DATABASE_URL", "postgresql://my db/trail", "holds a space"),
+    ("DATABASE_URL", "postgresql://dätenbank/trail", "letters beyond ASCII"),
+    ("DATABASE_URL", "postgresql:///trail?port=x", "its parameter port"),
+    ("DATABASE_URL", "postgresql:///trail?colour=red", "doesn't know one of its parameters"),
+    ("SEARCH_URL", "search:9200", "must begin with http://"),
+    ("BROKER_URL", "redis:6379", "the broker must be Redis"),
+    ("GENERATION_SLOTS", "two", r'\("two"\) .* no whole number'),
+    ("LEASE_SECONDS", "nan", "no finite number"),
+    ("LEASE_SECONDS", "1e300", "at most"),
+    ("SEARCH_SNIFF", "perhaps", "neither true nor false"),
+    ("DEADLINES", "soon", "JSON object of numbers"),
+    ("DEADLINES", "[1]", "isn't a JSON object"),
+    ("DEADLINES", '{"reason": "x"}', "reason: it is no number"),
+    ("SEARCH_PREFIX", "Two", r'\("Two"\) .* has to match'),
+    ("BROKER_PREFIX", "a\nb", r'\("a\\nb"\) .* line break'),
+    ("MODEL", "a\x1b[2J", "control character"),
+    ("HOME", "/srv/a\nb", "line break"),
+    ("HOME", "/srv/\udcff", "aren't UTF-8"),
+    ("HOME", "~nobody-has-this-name/x", "can't be looked at"),
+    ("HOME", "/" + "x" * 300, "can't be looked at"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), REFUSED)
+def test_a_malformed_variable_is_refused_on_one_line(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"COTRAIL_{name}", value)
+    with pytest.raises(InputError, match=f"COTRAIL_{name}.*{said}") as refused:
+        settings()
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "process", [["-m", "migrations"], ["-m", "workers.maintenance"], ["-m", "celery", "-A", "workers.app", "worker"]]
+)
+def test_every_process_refuses_a_malformed_variable_on_one_line(process: list[str]) -> None:
+    environment = {**os.environ, "COTRAIL_LEASE_SECONDS": "soon"}
+    ended = subprocess.run(
+        [sys.executable, *process], env=environment, capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 2
+    assert line.startswith("cotrail: the environment variable COTRAIL_LEASE_SECONDS")
+
+
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for home in ("file", "file/below"):
+        monkeypatch.setenv("COTRAIL_HOME", str(tmp_path / home))
+        with pytest.raises(ValidationError, match="file is a file"):
+            Settings()
+
+
+def test_a_home_is_made_absolute_and_a_tilde_is_the_user_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for home in ("~/own", "own", " own\r\n"):
+        monkeypatch.setenv("COTRAIL_HOME", home)
+        assert Settings().home == tmp_path / "own"
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("COTRAIL_DATABSE_URL", "did you mean COTRAIL_DATABASE_URL"),
+        ("COTRAIL_DB_URL", "did you mean COTRAIL_DATABASE_URL"),
+        ("COTRAIL_XYZZY", "unset it"),
+    ],
+)
+def test_a_variable_that_no_setting_has_is_warned_of(
+    variable: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(variable, SECRET)
+    warn_of_unknown(Settings.model_fields)
+    (warning,) = caplog.messages
+    assert variable in warning
+    assert said in warning
+    assert SECRET not in warning
+
+
+def test_variables_of_compose_and_of_the_stack_are_no_mistakes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    compose = (Path(__file__).parents[2] / "docker-compose.yml").read_text()
+    for variable in {*re.findall("COTRAIL_[A-Z_]+", compose), OWN, OTHERS, VARIABLE, USER, PASSWORD}:
+        monkeypatch.setenv(variable, "x")
+    warn_of_unknown(Settings.model_fields)
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BROKER_URL", "SEARCH_URL", "SEARCH_API_KEY"])

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.file_locks import lock_exclusively
+from cotrail.common.text_files import skip_mark
 from cotrail.data.corpora.checkpoints import (
     NOTHING,
     Checkpoint,
@@ -207,6 +208,7 @@ class _Builder:
             raise _other(output, "was begun with other files")
         for number, path in enumerate(self._files[len(before) :], start=len(before)):
             with path.open("rb") as file:
+                skip_mark(file, str(path), CorpusError)
                 yield from (self._ends[number] + done for done in self._records(output, path, file))
             digest.update(file_digest(path))
             self._state = replace(

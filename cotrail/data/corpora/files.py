@@ -1,19 +1,28 @@
 """Reading of corpus files: paragraphs as JSON Lines, or the contexts of question files."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.input_limits import MAX_PARAGRAPH_CHARACTERS
-from cotrail.common.json_files import decode, is_list, lines, opened
+from cotrail.common.json_files import decode, is_list, lines
+from cotrail.common.text_files import opened
+from cotrail.common.tsv_files import is_tsv
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import json_streams, question_contexts, strategyqa_evidence
+from cotrail.data.corpora import json_streams, passages, question_contexts, strategyqa_evidence
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets.file_formats import ARTICLES, BIG_BENCH, STRATEGYQA_PARAGRAPHS, detect_format
+from cotrail.data.datasets.file_formats import (
+    ARTICLES,
+    BIG_BENCH,
+    STRATEGYQA_PARAGRAPHS,
+    FileFormat,
+    apparent_content,
+    detect_format,
+)
+from cotrail.data.record_checks import check_id, check_length
 from cotrail.errors import CorpusError
 
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
@@ -23,9 +32,9 @@ CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
-    A file holds lines of `{"id", "title", "text"}`, StrategyQA's paragraphs, questions of HotpotQA, 2WikiMultihopQA,
-    MuSiQue or StrategyQA (whose facts are taken), or questions that the authors of IRCoT processed; its content tells
-    which. Paragraphs of question files get ids made from their text.
+    A file holds paragraphs under the names that `passages` knows (lines, a list or a table), StrategyQA's paragraphs,
+    questions of HotpotQA, 2WikiMultihopQA, MuSiQue or StrategyQA (whose facts are taken), or questions that the authors
+    of IRCoT processed; its content tells which. Paragraphs of question files get ids made from their text.
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
@@ -33,7 +42,7 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     empty = True
     for path in paths:
         for place, paragraph in _read(path):
-            _check_length(place, paragraph)
+            _check(place, paragraph)
             new_name = named.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
                 raise CorpusError(f"{place}: the id {paragraph.id!r} names another paragraph before; give it another")
@@ -44,23 +53,22 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
         raise CorpusError(f"no paragraphs in {', '.join(map(str, paths)) or 'no files'}; check that these are right")
 
 
-def _check_length(place: str, paragraph: Paragraph) -> None:
+def _check(place: str, paragraph: Paragraph) -> None:
+    check_id(paragraph.id, place, CorpusError)
     length = len(paragraph.id) + len(paragraph.title) + len(paragraph.text)
-    if length > MAX_PARAGRAPH_CHARACTERS:
-        raise CorpusError(
-            f"{place}: the paragraph has {length:,} characters, and {MAX_PARAGRAPH_CHARACTERS:,} is the most; divide it"
-        )
+    check_length(length, "paragraph", place, CorpusError)
 
 
 def _short(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:BYTES]
 
 
-class _LineKeys(Struct, frozen=True):
-    """The keys that tell the kinds of lines apart."""
+class _Keys(Struct, frozen=True):
+    """The keys that tell the kinds of records apart."""
 
     paragraphs: msgspec.Raw = msgspec.Raw()
     contexts: msgspec.Raw = msgspec.Raw()
+    context: msgspec.Raw = msgspec.Raw()
 
 
 def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
@@ -69,18 +77,33 @@ def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
         raise CorpusError(
             f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
         )
+    if form is None and (what := apparent_content(path, CorpusError)):
+        raise CorpusError(f"{path} seems {what}, going by how it begins; unpack it, or get the file again")
     if form == STRATEGYQA_PARAGRAPHS:
         return _members(path)
-    of_entry = strategyqa_evidence.facts if form and "strategyqa" in form.datasets else question_contexts.of_entry
-    return _entries(path, of_entry) if is_list(path, CorpusError) else _lines(path)
+    if is_list(path, CorpusError):
+        return _entries(path, form)
+    return passages.of_rows(path) if is_tsv(path, CorpusError) else _lines(path)
 
 
-def _entries(
-    path: Path, of_entry: Callable[[str, bytes], Iterator[tuple[str, str]]]
-) -> Iterator[tuple[str, Paragraph]]:
+def _entries(path: Path, form: FileFormat | None) -> Iterator[tuple[str, Paragraph]]:
+    read = _of_form(form) if form else None
     with opened(path, CorpusError) as file:
         for place, raw in json_streams.items(file, str(path)):
-            yield from ((place, identified(title, text)) for title, text in of_entry(place, raw))
+            read = read or (_contexts if decode(raw, _Keys, place, CorpusError).context else _of_record)
+            yield from read(place, raw)
+
+
+def _of_form(form: FileFormat) -> Callable[[str, bytes], Iterator[tuple[str, Paragraph]]]:
+    return _facts if "strategyqa" in form.datasets else _contexts
+
+
+def _facts(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
+    return _identified(place, strategyqa_evidence.facts(place, raw))
+
+
+def _contexts(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
+    return _identified(place, question_contexts.of_entry(place, raw))
 
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
@@ -91,17 +114,19 @@ def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
     for place, raw in lines(path, CorpusError, total=None):
-        line = decode(raw, _LineKeys, place, CorpusError)
-        if line.paragraphs:
-            yield from ((place, identified(title, text)) for title, text in question_contexts.of_line(place, raw))
-        elif line.contexts:
-            yield from ((place, identified(title, text)) for title, text in question_contexts.of_processed(place, raw))
-        else:
-            yield place, _paragraph(raw, place)
+        yield from _of_record(place, raw)
 
 
-def _paragraph(raw: bytes, place: str) -> Paragraph:
-    paragraph = decode(raw, Paragraph, place, CorpusError)
-    if not paragraph.id.strip():
-        raise CorpusError(f"{place}: the id is empty; give each paragraph its own")
-    return paragraph
+def _of_record(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
+    if not (b'"paragraphs"' in raw or b'"contexts"' in raw):  # decoded once only: dumps have millions of lines
+        return iter(((place, passages.of_object(place, raw)),))
+    keys = decode(raw, _Keys, place, CorpusError)
+    if keys.paragraphs:
+        return _identified(place, question_contexts.of_line(place, raw))
+    if keys.contexts:
+        return _identified(place, question_contexts.of_processed(place, raw))
+    return iter(((place, passages.of_object(place, raw)),))
+
+
+def _identified(place: str, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Paragraph]]:
+    return ((place, identified(title, text)) for title, text in found)

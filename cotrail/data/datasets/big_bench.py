@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
-from cotrail.common.json_files import decode, opened
+from cotrail.common.json_files import decode
+from cotrail.common.text_files import opened
 from cotrail.core.questions import Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.data.datasets.strategyqa import ANSWERS

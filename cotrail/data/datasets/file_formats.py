@@ -9,8 +9,8 @@ from typing import BinaryIO
 import ijson
 from msgspec import Struct
 
-from cotrail.common.json_files import opened
 from cotrail.common.json_streaming import OversizeError, events
+from cotrail.common.text_files import opened
 from cotrail.errors import InputError
 
 FIRST_KEYS = 40
@@ -95,7 +95,9 @@ _BEGINNINGS = {
 def detect_format(path: Path, error: type[InputError]) -> FileFormat | None:
     """The format of the file; None where it isn't a known one."""
     with opened(path, error) as file:
+        begin = file.tell()
         is_list, keys, inside = _first_record(file)
+        file.seek(begin)
         keys = keys or _columns(file)
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
     return next((form for form in FORMATS if _fits(form, is_list, keys, inside)), by_default)
@@ -135,6 +137,5 @@ def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
 
 def _columns(file: BinaryIO) -> list[str]:
     """The column names of a tab-separated file; none where the first line has no tab."""
-    file.seek(0)
     names = file.readline(10_000).decode(errors="replace").split("\t")
     return [name.strip() for name in names] if len(names) > 1 else []

@@ -4,20 +4,21 @@ As in Rethinking with Retrieval (section 4.4, table 8), only entailed and contra
 question, `... True or False?`, that pins its table rendered as sentences.
 """
 
-import csv
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
-from cotrail.common.json_files import decode, lines, opened
+from cotrail.common.json_files import decode, lines
+from cotrail.common.text_files import opened
+from cotrail.common.tsv_files import rows
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.table_sentences import table_sentences
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
 
-COLUMNS = ("table_id", "hypothesis", "label")
+COLUMNS = (("table_id",), ("hypothesis",), ("label",))
 """Required columns; the official files have `annotater_id` too."""
 
 CATEGORIES = "table_categories.tsv"
@@ -43,7 +44,8 @@ def read(path: Path) -> Iterator[QuestionRecord]:
     categories = _categories(tables / CATEGORIES)
     passages: dict[str, GoldParagraph] = {}
     seen = set()
-    for place, raw, (table_id, hypothesis, label) in _rows(path, COLUMNS):
+    for place, raw, cells in rows(path, COLUMNS, DatasetError):
+        table_id, hypothesis, label = (cells[name] for (name,) in COLUMNS)
         id_ = f"{table_id}-{hashlib.sha256(raw.strip()).hexdigest()}"
         if label == NEUTRAL or id_ in seen:
             continue
@@ -91,40 +93,13 @@ def _passage(path: Path, place: str) -> GoldParagraph:
         raise DatasetError(f"{place}: its table {path} isn't there; keep the folders as they are published")
     with opened(path, DatasetError) as file:
         raw = read_whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
-    rows = decode(raw, dict[str, tuple[str, ...]], str(path), DatasetError)
-    title = " ".join(" ".join(rows.pop(TITLE, ())).split())
-    return GoldParagraph(title=title, text=" ".join(table_sentences(title, rows)))
+    table = decode(raw, dict[str, tuple[str, ...]], str(path), DatasetError)
+    title = " ".join(" ".join(table.pop(TITLE, ())).split())
+    return GoldParagraph(title=title, text=" ".join(table_sentences(title, table)))
 
 
 def _categories(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
-    return {table_id: category for _, _, (table_id, category) in _rows(path, ("table_id", "category"))}
-
-
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, bytes, tuple[str, ...]]]:
-    """Yield the lines after the header with their places, their bytes and their cells in these columns."""
-    names: list[str] | None = None
-    for place, raw in lines(path, DatasetError):
-        cells = _cells(raw, place)
-        if names is None:
-            names = cells
-            if missing := " and no ".join(column for column in columns if column not in names):
-                raise DatasetError(f"{place}: the header names no {missing}; give one of INFOTABS' files")
-        elif len(cells) != len(names):
-            raise DatasetError(f"{place}: {len(cells)} cells, and the header names {len(names)}; correct the line")
-        else:
-            yield place, raw, tuple(cells[names.index(column)] for column in columns)
-
-
-def _cells(raw: bytes, place: str) -> list[str]:
-    try:
-        text = raw.decode().rstrip("\r\n")
-    except UnicodeDecodeError as cause:
-        raise DatasetError(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
-    if "\0" in text:
-        raise DatasetError(f"{place}: the text holds a NUL character, which can't be stored; take it out")
-    try:
-        return next(csv.reader([text], dialect="excel-tab"))
-    except csv.Error as cause:
-        raise DatasetError(f"{place}: {cause}; correct the line") from cause
+    named = rows(path, (("table_id",), ("category",)), DatasetError)
+    return {cells["table_id"]: cells["category"] for _, _, cells in named}

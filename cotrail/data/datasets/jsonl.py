@@ -3,23 +3,30 @@
 `answers` (strings) and `gold` are optional. A gold paragraph is an id in the corpus or `{"title", "text"}`. Further
 optional fields: `pinned`, the passage that the question is about; `kinds`, by name, the sorts that it is counted among,
 or `kind`, a single one; `distractors`, paragraphs that a demonstration shows beside the gold ones; `hops`, their
-number; `chain`, the sentences that lead to the answer. Other fields are refused, since they are probably misspelt.
+number; `chain`, the sentences that lead to the answer; `metadata`, anything, which is read past. Other fields are
+refused, since they are probably misspelt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.common.validation import shown
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import UNNAMED, named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
 
 ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
 """Looks up paragraphs of a corpus by their ids; missing ones are left out."""
+
+SHOWN = 5
+"""Maximum missing ids that an error names."""
 
 ParagraphReference = str | GoldParagraph
 """A paragraph, given by its id in the corpus or by its content."""
@@ -38,12 +45,14 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     distractors: tuple[ParagraphReference, ...] = ()
     hops: int | None = None
     chain: tuple[str, ...] = ()
+    metadata: Any = None
 
 
 def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, JsonlQuestion, place, DatasetError)
+        _check(line, place)
         question = Question(
             id=line.id,
             text=line.question,
@@ -55,6 +64,15 @@ def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]
         distractors = _resolved(line.distractors, lookup, place)
         annotated = AnnotatedQuestion(question=question, distractors=distractors, chain=line.chain)
         yield QuestionRecord(place=place, raw=raw, annotated=annotated)
+
+
+def _check(line: JsonlQuestion, place: str) -> None:
+    for what, texts in {"answer": line.answers, "sentence of the chain": line.chain}.items():
+        for text in texts:
+            check_text(text, what, place, DatasetError)
+    for paragraph in (*line.gold, line.pinned, *line.distractors):
+        if isinstance(paragraph, GoldParagraph):
+            check_text(paragraph.text, "text of a paragraph", place, DatasetError)
 
 
 def _kinds(line: JsonlQuestion, place: str) -> dict[str, str]:
@@ -74,9 +92,8 @@ def _resolved(
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")
     found = lookup(ids) if ids and lookup else {}
     if missing := [id_ for id_ in ids if id_ not in found]:
-        raise DatasetError(
-            f"{place}: the corpus has no paragraph {', '.join(missing)}; give ids of this corpus, or title and text"
-        )
+        named = ", ".join(map(shown, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+        raise DatasetError(f"{place}: the corpus has no paragraph {named}; give ids of this corpus, or title and text")
     return tuple(
         GoldParagraph(title=found[item].title, text=found[item].text) if isinstance(item, str) else item
         for item in named

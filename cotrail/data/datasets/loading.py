@@ -24,13 +24,11 @@ from cotrail.data.datasets.catalogue import CATALOGUE
 from cotrail.data.datasets.file_formats import BIG_BENCH, KILT, PROCESSED, apparent_content, detect_format
 from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
+from cotrail.data.record_checks import check_id, check_length, check_text
 from cotrail.errors import DatasetError, UnknownNameError
 
 DATASETS = tuple(CATALOGUE)
 """The names of the datasets."""
-
-LONGEST_ID = 1000
-"""Maximum bytes (UTF-8) of a question's id: it is part of an index in the database, whose entries hold about 2,700."""
 
 
 def load_questions(
@@ -87,10 +85,10 @@ def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None
 
 
 def _check(question: Question, place: str) -> None:
-    if not question.id.strip() or not question.text.strip():
-        raise DatasetError(f"{place}: the id or the question is empty; fill it in or take the record out")
-    if (size := len(question.id.encode())) > LONGEST_ID:
-        raise DatasetError(f"{place}: the id has {size:,} bytes, and at most {LONGEST_ID:,} are taken; shorten it")
+    check_id(question.id, place, DatasetError)
+    check_text(question.text, "question", place, DatasetError)
+    for paragraph in (*question.gold, *([question.pinned] if question.pinned else [])):
+        check_length(len(paragraph.title) + len(paragraph.text), "paragraph", place, DatasetError)
 
 
 def is_processed(path: Path) -> bool:

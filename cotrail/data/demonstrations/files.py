@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
+from cotrail.common.text_files import opened
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import QUESTION, AnswerForm, Demonstration, Demonstrations, whole_prompt
 from cotrail.core.layouts import WORDS
@@ -104,11 +105,10 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
 
 
 def _text(path: Path) -> str:
+    with opened(path, DemonstrationError) as file:
+        content = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
     try:
-        with path.open("rb") as file:
-            text = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
+        text = content.decode()
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise DemonstrationError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8") from error

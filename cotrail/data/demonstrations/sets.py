@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
+from cotrail.common.json_files import problem_of
+from cotrail.common.text_files import opened
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.errors import DemonstrationError
 
@@ -61,14 +63,12 @@ def listed_set(demonstrations: Demonstrations, lists: str, number: int) -> Demon
 
 def read_sets(path: Path) -> Lists:
     """Read the lists of ids of a JSON file, `[["id", ...], ...]`; DemonstrationError says what is wrong with it."""
+    with opened(path, DemonstrationError) as file:
+        content = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
     try:
-        with path.open("rb") as file:
-            content = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
         sets = msgspec.json.decode(content, type=Lists)
-    except OSError as error:
-        raise DemonstrationError(f"{path} can't be read: {error.strerror}") from error
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise DemonstrationError(f"{path} isn't a JSON list of lists of ids: {error}") from error
+        raise DemonstrationError(f"{path} isn't a JSON list of lists of ids: {problem_of(error, content)}") from error
     for number, ids in enumerate(sets, start=1):
         if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):
             raise DemonstrationError(f"{path}: set {number} has the id {twice!r} twice")

@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 from msgspec import Struct
 
 from cotrail.common.input_limits import numbered_lines
-from cotrail.common.json_files import opened
+from cotrail.common.text_files import Peekable, opened, skip_mark
 from cotrail.errors import InputError
 
 TOLD_EVERY = 10_000
@@ -78,6 +78,7 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
 def _lines(path: Path, file: BinaryIO, told: Callable[[], None]) -> NumberedLines:
     number = 0
     try:
+        skip_mark(cast(Peekable, file), str(path), InputError)
         for number, line in numbered_lines(file, str(path), InputError):
             if not line.isspace():
                 yield number, line

@@ -98,7 +98,7 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.chat_template is None:
             return ""
         try:
-            return self.chat_template.read_text(encoding="utf-8")
+            return self.chat_template.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the chat template {self.chat_template} can't be read: {error}") from error
 

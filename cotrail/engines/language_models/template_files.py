@@ -60,6 +60,6 @@ def _settings(file: Path) -> dict[str, Any]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
+        return file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the model's file {file} can't be read: {error}") from error

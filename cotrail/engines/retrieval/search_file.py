@@ -32,13 +32,15 @@ def read_search_file(path: Path) -> SearchFile:
     """The file's content, empty for a missing file; raises InputError where it is malformed."""
     what = "the search settings"
     try:
-        read = msgspec.convert(read_toml(path, what), SearchFile)
+        written = read_toml(path, what)
     except FileNotFoundError:
         return SearchFile()
     except OSError as error:
-        raise InputError(f"{what} {path} can't be read: {error.strerror}") from error
+        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+    try:
+        read = msgspec.convert(written, SearchFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} are malformed: {refusal(error, SearchFile)}") from error
+        raise InputError(f"{what} {path} are malformed: {refusal(error, SearchFile, written)}; correct them") from error
     settings = {name.removeprefix("index."): value for name, value in _flat(read.index)}
     for name in settings:
         if name.startswith(OURS):

@@ -6,11 +6,15 @@ from msgspec import Struct
 
 
 class ChartPoint(Struct, frozen=True, kw_only=True):
-    """A score in points out of 100; the other fields are those of `report_tables.Mean`."""
+    """A score in points out of 100; `deviation` and `answered` are those of `report_tables.Mean`.
+
+    runs: the names in the experiment of the runs that it was computed from.
+    """
 
     value: float
     deviation: float | None = None
     answered: bool = True
+    runs: tuple[str, ...] = ()
 
 
 class Series(Struct, frozen=True, kw_only=True):

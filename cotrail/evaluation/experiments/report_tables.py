@@ -77,11 +77,14 @@ class TableRow(Struct, frozen=True, kw_only=True):
     """A row: values by column.
 
     published: its place in the paper; empty for own results. chosen: whether the search chose this row.
+    runs: by column, the names in the experiment of the runs that the value was computed from, as far as no other column
+        names them.
     """
 
     values: Mapping[str, Value]
     published: str = ""
     chosen: bool = False
+    runs: Mapping[str, tuple[str, ...]] = {}
 
 
 class ReportTable(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Tables of what the runs of an IRCoT experiment cost."""
 
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
-from cotrail.evaluation.experiments.ircot.line_tables import GOAL, MODEL, PLACE, READER, SYSTEM, names_of
+from cotrail.evaluation.experiments.ircot.line_tables import GOAL, MODEL, PLACE, READER, SYSTEM, names_of, run_names
 from cotrail.evaluation.experiments.ircot.measures import CellResults, runs_by_line
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing
 
@@ -9,7 +9,10 @@ from cotrail.evaluation.experiments.report_tables import Column, ReportTable, Ta
 def costs(results: CellResults) -> ReportTable | None:
     """Average cost of an answered question, by line."""
     rows = [
-        TableRow(values=names_of(line) | spent([run.cost for run in runs], sum(run.finished for run in runs)))
+        TableRow(
+            values=names_of(line) | spent([run.cost for run in runs], sum(run.finished for run in runs)),
+            runs={"steps": run_names(runs)},
+        )
         for line, runs in runs_by_line(results).items()
     ]
     columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT, *STEPS)

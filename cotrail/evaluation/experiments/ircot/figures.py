@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
+from cotrail.evaluation.experiments.ircot.line_tables import run_names
 from cotrail.evaluation.experiments.ircot.measures import METRICS, CellResults, annotated, mean_score, runs_by_line
 from cotrail.evaluation.experiments.ircot.naming import (
     SYSTEMS,
@@ -49,7 +50,7 @@ def _bars(name: str, title: str, results: CellResults, goal: Goal, *, transfer: 
 
 def _errors(results: CellResults) -> Chart | None:
     points = {
-        line: ChartPoint(value=100 * share.count / share.of)
+        line: ChartPoint(value=100 * share.count / share.of, runs=run_names(runs))
         for line, runs in runs_by_line(results).items()
         if line.goal == "qa" and line.demonstrations == line.dataset and (share := annotated(runs))
     }
@@ -170,12 +171,14 @@ def _sized(model: str) -> str:
 
 
 def _points(results: CellResults, goal: Goal) -> Points:
-    means = {line: mean_score(runs, METRICS[goal]) for line, runs in runs_by_line(results).items() if line.goal == goal}
+    lines = {line: runs for line, runs in runs_by_line(results).items() if line.goal == goal}
+    means = {line: mean_score(runs, METRICS[goal]) for line, runs in lines.items()}
     return {
         line: ChartPoint(
             value=100 * mean.mean,
             deviation=None if mean.deviation is None else 100 * mean.deviation,
             answered=mean.answered,
+            runs=run_names(lines[line]),
         )
         for line, mean in means.items()
         if mean and (goal == "retrieval" or line.reader != "none")

@@ -19,6 +19,11 @@ def names_of(line: Line) -> dict[str, Value]:
     return {"goal": line.goal, "place": place_of(line), "model": line.model, "system": line.system, "reader": reader}
 
 
+def run_names(runs: CellResults) -> tuple[str, ...]:
+    """The names of the runs in their experiment."""
+    return tuple(run.cell.name for run in runs)
+
+
 def line_rows(
     results: CellResults,
     goal: Goal,
@@ -32,12 +37,15 @@ def line_rows(
     transfer: whether to take the lines with another dataset's demonstrations, or the others.
     """
     rows: dict[tuple[str, ...], dict[str, Value]] = {}
+    behind: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
     for line, runs in runs_by_line(results).items():
         if line.goal == goal and (line.demonstrations != line.dataset) == transfer:
             key = tuple(getattr(line, label.name) for label in labels)
             row = rows.setdefault(key, {label.name: name for label, name in zip(labels, key, strict=True)})
-            row.update(values(line, runs))
-    return [TableRow(values=row) for row in rows.values()]
+            found = values(line, runs)
+            row.update(found)
+            behind.setdefault(key, {}).update(dict.fromkeys(found, run_names(runs)))
+    return [TableRow(values=row, runs=behind[key]) for key, row in rows.items()]
 
 
 def matrix(

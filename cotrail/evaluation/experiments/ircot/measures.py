@@ -27,6 +27,7 @@ class SystemComparison(Struct, frozen=True, kw_only=True):
 
     difference: with its paired bootstrap interval over questions; a question's score is its mean over the sets.
     answered: whether every question of both lines has an answer; those without count 0.
+    runs: the names of the runs of both.
     """
 
     line: Line
@@ -35,6 +36,7 @@ class SystemComparison(Struct, frozen=True, kw_only=True):
     questions: int
     difference: PairedDifference
     answered: bool
+    runs: tuple[str, ...]
 
 
 def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
@@ -100,6 +102,7 @@ def _compared(line: Line, against: str, runs: CellResults, others: CellResults) 
         questions=len(shared),
         difference=difference,
         answered=all(map(is_answered, (*runs, *others))),
+        runs=tuple(run.cell.name for run in (*runs, *others)),
     )
 
 

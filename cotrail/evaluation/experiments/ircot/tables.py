@@ -14,6 +14,7 @@ from cotrail.evaluation.experiments.ircot.line_tables import (
     line_rows,
     matrix,
     names_of,
+    run_names,
 )
 from cotrail.evaluation.experiments.ircot.measures import (
     CellResults,
@@ -193,7 +194,10 @@ def support(results: CellResults) -> ReportTable | None:
     """All metrics of the collected paragraphs, by line."""
     metrics = (*SUPPORT, "paragraphs_collected")
     rows = [
-        TableRow(values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics})
+        TableRow(
+            values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics},
+            runs={"support_recall": run_names(runs)},
+        )
         for line, runs in runs_by_line(results).items()
         if line.system != "no-retrieval" and mean_score(runs, "support_recall")
     ]
@@ -211,6 +215,7 @@ def searched(results: CellResults) -> ReportTable | None:
             | _tried(run)
             | {name: mean_score((run,), name) for name in TRIED[run.cell.line.goal]},
             chosen=_choice(run) in taken,
+            runs={TRIED[run.cell.line.goal][0]: (run.cell.name,)},
         )
         for run in tried
     ]
@@ -256,7 +261,8 @@ def _difference(each: SystemComparison) -> TableRow:
             "interval": Interval(low=each.difference.low, high=each.difference.high),
             "p_value": each.difference.p_value,
             "questions": each.questions,
-        }
+        },
+        runs={"difference": each.runs},
     )
 
 

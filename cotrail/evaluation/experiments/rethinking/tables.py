@@ -328,7 +328,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
         series=tuple(
-            Series(system=system, points=tuple(ChartPoint(value=100 * share) for share in shares))
+            Series(system=system, points=tuple(ChartPoint(value=100 * share, runs=(run.id,)) for share in shares))
             for system, shares in lines.items()
             if shares
         ),

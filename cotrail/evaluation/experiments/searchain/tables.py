@@ -281,10 +281,14 @@ def _by_dataset(
     datasets = list(dict.fromkeys(run.dataset for run, _ in placed))
     columns = (METHOD, MODEL, *(Column(dataset, _title(dataset), "percent") for dataset in datasets))
     rows: dict[tuple[Variation, str], dict[str, Value]] = {}
+    behind: dict[tuple[Variation, str], dict[str, tuple[str, ...]]] = {}
     for run, value in placed:
         named: dict[str, Value] = {"label": METHODS[run.variation], "model": run.model}
-        rows.setdefault((run.variation, run.model), named)[run.dataset] = value
-    return _beside(name, title, columns, [TableRow(values=values) for values in rows.values()], theirs, note)
+        key = run.variation, run.model
+        rows.setdefault(key, named)[run.dataset] = value
+        behind.setdefault(key, {})[run.dataset] = (run.id,)
+    own = [TableRow(values=values, runs=behind[key]) for key, values in rows.items()]
+    return _beside(name, title, columns, own, theirs, note)
 
 
 def _beside(

@@ -1,0 +1,105 @@
+"""The HTML page of an experiment: each figure leads to the runs behind it, in colours of the page."""
+
+import re
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cotrail.evaluation.experiments.ircot.cells import CellResult
+from services.reports.documents import report_page, write_report
+from services.reports.experiment_report import ExperimentReport, ReportedRun
+from services.reports.experiments import comparison_report, ircot_report
+from services.reports.figures_in_pages import COLOURS
+from services.reports.sheets import sheet
+from tests.unit import test_rethinking_tables as rethinking
+from tests.unit.made_results import line, made
+
+SYSTEMS = ("no-retrieval", "one-step", "ircot")
+
+
+def ircot() -> ExperimentReport:
+    results = [
+        made(line(system), [0.5, 0.7], demonstration_set=number, stage=stage)
+        for system in SYSTEMS
+        for number in (1, 2)
+        for stage in ("search", "test")
+    ]
+    return with_runs(ircot_report(results), [each.cell.name for each in results])
+
+
+def with_runs(report: ExperimentReport, names: list[str]) -> ExperimentReport:
+    runs = tuple(
+        ReportedRun(name=name, id=f"id-{number}", standing="finished", facts=(("seed", "17"), ("digest", "e5" * 32)))
+        for number, name in enumerate(names)
+    )
+    return replace(report, runs=runs, plan=(("files.q.jsonl", "c3" * 32),))
+
+
+def links(html: str) -> list[str]:
+    return re.findall(r'<a href="([^"]+)"', html)
+
+
+def test_a_value_of_several_runs_leads_to_each_of_them(tmp_path: Path) -> None:
+    report = ircot()
+    html = write_report("mine", report, tmp_path, runs=True)[0].read_text("utf-8")
+    by_name = {run.name: run.page for run in report.runs}
+    behind = {name for name in by_name if name.startswith("test/") and "/ircot/" in name}
+    readers = html[html.index("<h2>Answer F1 by system and reader") :]
+    (row,) = re.findall(r"<tr><td[^>]*>IRCoT</td>.*?</tr>", readers[: readers.index("</section>")])
+    assert "60.0 ± 0.0" in row
+    assert set(links(row)) == {by_name[name] for name in behind}
+    assert len(behind) == 2
+
+
+def test_every_run_has_its_id_configuration_seed_and_digest_and_each_is_linked(tmp_path: Path) -> None:
+    report = ircot()
+    html = write_report("mine", report, tmp_path, runs=True)[0].read_text("utf-8")
+    for run in report.runs:
+        assert f'id="{run.anchor}"' in html
+        assert f"run {run.id}, finished" in html
+        assert html.count(f'href="{run.page}"') >= 2
+    assert html.count("<dt>seed</dt><dd>17</dd>") == html.count("e5" * 32) == len(report.runs)
+    assert f"<dt>files.q.jsonl</dt><dd>{'c3' * 32}</dd>" in html
+
+
+def test_without_pages_of_runs_every_link_stays_on_the_page() -> None:
+    html = report_page("mine", ircot())
+    assert {link[0] for link in links(html)} == {"#"}
+    assert {link[1:] for link in links(html)} <= set(re.findall(r'\bid="([^"]+)"', html))
+    assert "cotrail report id-0 --html id-0.html" in html
+
+
+def test_a_name_of_a_run_in_a_table_leads_to_it_and_may_be_broken_behind_a_slash(tmp_path: Path) -> None:
+    chains = rethinking.weighing([("no", 0.1), ("yes", 0.9)])
+    run = replace(rethinking.made("rethinking", ["yes"], weighings=[chains], chains=2), id="strategyqa/tiny")
+    report = with_runs(comparison_report([run]), [run.id])
+    html = write_report("mine", report, tmp_path, runs=True)[0].read_text("utf-8")
+    assert '<td class="t" data-name="Run"><a href="runs/id-0.html">strategyqa/<wbr>tiny</a></td>' in html
+    figure = html[html.index("<figure") : html.index("</figure>")]
+    assert set(links(figure)) == {"runs/id-0.html"}
+    assert "Commonsense, tiny-1b strategyqa/tiny: rethinking" in figure
+
+
+def test_figures_have_the_colours_of_the_page_and_none_of_paper() -> None:
+    html = report_page("mine", ircot())
+    (figure,) = re.findall(r"<figure.*?</figure>", html, re.DOTALL)
+    assert not [colour for colour in COLOURS if colour in figure]
+    assert "currentColor" in figure
+    assert "#0072b2" in figure
+
+
+def test_each_panel_is_a_drawing_of_its_own_with_the_same_axis() -> None:
+    results: list[CellResult] = [
+        made(line(system, model=model), [score])
+        for model, score in (("small-1b", 0.2), ("large-7b", 0.8))
+        for system in SYSTEMS
+    ]
+    html = report_page("mine", ircot_report(results))
+    figure = html[html.index('<figure id="figure-4-answers"') : html.index("</figure>")]
+    assert figure.count("<svg") == 2
+    assert len(re.findall(r">80</text>", figure)) == 2
+    assert "<p>small-1b, direct reader</p>" in figure
+
+
+def test_markdown_and_tables_as_text_have_no_links() -> None:
+    assert all("href" not in cell for table in ircot().tables for row in sheet(table).rows for cell in row.cells)

@@ -1,0 +1,185 @@
+"""The HTML page of a run: what a reader finds on it, and that everything on it leads somewhere."""
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.core.results import Embedded, Entailed, Failure
+from models.queries.traces import TracedQuestion
+from services.reports.pages import page
+from services.reports.run_report import run_page
+from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
+from tests.unit.made_trees import tree
+
+VOID = {"meta", "input", "br", "wbr", "line", "polyline", "circle", "rect"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """A page as read: its text, ids, links and classes; tags that don't match are errors."""
+
+    html: str
+    ids: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._open: list[str] = []
+        self.feed(self.html)
+        assert not self._open
+        self.text = " ".join(self.text.split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        self.ids += [told["id"] or ""] if "id" in told else []
+        self.links += [told["href"] or ""] if "href" in told else []
+        self.classes += [told["class"] or ""] if "class" in told else []
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("script", "style"):
+            self.text += f" {data}"
+
+
+def page_of(*asked: TracedQuestion, system: str = "ircot") -> Page:
+    return Page(run_page(record(system), progress(asked), {}, asked).html)
+
+
+def answered_by(details: Struct, **fields: Any) -> TracedQuestion:
+    return question(details=msgspec.to_builtins(details), **fields)
+
+
+WRONG: dict[str, Any] = {"answer": "no"}
+MISSED: dict[str, Any] = {"collected": (), "steps": (written(0, "Owls?"),)}
+OPEN: dict[str, Any] = {"status": "open", "answer": None}
+
+
+# Chains and votes
+
+
+def test_a_weighed_answer_has_its_chains_with_evidence_scores_and_votes() -> None:
+    found = page_of(answered_by(weighing()), system="rethinking")
+    assert "yes ✓ right chosen 0.78 2" in found.text
+    assert "no ✗ wrong -1.00 1" in found.text
+    assert "Chain 1: no · f(R) -1.00 Owls sleep at night. M -1.00 E 0.00 C 0.00 f -1.00 No evidence was found." in (
+        found.text
+    )
+    entailed = "M 0.81 E 0.92 C 0.03 f 0.78 ★ gold Owls : Owls hunt at night."
+    assert f"Chain 2: yes · f(R) 0.78 · chosen Owls are awake at night. {entailed}" in found.text
+    assert {"#q-1-chain-1", "#q-1-chain-2", f"#p-{OWLS.digest}"} <= set(found.links)
+
+
+def test_a_variant_s_facts_are_shown_and_their_evidence_is_on_the_page_even_if_it_wasn_t_collected() -> None:
+    steps = (search(0, OWLS, NAMELESS),)
+    found = page_of(answered_by(weighing(function=3, facts=True), steps=steps), system="rethinking")
+    assert "generated: Hens lay eggs. instead of “Hens fly.” E 0.66 C 0.11 A hen lays eggs." in found.text
+    assert f"p-{NAMELESS.digest}" in found.ids
+
+
+def test_chains_that_merely_vote_are_shown_as_written_without_scores() -> None:
+    voted = weighing(function=0)
+    voted = replace(voted, chains=tuple(replace(each, sentences=()) for each in voted.chains))
+    found = page_of(answered_by(voted), system="self-consistency")
+    assert "Chain 1: no Owls sleep at night. So the answer is no." in found.text
+    assert "f(R)" not in found.text.replace("faithfulness f(R)", "")
+
+
+def test_comparisons_are_steps_with_their_results_in_words() -> None:
+    compared: dict[str, Any] = {"compared": ("Owls wake.",), "against": (OWLS.digest,)}
+    steps = (
+        search(0, OWLS, query="night", source="wikidata"),
+        step(1, "embed", **compared, embedded=Embedded(similarities=((0.8125,),))),
+        step(2, "entail", **compared, entailed=Entailed(entailment=0.9, neutral=0.07, contradiction=0.03)),
+        step(3, "entail", state="running", compared=("Owls sleep.",), against=(OWLS.digest,)),
+    )
+    found = page_of(question(steps=steps, **OPEN), system="rethinking")
+    assert "asked wikidata about “night”" in found.text
+    assert "embed “Owls wake.” 0.81 like Owls, the nearest of 1" in found.text
+    assert "0.90 entailed, 0.07 neutral, 0.03 contradicted by Owls" in found.text
+    assert "entail “Owls sleep.” running" in found.text
+
+
+# Marks and filters
+
+
+def test_each_answer_has_a_word_for_what_it_is() -> None:
+    asked = (question(), question("q2", **WRONG), question("q3", **OPEN), question("q4", answers=()))
+    found = page_of(*asked)
+    assert [found.text.count(each) for each in ("✓ right", "✗ wrong", "… not finished")] == [2, 2, 2]
+    states = [each for each in found.classes if each.startswith("q ")]
+    assert states == [
+        "q right gold-found",
+        "q wrong gold-found",
+        "q unfinished gold-found",
+        "q unscored gold-found",
+    ]
+
+
+def test_filters_say_how_many_questions_they_show_and_those_that_show_none_are_off() -> None:
+    asked = (question(), question("q2", **WRONG), question("q3", **WRONG, **MISSED), question("q4", **OPEN))
+    found = page_of(*asked)
+    shown = "all 4 right 1 wrong 2 gold found, answer wrong 1 gold paragraphs missing 1 not finished 1"
+    assert f"Show {shown}" in found.text
+    assert 'id="f-found">' in found.html
+    assert 'id="f-found" disabled>' in page_of(question()).html
+
+
+def test_the_style_sheet_has_a_rule_for_each_filter() -> None:
+    html = page_of(question()).html
+    names = set(re.findall(r'id="f-(\w+)"', html)) - {"all"}
+    assert names == set(re.findall(r"#f-(\w+):checked", html))
+
+
+# Links, scripts, foreign text
+
+
+@pytest.mark.parametrize("system", ["rethinking", "searchain", "ircot"])
+def test_every_link_leads_to_something_on_the_page_and_no_id_exists_twice(system: str) -> None:
+    details = {"rethinking": weighing(facts=True), "searchain": tree("mc- df")}.get(system)
+    asked = [question() if details is None else answered_by(details), question("q2", **MISSED)]
+    found = page_of(*asked, system=system)
+    assert {link.removeprefix("#") for link in found.links} <= set(found.ids)
+    assert {"#q-1", "#q-2"} <= set(found.links)
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_what_a_model_wrote_is_text_and_no_script_runs_but_the_page_s_own() -> None:
+    script = "<script>alert(1)</script>"
+    chains = weighing()
+    chains = replace(chains, chains=(replace(chains.chains[0], prediction=script, text=script), chains.chains[1]))
+    reason = Failure(type="Broken", message=script)
+    failed = question("q2", text=script, **{**OPEN, "status": "failed"}, reason=reason)
+    found = page_of(answered_by(chains, steps=(written(0, script),)), failed, system="rethinking")
+    assert found.html.count("<script>") == 1
+    assert "alert(1)" in found.text
+    assert "script-src 'sha256-" in found.html
+    assert "default-src 'none'" in found.html
+
+
+def test_details_of_a_system_that_is_no_longer_there_are_shown_as_json() -> None:
+    assert "details of the answer: {&#34;a&#34;:1}" in page_of(question(details={"a": 1}), system="gone").html
+
+
+def test_a_page_needs_all_its_values() -> None:
+    with pytest.raises(Exception, match="undefined"):
+        page("report.html", run=record())
+
+
+def test_the_configuration_has_revisions_digests_and_the_seed() -> None:
+    asked = (question(),)
+    text = Page(run_page(record(experiment_id="ours", cell="a/b"), progress(asked), {}, asked).html).text
+    pinned = ("tiny@b2b2b2b2b2b2", "revision a1a1a1a1a1a1", "seed 17", "SHA-256 c3c3c3c3c3c3", "e5" * 32)
+    assert [each for each in ("ours, a/b", *pinned) if each not in text] == []

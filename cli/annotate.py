@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
-from cli.arguments import RunName
-from cli.output import console, heading
+from cli.arguments import Json, RunName
+from cli.output import console, heading, print_json
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
@@ -48,12 +49,16 @@ def annotate(
         Path | None,
         typer.Option("--import", metavar="FILE", help="Store the marks (`is_true`, `note`) of such a file."),
     ] = None,
+    *,
+    json: Json = False,
 ) -> None:
     """Mark which sentences of a run's chains of thought aren't true.
 
     Each sentence before the one that states the answer is shown with its question and the paragraphs that were there.
     Each mark is stored at once: quit when you like, and the same command continues.
     """
+    if json and not (export or marked):
+        raise InputError("--json is for --export and --import; leave it out to be asked sentence by sentence")
     if export and marked:
         raise InputError("--export and --import can't go together; export, fill in `is_true`, then import")
     name = annotator_name(annotator)
@@ -61,9 +66,9 @@ def annotate(
         with engine.connect() as connection:
             record = read_run(connection, resolve_run(connection, run))
         if marked:
-            _import(engine, record, name, marked)
+            _import(engine, record, name, marked, json=json)
         elif export:
-            _export(engine, record, name, export, sampled, seed)
+            _export(engine, record, name, export, sampled, seed, json=json)
         else:
             _ask(engine, record, name, sampled, seed)
 
@@ -177,25 +182,29 @@ def _sampled(connection: Connection, record: RunRecord, size: int, seed: int) ->
     found = sample_chains(connection, record, size, seed)
     if found.left_out:
         left_out = count(found.left_out, "sampled question")
-        console().print(f"{left_out} without a finished chain of thought left out", style="dim")
+        console(stderr=True).print(f"{left_out} without a finished chain of thought left out", style="dim")
     return found.chains
 
 
 def _print_summary(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> None:
     found = summarize(connection, record, annotator, chains)
     console().print(
-        f"{record.id}: {annotator} has marked {found.marked} of {count(found.sentences, 'sentence')} in "
+        f"{record.id}: {annotator} has marked {found.marked:,} of {count(found.sentences, 'sentence')} in "
         f"{count(found.chains, 'chain')}. By all annotators together, {count(found.judged, 'chain')} judged so far, "
-        f"{found.erroneous} with a factual error; a sentence counts as untrue where the majority says so or "
+        f"{found.erroneous:,} with a factual error; a sentence counts as untrue where the majority says so or "
         "annotators are divided.",
         soft_wrap=True,
     )
 
 
-def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int) -> None:
+def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int, *, json: bool) -> None:
     with engine.connect() as connection:
         chains = _sampled(connection, record, size, seed)
         written = export_sentences(connection, record, annotator, chains, path)
+    if json:
+        described = {"run": record.id, "annotator": annotator, "export": str(path)}
+        print_json({**described, "sentences": written, "chains": len(chains)})
+        return
     console().print(
         f"{count(written, 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
         f"false), then: cotrail annotate {record.id} --import {path}",
@@ -203,7 +212,11 @@ def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size:
     )
 
 
-def _import(engine: Engine, record: RunRecord, annotator: str, path: Path) -> None:
+def _import(engine: Engine, record: RunRecord, annotator: str, path: Path, *, json: bool) -> None:
     chains = import_marks(engine, record, annotator, path)
     with engine.connect() as connection:
-        _print_summary(connection, record, annotator, chains)
+        if json:
+            found = summarize(connection, record, annotator, chains)
+            print_json({"run": record.id, "annotator": annotator, **asdict(found)})
+        else:
+            _print_summary(connection, record, annotator, chains)

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cli.arguments import Json, RunName
-from cli.output import console, print_exact, print_json
+from cli.output import console, print_json
+from cli.prompt import print_prompt
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.provenance import provenance
@@ -96,6 +97,8 @@ def export(
         ),
     ] = "bundle",
     output: Output = None,
+    *,
+    json: Json = False,
 ) -> None:
     """Write all that is recorded of a run into one file: every prompt, result, paragraph and digest.
 
@@ -110,12 +113,15 @@ def export(
         run_id = resolve_run(connection, run)
         if question is not None:
             trail = read_trail(connection, run_id, [find_question(connection, run_id, question)])
-            _write_json(provenance(trail), output)
+            _write_provenance(provenance(trail), run_id, question, output, json=json)
             return
         path = output or Path(f"{run_id}{SUFFIX}")
         with _progress() as progress:
             lines = write_bundle(path, _followed(read_trail(connection, run_id), progress), run_id, version("cotrail"))
-    console().print(f"{path}: {count(lines, 'line')}. `cotrail audit verify {path}` checks it.", soft_wrap=True)
+    if json:
+        print_json({"run": run_id, "output": str(path), "lines": lines})
+    else:
+        console().print(f"{path}: {count(lines, 'line')}. `cotrail audit verify {path}` checks it.", soft_wrap=True)
 
 
 @audit.command()
@@ -132,6 +138,8 @@ def prompt(
     step: Annotated[
         int | None, typer.Argument(metavar="STEP", help="The step's number, as `cotrail trace` shows it.")
     ] = None,
+    *,
+    json: Json = False,
 ) -> None:
     """Print the exact prompt of a step, and nothing else: the bytes that the model saw.
 
@@ -139,23 +147,28 @@ def prompt(
     """
     with reading() as connection:
         if question is not None and step is not None:
-            text = rebuild_prompt(connection, resolve_run(connection, run), question, step)
+            named = resolve_run(connection, run), question, step
         elif question is None and run.isascii() and run.isdigit() and len(run) < 19:
-            text = rebuild_prompt(connection, *find_step(connection, int(run)))
+            named = find_step(connection, int(run))
         else:
             raise InputError("a step is named by RUN QUESTION STEP, or by its id alone")
-    print_exact(text)
+        text = rebuild_prompt(connection, *named)
+    print_prompt(text, *named, json=json)
 
 
 def _is_file(given: str) -> bool:
     return given.endswith(SUFFIX) or Path(given).is_file()
 
 
-def _write_json(document: dict[str, object], output: Path | None) -> None:
+def _write_provenance(document: dict[str, object], run: str, question: str, output: Path | None, *, json: bool) -> None:
     if output is None:
         print_json(document)
+        return
+    output.write_bytes(msgspec.json.encode(document) + b"\n")
+    if json:
+        print_json({"run": run, "question": question, "output": str(output)})
     else:
-        output.write_bytes(msgspec.json.encode(document) + b"\n")
+        console().print(f"Wrote {output}.", soft_wrap=True)
 
 
 @contextmanager
@@ -179,10 +192,11 @@ def _followed(records: Iterable[Record], progress: Progress) -> Iterator[Record]
 
 
 def _show(screen: Console, found: Verification) -> None:
-    checked = ", ".join(f"{number:,} {table.replace('_', ' ')}" for table, number in found.records.items())
+    checked = ", ".join(count(number, _row(table)) for table, number in found.records.items())
     screen.print(f"{found.run}: {checked or 'nothing'} checked.", soft_wrap=True)
     if found.findings:
-        screen.print(f"{count(len(found.findings), 'finding')}, the first first:", style="bold red")
+        first = ", the first first" if len(found.findings) > 1 else ""
+        screen.print(f"{count(len(found.findings), 'finding')}{first}:", style="bold red")
         for finding in found.findings[:SHOWN]:
             screen.print(f"  {finding}", soft_wrap=True)
         if len(found.findings) > SHOWN:
@@ -195,6 +209,11 @@ def _show(screen: Console, found: Verification) -> None:
         screen.print(f"NOT ALL OF IT IS SEALED: {_unsealed(found)}", style="bold yellow", soft_wrap=True)
     if found.digest is not None:
         screen.print(f"digest {found.digest}{'' if found.closed else ' (computed: no record has it)'}", soft_wrap=True)
+
+
+def _row(table: str) -> str:
+    """What a row of the table is called."""
+    return "demonstration set" if table == "demonstrations" else table.removesuffix("s").replace("_", " ")
 
 
 def _unsealed(found: Verification) -> str:

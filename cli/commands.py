@@ -182,5 +182,8 @@ COMMANDS = (
         "report:report",
         "Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.",
     ),
+    Entry(
+        RESULTS, "sql", "sql:sql", "Open the database in psql, for reading only; docs/store.md describes the tables."
+    ),
     Entry(RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts."),
 )

@@ -10,10 +10,19 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from cli.arguments import Json, RunName
 from cli.output import console, print_json
 from cotrail.common.humanize import count
+from cotrail.errors import InputError
 from services import control
 from services.control import Report, RetriedRun
 from services.requests import MAX_PRIORITY
 from services.store import open_store
+
+
+def _check_priority(number: int) -> int:
+    if abs(number) > MAX_PRIORITY:
+        raise InputError(
+            f"a priority of {number:,} can't be stored; take one from {-MAX_PRIORITY:,} to {MAX_PRIORITY:,}"
+        )
+    return number
 
 
 def pause(run: RunName, *, json: Json = False) -> None:
@@ -59,8 +68,7 @@ def prioritize(
         typer.Argument(
             metavar="NUMBER",
             help="Any whole number; runs have 0 by default.",
-            min=-MAX_PRIORITY,
-            max=MAX_PRIORITY,
+            callback=_check_priority,
             show_default=False,
         ),
     ],
@@ -90,7 +98,8 @@ def cancel(run: RunName, *, json: Json = False) -> None:
 def _counting(done: str) -> Iterator[Report]:
     """Shows on a terminal how many questions are done, as large runs take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         shown = progress.add_task("")
         yield lambda number: progress.update(shown, description=f"{count(number, 'question')} {done}")
 
@@ -114,7 +123,7 @@ def _outcomes(retried: RetriedRun) -> list[str]:
         lines.append(f"`cotrail watch {run}` shows it.")
     if retried.stuck:
         lines.append(
-            f"{run}: {count(retried.stuck, 'failed question')} can't be tried again: no step of theirs failed. "
-            "`cotrail submit` asks them in a new run."
+            f"{run}: {count(retried.stuck, 'failed question')} can't be tried again, as no step failed there. "
+            "`cotrail submit` asks again in a new run."
         )
     return lines or [f"{run}: no question to try again."]

@@ -27,7 +27,7 @@ COLUMNS = (
 def corpora(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME | remove NAME]", help="A corpus to show, or to remove.", show_default=False),
+        typer.Argument(metavar="NAME | remove NAME", help="A corpus to show, or to remove.", show_default=False),
     ] = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask before a corpus is removed.")] = False,

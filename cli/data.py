@@ -45,7 +45,7 @@ def build(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="The published files: for hotpotqa the folder of `wiki_*.bz2`, for 2wikimultihopqa and musique the "
             "question files of all splits, for iirc `context_articles.json`.",
             show_default=False,
@@ -55,7 +55,9 @@ def build(
         Path, typer.Option("--output", metavar="FILE", help="The corpus file to write.", show_default=False)
     ],
     *,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the paragraphs of IIRC's pages.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Shuffles the paragraphs of IIRC's pages.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Build a dataset's corpus as the paper did; an interrupted build continues where it was.
@@ -93,9 +95,9 @@ def sample(
         Path, typer.Option("--output", metavar="DIR", help="The folder to write both files to.", show_default=False)
     ],
     *,
-    development: Annotated[int, typer.Option("--development", min=0, help="How many to tune with.")] = 100,
-    test: Annotated[int, typer.Option("--test", min=0, help="How many others to test with.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws other questions.")] = 0,
+    development: Annotated[int, typer.Option("--development", metavar="N", min=0, help="How many to tune with.")] = 100,
+    test: Annotated[int, typer.Option("--test", metavar="N", min=0, help="How many others to test with.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Another seed draws other questions.")] = 0,
     json: Json = False,
 ) -> None:
     """Draw development and test questions, none in both, as files of the same format.
@@ -137,14 +139,15 @@ def _progress(*, shown: bool) -> Iterator[Callable[[BuildProgress], None]]:
         TextColumn("Building"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[paragraphs]:,} paragraphs"),
+        TextColumn("{task.fields[counted]}"),
         TimeElapsedColumn(),
     )
     screen = console(stderr=True)
     with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
-        task = bar.add_task("", total=None, paragraphs=0)
+        task = bar.add_task("", total=None, counted="")
 
         def show(progress: BuildProgress) -> None:
-            bar.update(task, completed=progress.done, total=progress.total, paragraphs=progress.paragraphs)
+            counted = count(progress.paragraphs, "paragraph")
+            bar.update(task, completed=progress.done, total=progress.total, counted=counted)
 
         yield show

@@ -14,7 +14,7 @@ from services.dataset_list import ListedDataset, describe_dataset, list_datasets
 
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The dataset to describe.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The dataset to describe.", show_default=False)
     ] = None,
     *,
     json: Json = False,

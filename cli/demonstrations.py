@@ -57,7 +57,7 @@ def build(
         Style | None,
         typer.Option(help="With an instruction before each question or without.  [default: codex]", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Picks and shuffles paragraphs.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Picks and shuffles paragraphs.")] = 0,
     everything: Annotated[
         bool, typer.Option("--all", help="Every form, style and M, named as the IRCoT authors named theirs.")
     ] = False,
@@ -95,7 +95,7 @@ def build(
 
 def _print_written(written: Sequence[WrittenDemonstrations], output: Path) -> None:
     made = count(written[0].demonstrations, "demonstration")
-    files = f"{len(written)} files of {made} each" if len(written) > 1 else made
+    files = f"{count(len(written), 'file')} of {made} each" if len(written) > 1 else made
     console().print(f"Wrote {files} to {output}.", soft_wrap=True)
     for lacking in _lacking(written):
         console().print(lacking, style="yellow", soft_wrap=True)

@@ -105,7 +105,10 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", help="Write report.html, report.md and the figures (SVG, PNG) here.", show_default=False
+            "--output",
+            metavar="DIR",
+            help="Write report.html, report.md and the figures (SVG, PNG) here.",
+            show_default=False,
         ),
     ] = None,
     *,

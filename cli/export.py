@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import RunName
+from cli.arguments import Json, RunName
+from cli.output import console, print_json
+from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from models.queries.runs import read_run, resolve_run
 from models.queries.traces import read_questions
@@ -28,8 +30,12 @@ def export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file instead.")
     ] = None,
+    *,
+    json: Json = False,
 ) -> None:
     """Write a run's answers, and the chains and paragraphs behind them.
+
+    Without --output they are printed, in the form of --format, and --json changes nothing.
 
     Example: `cotrail export latest --format jsonl --output run.jsonl`
     """
@@ -39,8 +45,12 @@ def export(
         if output is None:
             sys.stdout.buffer.writelines(chunks)
             sys.stdout.buffer.flush()
-        else:
-            _write(output, chunks)
+            return
+        _write(output, chunks)
+    if json:
+        print_json({"run": record.id, "format": form, "output": str(output), "questions": record.size})
+    else:
+        console().print(f"Wrote {output} with {count(record.size, 'question')}.", soft_wrap=True)
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:

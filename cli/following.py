@@ -15,8 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from cli.meanwhile import meanwhile
 from cli.output import console
 from cli.run_speed import RunSpeed, expected_steps
+from cli.run_text import unwatched_line
 from configuration.settings import settings
-from cotrail.common.humanize import count, duration
+from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
 from models.queries.progress import Progress, read_progress
 from models.schema.database import reason_of, unanswered
@@ -50,7 +51,7 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
                     break
         return progress
     except KeyboardInterrupt:
-        screen.print(f"The run continues. `cotrail watch {run}` shows it again.", soft_wrap=True)
+        screen.print(unwatched_line(run, speed.progress.standing if speed.progress else "running"), soft_wrap=True)
         raise
 
 
@@ -119,13 +120,17 @@ def _lines(screen: Console) -> Show:
 def _line(progress: Progress | None, speed: RunSpeed) -> str:
     if progress is None:
         return speed.slowness
-    done = f"{progress.total - progress.open}/{progress.total} questions, {count(progress.steps, 'step')}"
+    done = f"{progress.done:,} of {count(progress.total, 'question')} done, {count(progress.steps, 'step')}"
     if not progress.open:
         return done
     if waiting := speed.waits_for(progress):
         return f"{done}. {waiting}"
+    return f"{done}, {_pace(progress, speed)}"
+
+
+def _pace(progress: Progress, speed: RunSpeed) -> str:
     left = speed.left(progress)
-    return f"{done}, {speed.rate:.1f} steps/s" + ("" if left is None else f", about {duration(left)} left")
+    return f"{rate(speed.rate)} steps/s" + ("" if left is None else f", about {duration(left)} left")
 
 
 def _bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
@@ -133,20 +138,18 @@ def _bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
         return Text(speed.slowness, style="yellow")
     steps = expected_steps(progress)
     table = Table.grid(padding=(0, 2))
-    done = progress.total - progress.open
-    table.add_row("Questions", _bar(done, progress.total), f"{done} of {progress.total}")
+    table.add_row("Questions", _bar(progress.done, progress.total), f"{progress.done:,} of {progress.total:,}")
     about = "" if steps is None else f" of about {max(round(steps), progress.steps):,}"
     table.add_row("Steps", _bar(progress.steps, steps), f"{progress.steps:,}{about}")
     read, cached, written = (
         progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
     )
     share = f" ({cached / read:.0%} from the cache)" if read else ""
-    left = speed.left(progress)
     lines: list[RenderableType] = [
         Text(progress.run, style="bold"),
         table,
-        Text(f"{read:,} tokens read{share}, {written:,} written", style="dim"),
-        Text(f"{speed.rate:.1f} steps/s, {'time left not known' if left is None else f'{duration(left)} left'}"),
+        Text(f"{count(read, 'token')} read{share}, {written:,} written", style="dim"),
+        Text(_pace(progress, speed)),
     ]
     if waiting := speed.waits_for(progress):
         lines.append(Text(one_line(waiting), style="yellow"))

@@ -103,5 +103,13 @@ def _value(text: str) -> Any:
 
 
 def _summary(forked: ForkedRun) -> str:
-    took = f"{count(forked.questions, 'question')} of {forked.origin} and {count(forked.adopted, 'step')} of theirs"
-    return f"{forked.run} has {took}."
+    took = f"{count(forked.adopted, 'step')} of {count(forked.questions, 'question')} of {forked.origin}"
+    return f"{forked.run} takes over {took}{_whole(forked)}."
+
+
+def _whole(forked: ForkedRun) -> str:
+    """Which questions are taken over with their answers, so that nothing is left to do."""
+    if forked.whole == forked.questions:
+        return ", which are all there are: nothing is computed"
+    answered = f"{count(forked.whole, 'question')} with {'its answer' if forked.whole == 1 else 'their answers'}"
+    return f", {answered}" if forked.whole else ""

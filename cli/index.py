@@ -19,7 +19,7 @@ def index(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help='Files of `{"id", "title", "text"}`, one JSON object a line, or of the same under the names of BEIR, '
             "Pyserini or DPR; or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
             "whose contexts are taken, or of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
@@ -50,8 +50,8 @@ def index(
 
 @contextmanager
 def _progress(*, shown: bool) -> Iterator[Callable[[int], None]]:
-    columns = (TextColumn("Indexing"), BarColumn(), TextColumn("{task.completed:,} paragraphs"), TimeElapsedColumn())
+    columns = (TextColumn("Indexing"), BarColumn(), TextColumn("{task.fields[counted]}"), TimeElapsedColumn())
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task("", total=None, counted="")
+        yield lambda done: bar.update(task, completed=done, counted=count(done, "paragraph"))

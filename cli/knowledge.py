@@ -55,7 +55,7 @@ def build(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="The files that it is built from. "
             + " ".join(f"{name}: {needs}." for name, needs in NEEDS.items()).replace("`", ""),
             show_default=False,

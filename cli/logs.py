@@ -30,7 +30,9 @@ def logs(
         ),
     ],
     *,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Only this many of the last lines.")] = LINES,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Only this many of the last lines.")
+    ] = LINES,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines, until Ctrl-C.")] = False,
 ) -> None:
     """Print the end of the log of a process of the local stack.

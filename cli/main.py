@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cli.lazy_group import LazyGroup
 from cli.output import console
+from cli.plain_help import leave_out_types
 from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import indented
@@ -35,6 +36,8 @@ EPILOG = """
 4 a run that was waited for ended with failed, blocked or cancelled questions · 5 nothing is wrong with a run's record,
 but not all of it is sealed yet · 130 interrupted
 """
+
+leave_out_types()
 
 app = typer.Typer(
     name="cotrail",
@@ -87,7 +90,8 @@ def _run() -> int:
     except typer.TyperException as error:
         from cli.suggestions import usage
 
-        return _refuse(usage(error), 2)
+        # Where a group was called without a command, its help is printed already, and there is no message.
+        return _refuse(usage(error), 2) if error.format_message() else 2
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
     except UnicodeEncodeError as error:
@@ -100,7 +104,8 @@ def _run() -> int:
         # A closed pipe is no error to report: `main` ends the process quietly.
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
-        return _refuse(f"{error.strerror}: {error.filename}" if error.filename else str(error), 1)
+        said = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        return _refuse(said or type(error).__name__, 1)
     except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
         console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
         return 1

@@ -15,7 +15,7 @@ from services.model_list import DescribedModel, ListedModel, describe_models, li
 
 def models(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The model to describe.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The model to describe.", show_default=False)
     ] = None,
     *,
     json: Json = False,

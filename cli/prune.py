@@ -19,7 +19,10 @@ from services.store import open_store
 
 
 def prune_runs(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="The runs' ids.")] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="The runs' ids, the beginnings of them, or `latest`.", show_default=False),
+    ] = None,
     *,
     older_than: Annotated[
         float | None,
@@ -73,7 +76,8 @@ def _confirm(weight: Weight) -> None:
 def _prune(engine: Engine, chosen: Sequence[str]) -> Pruned:
     total = Pruned()
     columns = SpinnerColumn(), TextColumn("{task.description}")
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         shown = progress.add_task("")
         for chunk in prune(engine, chosen):
             total = Pruned(**{name: value + getattr(chunk, name) for name, value in asdict(total).items()})

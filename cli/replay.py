@@ -40,7 +40,7 @@ def replay(run: RunName, *, json: Json = False) -> None:
 def _show(run: str, questions: int, steps: int, diverged: list[Replayed]) -> None:
     screen = console()
     agree = f"{questions - len(diverged)} of {count(questions, 'question')} with {count(steps, 'step')}"
-    screen.print(f"{run}: {agree} replay as recorded.", soft_wrap=True)
+    screen.print(f"{run}: {agree} replayed as recorded.", soft_wrap=True)
     if diverged:
         columns = Column(title="question"), Column(title="where the code diverges")
         print_rows(screen, columns, [[question.key, Text(question.divergence)] for question in diverged])

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import RunName
+from cli.arguments import Json, RunName
 from cli.files import write_text
-from cli.output import console
+from cli.output import console, print_json
 from cotrail.common.humanize import count
+from models.queries.runs import resolve_run
 from services.reports.run_report import run_report
 from services.store import reading
 
@@ -16,6 +17,8 @@ from services.store import reading
 def report(
     run: RunName,
     html: Annotated[Path, typer.Option("--html", metavar="PATH", help="The file to write.", show_default=False)],
+    *,
+    json: Json = False,
 ) -> None:
     """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
 
@@ -24,6 +27,10 @@ def report(
     Example: `cotrail report latest --html report.html`
     """
     with reading() as connection:
-        written = run_report(connection, run)
+        run_id = resolve_run(connection, run)
+        written = run_report(connection, run_id)
     write_text(html, written.html, "choose another --html")
-    console().print(f"Wrote {html} with {count(written.questions, 'question')}.", soft_wrap=True)
+    if json:
+        print_json({"run": run_id, "html": str(html), "questions": written.questions})
+    else:
+        console().print(f"Wrote {html} with {count(written.questions, 'question')}.", soft_wrap=True)

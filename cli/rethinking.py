@@ -27,7 +27,7 @@ TITLE = "Rethinking with retrieval"
 def rethinking(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Runs' ids, the beginnings of them, or `latest`.", show_default=False),
+        typer.Argument(metavar="RUN", help="Runs' ids, the beginnings of them, or `latest`.", show_default=False),
     ],
     *,
     html: Annotated[

@@ -9,6 +9,7 @@ from cli.run_text import blockage_line, outage_line
 from cotrail.common.humanize import count, duration
 from models.queries.progress import Progress, StepCounts
 from models.schema.states import QuestionStatus, RunState
+from services.remaining_time import RemainingTime, steps_to_come
 
 IDLE_SECONDS = 10.0
 """After this long without a change, waiting steps are reported as taken by no worker."""
@@ -28,20 +29,25 @@ class RunSpeed:
     """The speed of a watched run, and what it waits for, from successive readings of its progress.
 
     ask_broker: says why Redis doesn't answer; None where it does.
+    progress: the last that was read.
     lost: why the database doesn't answer, if so.
     reading_seconds: how long the read that is under way has taken, where that is long.
     """
 
     def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
+        self.progress: Progress | None = None
         self.lost: str | None = None
         self.reading_seconds = 0.0
         self._ask_broker = ask_broker
         self._samples: deque[Sample] = deque()
+        self._remaining = RemainingTime()
         self._moved: dict[str, tuple[tuple[int, ...], float]] = {}
         self._now = 0.0
 
     def note(self, progress: Progress, now: float) -> None:
         """Takes in progress that was read at `now` (seconds, monotonic)."""
+        self.progress = progress
+        was_lost = self.lost is not None
         self._now, self.lost, self.reading_seconds = now, None, 0.0
         self._samples.append(Sample(now, progress.steps))
         while len(self._samples) > 2 and now - self._samples[0].at > WINDOW_SECONDS:
@@ -51,6 +57,10 @@ class RunSpeed:
             state = (counts.due, counts.done, counts.running, counts.busy)
             if counts.kind not in self._moved or self._moved[counts.kind][0] != state:
                 self._moved[counts.kind] = (state, now)
+        if was_lost or self._stands_still(progress):
+            self._remaining.restart()
+        else:
+            self._remaining.note(progress, now)
 
     @property
     def rate(self) -> float:
@@ -64,11 +74,8 @@ class RunSpeed:
         return self._now - self._moved[counts.kind][1] if waiting else 0.0
 
     def left(self, progress: Progress) -> float | None:
-        """Estimate of the remaining seconds by the steps of finished questions; None if unknown."""
-        steps = expected_steps(progress)
-        if steps is None or steps <= progress.steps or not self.rate:
-            return None
-        return (steps - progress.steps) / self.rate
+        """Estimate of the remaining seconds; None where they can't be known yet."""
+        return self._remaining.seconds(progress)
 
     def waits_for(self, progress: Progress) -> str | None:
         """The reason why nothing seems to happen; None where something does."""
@@ -95,6 +102,10 @@ class RunSpeed:
         """The line for a read that takes long."""
         return f"The database has been asked for {duration(self.reading_seconds)} and hasn't answered yet."
 
+    def _stands_still(self, progress: Progress) -> bool:
+        idle = any(self.idle(counts) > IDLE_SECONDS for counts in progress.kinds)
+        return progress.standing != "running" or bool(progress.blockage or progress.outages) or idle
+
     def _idleness(self, counts: StepCounts, seconds: float) -> str:
         waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"
         if problem := self._ask_broker():
@@ -106,6 +117,6 @@ class RunSpeed:
 
 
 def expected_steps(progress: Progress) -> float | None:
-    """Estimate of the whole run's steps from its finished questions; None where none is finished."""
-    finished = progress.questions[QuestionStatus.FINISHED]
-    return progress.done_in_finished / finished * progress.total if finished else None
+    """Estimate of the whole run's steps; None where its finished questions can't tell yet."""
+    to_come = steps_to_come(progress)
+    return None if to_come is None else progress.steps + max(0.0, sum(to_come.values()))

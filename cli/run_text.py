@@ -52,11 +52,11 @@ def summary(progress: Progress) -> dict[str, Any]:
 def closing_line(progress: Progress) -> str:
     """e.g. `r-1: 20 of 20 questions finished, 2 failed; 310 steps in 4 min 10 s.`."""
     others = [
-        f"{number} {status}"
+        f"{number:,} {status}"
         for status, number in progress.questions.items()
         if number and status != QuestionStatus.FINISHED
     ]
-    finished = f"{progress.questions[QuestionStatus.FINISHED]} of {count(progress.total, 'question')} finished"
+    finished = f"{progress.questions[QuestionStatus.FINISHED]:,} of {count(progress.total, 'question')} finished"
     work = f"{count(progress.steps, 'step')} in {duration(progress.seconds)}"
     return f"{progress.run}: {', '.join([finished, *others])}; {work}."
 
@@ -73,10 +73,21 @@ def print_reasons(screen: Console, reasons: list[Cause]) -> None:
 
 def blockage_line(run: str, blockage: Blockage) -> str:
     """One line on the cause that pauses a run, and what to do."""
+    were = "was" if blockage.questions == 1 else "were"
     return (
-        f"Paused after {count(blockage.questions, 'question')} were blocked by {blockage.type}: "
+        f"Paused after {count(blockage.questions, 'question')} {were} blocked by {blockage.type}: "
         f"{blockage.message.rstrip('.')}. Fix it, then `cotrail resume {run}` continues."
     )
+
+
+def unwatched_line(run: str, standing: str) -> str:
+    """What becomes of a run that isn't watched any more."""
+    following = {
+        "running": f"The run continues. `cotrail watch {run}` shows it again.",
+        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
+        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
+    }
+    return following.get(standing, f"The run is {standing}. `cotrail show {run}` shows it.")
 
 
 def outage_line(outage: Outage) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import cotrail
+from cli.arguments import Json
 from cli.files import write_text
 from cli.output import console, print_json
 from cotrail.errors import InputError
@@ -16,9 +17,9 @@ FOLDER = Path("cotrail-sample")
 
 
 def sample(
-    folder: Annotated[Path, typer.Argument(help="A folder, which is made if it isn't there.")] = FOLDER,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="It is made if it isn't there.")] = FOLDER,
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file."""
     files = [folder / name for name in FILES]

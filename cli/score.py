@@ -51,7 +51,7 @@ def score(
         print_json(scores)
         return
     screen = console()
-    screen.print(f"{scores.run}: {scores.finished} of {count(scores.questions, 'question')} finished")
+    screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
     print_scores(screen, scores)
     screen.print(CAVEAT, style="dim")
     for table in kind_tables(scores):

@@ -26,9 +26,6 @@ from services.store import reading
 LIMIT = 20
 """The number of runs listed by default."""
 
-SHORT = 100
-"""Milliseconds below which a mean has a decimal."""
-
 
 def runs(
     *,
@@ -129,7 +126,7 @@ def _print_runs(summaries: Sequence[RunSummary]) -> None:
 
 
 def _row(each: RunSummary) -> dict[str, str]:
-    done = sum(each.questions.values()) - each.questions[QuestionStatus.OPEN]
+    done = each.questions[QuestionStatus.FINISHED] + each.questions[QuestionStatus.FAILED]
     lost = each.questions[QuestionStatus.FAILED] + each.questions[QuestionStatus.BLOCKED]
     return {
         "run": each.run.id,
@@ -165,20 +162,21 @@ def _standings(progress: Progress) -> Iterator[str]:
 
 def _print_steps(screen: Console, progress: Progress) -> None:
     states = ("finished", "failed", "running", "ready", "waiting", "blocked")
-    titles = ("done", *states[1:], "tokens read", "cached", "written", "ms a step")
+    titles = ("done", *states[1:], "tokens read", "cached", "written")
     columns = [Column(title="steps"), *(Column(title=title, right=True) for title in titles)]
+    columns.append(Column(title="a step", right=True, whole=True))
     rows = []
     for counts in progress.kinds:
-        mean = counts.milliseconds / counts.finished if counts.finished else 0
+        mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
         numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
         shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
-        rows.append([counts.kind, *shown, f"{mean:,.0f}" if mean >= SHORT else f"{mean:,.1f}"])
+        rows.append([counts.kind, *shown, mean])
     print_rows(screen, columns, rows)
 
 
 def _effort(progress: Progress, repeated: dict[str, int]) -> str:
-    again = ", ".join(f"{number} {outcome}" for outcome, number in repeated.items())
+    again = ", ".join(f"{number:,} {outcome}" for outcome, number in repeated.items())
     repeats = f"; executions that didn't count: {again}" if again else ""
     return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{repeats}"
 

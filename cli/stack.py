@@ -7,6 +7,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from cli.arguments import Json
 from cli.columns import Column, print_rows
 from cli.local_stack import local_stack, startable_stack
 from cli.output import console, print_json
@@ -14,8 +15,6 @@ from cli.output import console, print_json
 if TYPE_CHECKING:
     from workers.stack.flower import Access
     from workers.stack.stack import Status
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def up(

@@ -31,7 +31,7 @@ def submit(
     run_file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RUN.toml]",
+            metavar="RUN.toml",
             help="A TOML file with the options below by name (`retrieval_count = 4`), paths relative to it, and a "
             "table `[settings]` for the system's further settings. Options given here win.",
             show_default=False,

@@ -15,7 +15,7 @@ from services.system_list import DescribedSystem, Setting, describe_system, list
 
 def systems(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The system to describe.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The system to describe.", show_default=False)
     ] = None,
     *,
     json: Json = False,

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from cli.arguments import Json, RunName
 from cli.evidence_steps import evidence_step
-from cli.output import console, grid, heading, print_exact, print_json
+from cli.output import console, grid, heading, print_json
+from cli.prompt import print_prompt
 from cli.reasoned import reasoned
 from cli.weighed import compared, weighed
 from cotrail.common.humanize import count, cut, duration, number
@@ -57,7 +58,7 @@ def trace(
         record = read_run(connection, resolve_run(connection, run))
         if prompt is not None:
             text = rebuild_prompt(connection, record.id, question, prompt)
-            print_exact(text)
+            print_prompt(text, record.id, question, prompt, json=json)
             return
         traced = read_question(connection, record.id, question)
     if json:
@@ -144,14 +145,14 @@ def _written(step: TracedStep) -> Text:
         return _not_done(step, nothing="not done yet")
     written = step.generated
     facts = [
-        f"{written.prompt_tokens:,} tokens read ({written.cached_prompt_tokens:,} cached)",
+        f"{count(written.prompt_tokens, 'token')} read ({written.cached_prompt_tokens:,} cached)",
         f"{written.generated_tokens:,} written",
         *([f"{written.accepted_tokens} of {written.drafted_tokens} guessed"] if written.drafted_tokens else []),
         *([duration(step.milliseconds / 1000)] if step.milliseconds is not None else []),
         *([f"{count(step.left_out, 'paragraph')} didn't fit the context"] if step.left_out else []),
         *([f"seed {written.seed}"] if written.seed is not None else []),
         *([step.worker] if step.worker else []),
-        *([f"{step.attempts} attempts"] if step.attempts > 1 else []),
+        *([count(step.attempts, "attempt")] if step.attempts > 1 else []),
         *(["adopted"] if step.adopted else []),
     ]
     return Text(written.text or "nothing").append(f"\n{' · '.join(facts)}", style="dim")

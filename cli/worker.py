@@ -9,6 +9,7 @@ def worker(
     role: Annotated[
         Literal["generation", "retrieval", "evidence", "maintenance"],
         typer.Argument(
+            metavar="ROLE",
             help="generation writes with the language model; retrieval searches; evidence compares and reads texts; "
             "maintenance admits, sends and recovers steps, and one or two of it are enough for any number of hosts.",
         ),
@@ -17,6 +18,7 @@ def worker(
     slots: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=1,
             help="How many steps at a time: COTRAIL_GENERATION_SLOTS, 2 for retrieval, 16 for evidence unless said.",
             show_default=False,
@@ -25,7 +27,8 @@ def worker(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Its name before @ and the host, the role unless said; workers of one host need different ones."
+            metavar="NAME",
+            help="Its name before @ and the host, the role unless said; workers of one host need different ones.",
         ),
     ] = None,
     events: Annotated[bool, typer.Option("--events", help="Tell Flower of each task.")] = False,

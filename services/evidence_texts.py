@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cotrail.common.humanize import cut
+from cotrail.common.humanize import count, cut
 from cotrail.common.printable_text import one_line
 from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
@@ -32,7 +32,7 @@ def comparison(step: TracedStep, names: Mapping[str, str]) -> str | None:
     if step.embedded is None:
         return None
     if not step.against:
-        return f"{len(step.compared)} sentences with one another"
+        return f"{count(len(step.compared), 'sentence')} with one another"
     row = step.embedded.similarities[0]
     best = max(range(len(row)), key=row.__getitem__)
     return f"{row[best]:.2f} like {named(step.against[best], names)}, the nearest of {len(row)}"

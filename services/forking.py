@@ -54,12 +54,13 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
 
 
 class ForkedRun(Struct, frozen=True, kw_only=True):
-    """A run that was just forked; adopted: how many steps it took over."""
+    """A run that was just forked; adopted: how many steps it took over; whole: how many questions with their answer."""
 
     run: str
     origin: str
     questions: int
     adopted: int
+    whole: int
 
 
 def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
@@ -70,7 +71,9 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
     submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
     submission = replace(submission, labels=labels_of(request.name, request.tags))
     forked = forking.fork(engine, submission, request.at, find_system, request.questions)
-    return ForkedRun(run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted)
+    return ForkedRun(
+        run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted, whole=forked.whole
+    )
 
 
 def resolve_changes(record: RunRecord, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
 from cotrail.core.binding import NAMES
 from cotrail.core.fork_points import Point, steps_before
-from cotrail.core.history import FORK, GIVEN, Failed, Recorded
+from cotrail.core.history import FORK, GIVEN, Failed, Finished, Recorded
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
 from models.commands.new_runs import Submission, insert_run, open_run, record_questions
@@ -45,22 +45,24 @@ from models.records.runs import FindSystem, RunPlan, Runs
 from models.records.waking import wake
 from models.schema.rows import Rows, recordset
 from models.schema.seals import amending, step_digest
-from models.schema.states import RunState, StepState
+from models.schema.states import QuestionStatus, RunState, StepState
 from models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
 
 
 class Forked(Struct, frozen=True, kw_only=True):
-    """The size of a fork: its questions, and the steps taken over."""
+    """The size of a fork: its questions, and the steps taken over; whole: the questions whose answers are too."""
 
     questions: int
     adopted: int
+    whole: int
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
-    """The steps of a question that are taken over: how many, and whether as given."""
+    """The steps of a question that are taken over: how many, whether as given, and whether they lead to its answer."""
 
     count: int
     given: bool
+    whole: bool
 
 
 _ENDED = (StepState.FINISHED, StepState.FAILED)
@@ -171,7 +173,11 @@ def fork(
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
             begin_questions(connection, known, [each.id for each in ids])
         wake(connection, submission.id)
-    return Forked(questions=len(rows), adopted=sum(prefix.count for prefix in prefixes.values()))
+    return Forked(
+        questions=len(rows),
+        adopted=sum(prefix.count for prefix in prefixes.values()),
+        whole=sum(prefix.whole for prefix in prefixes.values()),
+    )
 
 
 def _origin_questions(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
@@ -216,6 +222,8 @@ def _prefixes(
     connection: Connection, plan: RunPlan, rows: Sequence[RowMapping], at: Point | None, runs: Runs
 ) -> dict[int, Prefix]:
     """Return the prefix taken over of each question, by its id in the origin."""
+    if at is not None:
+        _check_point(connection, rows, at)
     prefixes, paragraphs = {}, ParagraphCache()
     for start in range(0, len(rows), REPLAYED):
         chunk = rows[start : start + REPLAYED]
@@ -223,6 +231,22 @@ def _prefixes(
         for row in chunk:
             prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], at, runs)
     return prefixes
+
+
+def _check_point(connection: Connection, rows: Sequence[RowMapping], at: Point) -> None:
+    """Raise InputError where no question has a step at the point, so that everything would be taken over."""
+    of_questions = steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(BigInteger)))
+    query = select(func.max(steps.c.sequence) + 1, func.array_agg(steps.c.kind.distinct())).where(of_questions)
+    longest, kinds = connection.execute(query, {"ids": [row["id"] for row in rows]}).one()
+    if isinstance(at, str) and at not in kinds:
+        raise InputError(f"no question has a {at} step to fork at; there are: {', '.join(kinds)}")
+    # The step to come of a question that has no answer yet is a point too.
+    to_come = any(row["status"] != QuestionStatus.FINISHED for row in rows)
+    if isinstance(at, int) and not -longest <= at < longest + to_come:
+        raise InputError(
+            f"no question has a step {at} to fork at; the longest has steps 0 to {longest - 1}, or -1 to {-longest} "
+            "counted from the end"
+        )
 
 
 def _histories(
@@ -245,7 +269,8 @@ def _prefix(
     try:
         if at is None:
             records = records[: agreement(system, records, plan.binding)]
-        if isinstance(advance(system, records, plan.binding), Failed):
+        outcome = advance(system, records, plan.binding)
+        if isinstance(outcome, Failed):
             records = records[: _first_failure(rows[: len(records)])]
     except ReplayMismatchError as error:
         raise InputError(
@@ -254,7 +279,7 @@ def _prefix(
         ) from error
     except BlockedError as error:
         raise InputError(f"question {row['key']} can't be forked there: {error}") from error
-    return Prefix(count=len(records), given=at is not None)
+    return Prefix(count=len(records), given=at is not None, whole=isinstance(outcome, Finished))
 
 
 def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:

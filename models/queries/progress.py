@@ -19,7 +19,9 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     """The numbers of a run's steps of one kind.
 
     due: those of open questions that a worker could take now; under_way: those of open questions that are ready or
-        running; adopted: those whose result, tokens and time another run computed.
+        running; adopted: those whose result, tokens and time another run computed; done_in_open, done_in_finished:
+        those done of the open and of the finished questions.
+    moving: the number of open questions that have a step of this kind under way.
     busy: whether any worker holds a step, of whatever kind and run.
     """
 
@@ -32,6 +34,9 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     failed: int
     due: int
     under_way: int
+    done_in_open: int
+    done_in_finished: int
+    moving: int
     busy: bool
     adopted: int
     prompt_tokens: int
@@ -53,8 +58,6 @@ class Progress(Struct, frozen=True, kw_only=True):
     questions: dict[str, int]
     kinds: tuple[StepCounts, ...]
     seconds: float
-    done_in_finished: int
-    """The number of steps that the finished questions took."""
     outages: tuple[Outage, ...] = ()
     """The servers that are away and hold the run's steps back."""
     blockage: Blockage | None = None
@@ -74,6 +77,11 @@ class Progress(Struct, frozen=True, kw_only=True):
     def open(self) -> int:
         """The number of questions that still have steps to come."""
         return self.questions[QuestionStatus.OPEN]
+
+    @property
+    def done(self) -> int:
+        """The number of questions that are finished or failed; a cancelled one isn't done."""
+        return self.questions[QuestionStatus.FINISHED] + self.questions[QuestionStatus.FAILED]
 
     @property
     def steps(self) -> int:
@@ -115,7 +123,6 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
         questions=counts,
         kinds=tuple(StepCounts(**{name: row[name] for name in StepCounts.__struct_fields__}) for row in rows),
         seconds=(ended - began).total_seconds() if began and ended else 0.0,
-        done_in_finished=sum(row["in_finished"] for row in rows),
         outages=read_outages(connection, run_id),
         blockage=read_blockage(connection, run_id),
     )
@@ -187,13 +194,18 @@ def _count(*where: Any) -> Any:
 def _columns() -> Sequence[Any]:
     other = steps.alias("other")
     of_open = questions.c.status == QuestionStatus.OPEN
+    of_finished = questions.c.status == QuestionStatus.FINISHED
     to_come = steps.c.state.in_([StepState.WAITING, StepState.READY])
+    begun = steps.c.state.in_([StepState.READY, StepState.RUNNING])
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
     return (
         steps.c.kind,
         *(_count(steps.c.state == state).label(str(state)) for state in StepState),
         _count(to_come, of_open, func.coalesce(steps.c.not_before <= func.now(), True)).label("due"),
-        _count(steps.c.state.in_([StepState.READY, StepState.RUNNING]), of_open).label("under_way"),
+        _count(begun, of_open).label("under_way"),
+        _count(over, of_open).label("done_in_open"),
+        _count(over, of_finished).label("done_in_finished"),
+        func.count(steps.c.question_id.distinct()).filter(begun, of_open).label("moving"),
         exists().where(other.c.state == StepState.RUNNING).label("busy"),
         *(
             cast(_total(name), steps.c[name].type).label(name)
@@ -202,7 +214,6 @@ def _columns() -> Sequence[Any]:
         func.count(steps.c.adopted_from).label("adopted"),
         func.min(steps.c.started_at).label("began"),
         func.max(steps.c.finished_at).label("ended"),
-        _count(over, questions.c.status == QuestionStatus.FINISHED).label("in_finished"),
     )
 
 

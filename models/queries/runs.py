@@ -89,6 +89,8 @@ def resolve_run(connection: Connection, given: str) -> str:
 
     Raises UnknownNameError, and InputError where several runs have that name, or ids that begin so.
     """
+    if not given:  # every id begins so
+        raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
     if given == LATEST:
         if newest := connection.execute(select(runs.c.id).order_by(*_NEWEST).limit(1)).scalar():
             return str(newest)

@@ -131,7 +131,9 @@ def contents(query: Query, run: str, table: Any) -> list[dict[str, Any]]:
 def test_without_a_point_all_is_taken_over_that_the_settings_leave_as_it_is(
     origin: Engine, ledger: Ledger, query: Query
 ) -> None:
-    assert fork(origin, forked(**reading("cot")), None, find_system) == Forked(questions=2, adopted=2 * (STEPS - 1))
+    assert fork(origin, forked(**reading("cot")), None, find_system) == Forked(
+        questions=2, adopted=2 * (STEPS - 1), whole=0
+    )
     assert carry_out(origin, ledger) == 2
     assert kinds_of(query, FORK) == [(kind, kind != "read") for kind in RECORDED_KINDS]
     is_whole(query, FORK)
@@ -176,7 +178,7 @@ def test_questions_whose_whole_record_is_taken_over_are_finished_at_once(origin:
     assert query(answers.where(questions.c.run_id == FORK)) == query(answers.where(questions.c.run_id == ORIGIN))
 
 
-@pytest.mark.parametrize(("at", "adopted"), [(3, 3), (-2, 5), ("read", 6), (0, 0), ("lookup", 7)])
+@pytest.mark.parametrize(("at", "adopted"), [(3, 3), (-2, 5), ("read", 6), (0, 0)])
 def test_steps_before_a_point_are_taken_over_as_given(
     at: Point, adopted: int, origin: Engine, ledger: Ledger, query: Query
 ) -> None:
@@ -229,7 +231,7 @@ def test_a_run_that_is_being_removed_is_not_forked(origin: Engine) -> None:
 
 
 def test_only_the_questions_named_are_forked(origin: Engine, query: Query) -> None:
-    assert fork(origin, forked(), None, find_system, ["q1"]) == Forked(questions=1, adopted=STEPS)
+    assert fork(origin, forked(), None, find_system, ["q1"]) == Forked(questions=1, adopted=STEPS, whole=1)
     asked = query(select(questions.c.key, questions.c.position).where(questions.c.run_id == FORK))
     assert asked == [{"key": "q1", "position": 0}]
     with pytest.raises(UnknownNameError, match="no question 'q7'"):
@@ -262,9 +264,9 @@ def test_of_a_run_under_way_what_has_ended_is_taken_over(engine: Engine, ledger:
     first, _ = begin(engine, 2)
     [second] = _execute(ledger, first)
     ledger.claim(_execute(ledger, second))
-    assert fork(engine, forked(), None, find_system) == Forked(questions=2, adopted=2)
+    assert fork(engine, forked(), None, find_system) == Forked(questions=2, adopted=2, whole=0)
     cancel(engine, ORIGIN)
-    assert fork(engine, forked("further"), None, find_system) == Forked(questions=2, adopted=2)
+    assert fork(engine, forked("further"), None, find_system) == Forked(questions=2, adopted=2, whole=0)
     carry_out(engine, ledger)
     is_whole(query, FORK)
     is_whole(query, "further")
@@ -445,6 +447,19 @@ def test_the_command_says_what_is_taken_over_and_show_names_the_origin(
     assert f"costless, forked {at}" in cotrail("show", said["run"]).stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "takes over 14 steps of 2 questions of costless, which are all there are: nothing is computed."),
+        (("--at", "-1"), "takes over 12 steps of 2 questions of costless."),
+    ],
+)
+def test_the_command_says_whether_anything_is_left_to_compute(
+    options: Sequence[str], said: str, home: Path, origin: Engine, cotrail: Cotrail
+) -> None:
+    assert said in cotrail("fork", "latest", *options).stderr
+
+
 def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: Cotrail) -> None:
     cotrail("fork", "latest", "--set", "reader=cot")
     traced = json.loads(cotrail("trace", "latest", "1", "--json").stdout)
@@ -466,6 +481,9 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
         (("--set", "embedder=small"), "compares no sentences"),
         (("--at", "reader"), "'reader' is no step to fork at"),
         (("--question", "q9"), "has no question 'q9'"),
+        (("--at", "99"), "no question has a step 99 to fork at; the longest has steps 0 to 6, or -1 to -7"),
+        (("--at", "-99"), "no question has a step -99 to fork at"),
+        (("--at", "lookup"), "no question has a lookup step to fork at; there are: read, reason, retrieve"),
         (("--at", "3", "--set", "max_sentences=1"), "question q0 can't be forked there"),
     ],
 )

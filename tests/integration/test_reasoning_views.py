@@ -13,7 +13,7 @@ from tests.unit.made_trees import mark, tree
 from tests.unit.test_rethinking_tables import weighing
 
 PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text("utf-8")
-_, WAY, DOCUMENTS, _ = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+*_, WAY, DOCUMENTS, _ = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 ASKED = [Question(id=f"q{number}", text="Who built it?", answers=("Ada",)) for number in range(3)]
 TREES = (

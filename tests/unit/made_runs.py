@@ -66,7 +66,7 @@ def progress(questions: Sequence[TracedQuestion]) -> Progress:
     counts = no_questions()
     for each in questions:
         counts[each.status] += 1
-    return Progress(run="run-1", state="active", questions=counts, kinds=(), seconds=1.0, done_in_finished=0)
+    return Progress(run="run-1", state="active", questions=counts, kinds=(), seconds=1.0)
 
 
 def step(sequence: int, kind: str, **fields: Any) -> TracedStep:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -17,8 +18,9 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from cli import commands
-from cli.main import app, exit_code
-from cotrail.common.humanize import cut, duration
+from cli.lazy_group import load
+from cli.main import app, exit_code, main
+from cotrail.common.humanize import cut, duration, rate
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
 from services.requests import make_request, read_run_file
 from services.submission import prepare
@@ -46,15 +48,46 @@ def test_every_command_has_help(command: str, home: Path) -> None:
     assert "Usage: " in shown.stdout
 
 
+def paths(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The words of a command, and of those below it."""
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from paths(below, (*path, name))
+
+
+ALL = ((), *(path for entry in commands.COMMANDS for path in paths(load(entry), (entry.name,))))
+GROUPS = tuple(path for path in ALL if any(other[:-1] == path for other in ALL if other))
+FOR_PEOPLE = {("demo",), ("worker",), ("logs",)}
+"""The commands whose output is of no use to a program."""
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_no_help_shows_a_type_of_python(path: tuple[str, ...], home: Path) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).stdout
+    assert not re.search(r"<(bool|str|int|float|path|list)|range>|\[\[|\.{3}\}", shown)
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if path not in GROUPS], ids=" ".join)
+def test_what_a_command_prints_is_there_as_json(path: tuple[str, ...], home: Path) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"]).stdout
+    assert ("--json" in shown) != (path in FOR_PEOPLE)
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=" ".join)
+def test_a_group_without_a_command_shows_its_help_and_no_empty_message(
+    path: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["cotrail", *path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.err) == (2, "")
+    assert "Usage: " in printed.out
+
+
 def test_the_version_is_told() -> None:
     shown = CliRunner().invoke(app, ["--version"])
     assert (shown.exit_code, shown.stdout) == (0, f"cotrail {version('cotrail')}\n")
-
-
-def test_without_arguments_the_help_is_shown(cotrail: Run) -> None:
-    shown = cotrail()
-    assert "submit" in shown.stdout + shown.stderr
-    assert "Traceback" not in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -203,6 +236,10 @@ def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail: Run) -> 
         (0.0123, "12 ms"),
         (1.24, "1.2 s"),
         (42.4, "42 s"),
+        (0.0003, "0.3 ms"),
+        (0, "0 ms"),
+        (0.9996, "1.0 s"),
+        (9.97, "10 s"),
         (59.7, "1 min 00 s"),
         (185, "3 min 05 s"),
         (7800, "2 h 10 min"),
@@ -210,6 +247,13 @@ def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail: Run) -> 
 )
 def test_durations_read_as_people_say_them(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0.0"), (0.0244, "0.024"), (0.999, "1"), (3.14, "3.1"), (1204, "1,204")]
+)
+def test_slow_rates_keep_two_digits(value: float, shown: str) -> None:
+    assert rate(value) == shown
 
 
 def test_a_text_is_cut_between_words_and_stays_one_line() -> None:

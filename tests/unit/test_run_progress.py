@@ -1,11 +1,14 @@
 """A run's state in one word, its speed, and the line that it ends with."""
 
 import pytest
+from msgspec.structs import replace
 
 from cli.run_speed import RunSpeed, expected_steps
-from cli.run_text import closing_line
-from models.queries.progress import Progress, StepCounts
+from cli.run_text import blockage_line, closing_line, unwatched_line
+from models.queries.progress import Progress
 from models.queries.runs import standing
+from models.records.blockage import Blockage
+from tests.unit.test_remaining_time import counts
 
 
 @pytest.mark.parametrize(
@@ -25,44 +28,13 @@ def test_a_run_stands_in_one_word(state: str, counts: dict[str, int], *, stopped
 
 def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy: bool = False) -> Progress:
     statuses = {"open": total - finished, "finished": finished, "failed": 0, "blocked": 0, "cancelled": 0}
-    counts = StepCounts(
-        waiting=0,
-        kind="reason",
-        ready=due,
-        blocked=0,
-        under_way=due,
-        running=0,
-        finished=done,
-        failed=0,
-        adopted=0,
-        due=due,
-        busy=busy,
-        prompt_tokens=0,
-        cached_prompt_tokens=0,
-        generated_tokens=0,
-        milliseconds=0,
-    )
-    return Progress(
-        run="r", state="active", questions=statuses, kinds=(counts,), seconds=9.5, done_in_finished=5 * finished
-    )
+    steps = replace(counts("reason", done, 0, 0, 5 * finished, 0, 0), ready=due, under_way=due, due=due, busy=busy)
+    return Progress(run="r", state="active", questions=statuses, kinds=(steps,), seconds=9.5)
 
 
-def test_the_time_left_follows_from_the_rate_and_from_finished_questions() -> None:
-    speed = RunSpeed()
-    speed.note(progress(8), 100.0)
-    assert speed.left(progress(8)) is None
-    speed.note(progress(12), 102.0)
-    assert speed.rate == 2.0
-    assert expected_steps(progress(12)) == 20
-    assert speed.left(progress(12)) == 4.0
-    assert speed.left(progress(12, finished=0)) is None
-
-
-def test_no_time_is_told_for_a_run_that_takes_more_steps_than_its_first_questions_promised() -> None:
-    speed = RunSpeed()
-    speed.note(progress(8), 100.0)
-    speed.note(progress(21), 102.0)
-    assert speed.left(progress(21)) is None
+def test_the_steps_of_the_whole_run_follow_from_finished_questions_once_there_are_enough() -> None:
+    assert expected_steps(progress(22, total=10)) is None
+    assert expected_steps(progress(30, finished=6, total=10)) == 50
 
 
 def test_the_rate_is_that_of_the_last_half_minute() -> None:
@@ -82,6 +54,29 @@ def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
     for second in (61.0, 80.0):
         speed.note(abandoned, second)
     assert "no worker has taken one for 19 s" in str(speed.waits_for(abandoned))
+
+
+@pytest.mark.parametrize(
+    ("state", "finished", "said"),
+    [
+        ("active", 2, "The run continues. `cotrail watch r` shows it again."),
+        ("paused", 2, "The run stays paused. `cotrail resume r` continues it."),
+        ("cancelled", 2, "The run is cancelled. `cotrail show r` shows it."),
+        ("active", 4, "The run is finished. `cotrail show r` shows it."),
+    ],
+)
+def test_who_ends_watching_is_told_what_becomes_of_the_run(state: str, finished: int, said: str) -> None:
+    assert unwatched_line("r", replace(progress(10, finished=finished), state=state).standing) == said
+
+
+def test_cancelled_questions_are_not_done() -> None:
+    statuses = {"open": 0, "finished": 2, "failed": 1, "blocked": 0, "cancelled": 997}
+    assert replace(progress(10), state="cancelled", questions=statuses).done == 3
+
+
+@pytest.mark.parametrize(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])
+def test_the_verb_follows_the_count(questions: int, said: str) -> None:
+    assert said in blockage_line("r", Blockage(type="CorpusError", message="gone", questions=questions))
 
 
 def test_the_closing_line_says_what_did_not_finish() -> None:

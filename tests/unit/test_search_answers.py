@@ -1,6 +1,7 @@
 """What a search server may answer: as much as is sensible, and nothing that ends a process."""
 
 import base64
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,7 @@ import pytest
 from cotrail.engines.retrieval.elasticsearch import transport
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, FaultyError
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.errors import InputError
+from cotrail.errors import InputError, UnavailableError
 
 MOST = 2**20
 
@@ -21,12 +22,12 @@ Write = Callable[[BaseHTTPRequestHandler], None]
 
 
 @contextmanager
-def serving(write: Write) -> Iterator[str]:
+def serving(write: Write, status: Callable[[], int] = lambda: 200) -> Iterator[str]:
     """The host and port of a server that answers every request so."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(status())
             write(self)
 
         def log_message(self, *arguments: Any) -> None:
@@ -43,9 +44,9 @@ def serving(write: Write) -> Iterator[str]:
 
 
 @contextmanager
-def answering(write: Write) -> Iterator[ElasticsearchClient]:
+def answering(write: Write, status: Callable[[], int] = lambda: 200) -> Iterator[ElasticsearchClient]:
     """A client of such a server."""
-    with serving(write) as place:
+    with serving(write, status) as place:
         yield ElasticsearchClient(SearchServer(urls=(f"http://{place}",)))
 
 
@@ -116,6 +117,23 @@ def test_a_page_is_no_answer_whatever_it_says_it_is(type_: str) -> None:
 
     with answering(write) as asked, pytest.raises(FaultyError, match="answers as no Elasticsearch"):
         asked.ask(lambda api: api.info())
+
+
+def test_an_outage_is_raised_and_the_searches_after_it_log_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    away = iter([503] * 5)
+
+    def write(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_header("Content-Type", "application/json")
+        whole(b'{"count": 1}')(handler)
+
+    caplog.set_level(logging.INFO)
+    with answering(write, lambda: next(away, 200)) as client:
+        for _ in range(5):
+            with pytest.raises(UnavailableError, match="503"):
+                client.ask(lambda api: api.info(), attempts=1)
+        for _ in range(5):
+            client.ask(lambda api: api.info())
+    assert [record.message for record in caplog.records if record.name.startswith("elastic")] == []
 
 
 def test_nodes_that_a_server_names_are_asked_too_but_for_those_that_only_manage() -> None:

@@ -3,6 +3,7 @@
 The official client's own retries follow one another at once where a server responds that it is busy, so they are off.
 """
 
+import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,6 +51,12 @@ BUSY = (429, 502, 503, 504)
 
 MANAGERS = {"master", "cluster_manager"}
 """Roles of nodes, in Elasticsearch and in OpenSearch, that only manage the cluster and shouldn't be searched."""
+
+
+# Every failed request is raised, and told where it is handled. The library would also tell of each at each request, and
+# once more at as many later requests: its pool keeps a node for every failure that it had.
+logging.getLogger("elastic_transport.node_pool").setLevel(logging.ERROR)
+logging.getLogger("elastic_transport.transport").setLevel(logging.WARNING)
 
 
 class BusyError(UnavailableError):

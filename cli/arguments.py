@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run's id, the beginning of it, or `latest`.", show_default=False)
+    str,
+    typer.Argument(metavar="RUN", help="The run's id, the beginning of it, its name, or `latest`.", show_default=False),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel="Output")]

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-STACK, WORK, RESULTS = "The local stack", "Work", "Results"
+STACK, WORK, LISTS, RESULTS = "The local stack", "Work", "What there is", "Results"
 """The panels of `cotrail --help`."""
 
 
@@ -34,6 +34,7 @@ COMMANDS = (
         "Stop everything that `cotrail up` started. Runs continue after the next `cotrail up`.",
     ),
     Entry(STACK, "stack", "stack:stack", "Show the processes of the local stack."),
+    Entry(STACK, "logs", "logs:logs", "Print the end of the log of a process of the local stack."),
     Entry(
         STACK, "worker", "worker:worker", "Run a worker in this process until it is stopped, on this or any other host."
     ),
@@ -106,7 +107,37 @@ COMMANDS = (
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
     ),
-    Entry(RESULTS, "runs", "show:runs", "List all runs, the newest first."),
+    Entry(
+        LISTS,
+        "systems",
+        "systems:systems",
+        "List the systems; of one, all settings with their defaults and meanings.",
+    ),
+    Entry(
+        LISTS,
+        "models",
+        "models:models",
+        "List the models, built-in ones and those of models.toml; of one, its settings and what it can do.",
+    ),
+    Entry(
+        LISTS,
+        "corpora",
+        "corpora:corpora",
+        "List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).",
+    ),
+    Entry(
+        LISTS,
+        "datasets",
+        "datasets:datasets",
+        "List the datasets; of one, its files, where to get them, its metric and its corpus.",
+    ),
+    Entry(RESULTS, "runs", "show:runs", "List runs, the newest first."),
+    Entry(
+        RESULTS,
+        "label",
+        "label:label",
+        "Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.",
+    ),
     Entry(
         RESULTS,
         "show",

@@ -19,7 +19,7 @@ from cli.local_stack import startable_stack
 from cli.output import console, heading
 from cli.run_text import INCOMPLETE, closing_line, print_reasons
 from cli.sample import SAMPLE
-from cli.score import table_of
+from cli.score import print_scores
 from configuration.settings import settings
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import one_line
@@ -111,7 +111,7 @@ def _demonstrate(screen: Console, *, limit: int | None) -> int:
         _show_answers(screen, engine, run)
         _part(screen, "Scores", "as `cotrail score` prints them")
         with engine.connect() as connection:
-            screen.print(table_of(read_scores(connection, run)))
+            print_scores(screen, read_scores(connection, run))
             screen.print(CAVEAT, style="dim")
             print_reasons(screen, read_causes(connection, run))
         screen.print("The bundled model is tiny (135 million parameters) and often wrong; the chains show where.")

@@ -8,11 +8,11 @@ import tomli_w
 import typer
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
 from cli.arguments import Json
+from cli.columns import Column, print_rows
 from cli.experiment_display import describe, display
 from cli.output import console, heading, print_json
 from cli.run_text import INCOMPLETE, print_reasons
@@ -157,10 +157,12 @@ def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
     screen = console()
     screen.print(heading(record.id))
     screen.print(Text(as_toml(record.plan["experiment"])), soft_wrap=True)
-    table = Table("run", "", "questions", box=None, pad_edge=False)
-    for cell, run_id in record.runs.items():
-        table.add_row(cell, run_id, ", ".join(f"{n} {status}" for status, n in standings[run_id].items() if n))
-    screen.print(table)
+    columns = Column(title="cell"), Column(title="run"), Column(title="questions")
+    rows = [
+        [cell, run_id, ", ".join(f"{n} {status}" for status, n in standings[run_id].items() if n)]
+        for cell, run_id in record.runs.items()
+    ]
+    print_rows(screen, columns, rows)
 
 
 def as_toml(described: dict[str, Any]) -> str:

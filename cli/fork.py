@@ -8,6 +8,7 @@ import typer
 
 from cli.arguments import Json, RunName
 from cli.following import follow
+from cli.label import Tags
 from cli.output import console, print_json
 from cli.run_text import summarize
 from cotrail.common.humanize import count
@@ -47,6 +48,10 @@ def fork(
             "--question", metavar="ID", help="Only this question. May be given several times.", show_default=False
         ),
     ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="A name for the new run.", show_default=False)
+    ] = None,
+    tags: Tags = None,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
     json: Json = False,
@@ -60,6 +65,8 @@ def fork(
         changes=parse_changes(changes or ()),
         at=None if at is None else read_point(at),
         questions=tuple(keys or ()),
+        name=name,
+        tags=tuple(tags or ()),
     )
     with open_store() as engine:
         forked = forking.fork(engine, request)

@@ -10,14 +10,13 @@ import typer
 from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
 
 from cli.arguments import Json
-from cli.output import console, grid, print_json
+from cli.columns import Column, print_rows
+from cli.output import console, print_json
 from configuration.settings import settings
 from cotrail.common.humanize import duration, number
 from cotrail.common.short_digests import shortened
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.source_files import ReadingProgress
@@ -119,11 +118,7 @@ def list_sources(*, json: Json = False) -> None:
     if json:
         print_json(listed)
         return
-    table = grid("bold", "dim", "")
-    for each in listed:
-        contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
-        table.add_row(each.source, shortened(each.revision or "-"), contents)
-    console().print(table)
+    print_rows(console(), (Column(style="bold"), Column(style="dim"), Column()), [_row(each) for each in listed])
 
 
 @knowledge.command()
@@ -150,7 +145,9 @@ def ask(
     if not hits:
         console().print(f"{source} knows nothing of that.")
         return
-    console().print(_table(hits))
+    columns = Column(style="dim"), Column(right=True), Column(style="dim"), Column()
+    rows = [[str(hit.rank), number(hit.score), hit.paragraph.id, hit.paragraph.text] for hit in hits]
+    print_rows(console(), columns, rows)
 
 
 def _store() -> KnowledgeStore:
@@ -164,6 +161,11 @@ def _listed(store: KnowledgeStore, source: Source) -> SourceState:
     return SourceState(source=source, revision=store.revision(source), counts=about.counts if about else {})
 
 
+def _row(each: SourceState) -> list[str]:
+    contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
+    return [each.source, shortened(each.revision or "-"), contents]
+
+
 def _report(source: str, about: About, seconds: float, *, json: bool) -> None:
     revision = _store().revision(find_source(source))
     if json:
@@ -175,13 +177,6 @@ def _report(source: str, about: About, seconds: float, *, json: bool) -> None:
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{noun.replace('_', ' ')}: {count:,}" for noun, count in counts.items())
-
-
-def _table(hits: tuple[Hit, ...]) -> Table:
-    table = grid("dim", "", "dim", "")
-    for hit in hits:
-        table.add_row(str(hit.rank), number(hit.score), hit.paragraph.id, hit.paragraph.text)
-    return table
 
 
 @contextmanager

@@ -89,8 +89,10 @@ def _run() -> int:
     try:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
+        from cli.suggestions import usage
+
         # Where a group was called without a command, its help is printed already, and there is no message.
-        return _refuse(_usage(error), 2) if error.format_message() else 2
+        return _refuse(usage(error), 2) if error.format_message() else 2
     except CotrailError as error:
         return _refuse(str(error), exit_code(error))
     except UnicodeEncodeError as error:
@@ -140,12 +142,6 @@ def _discreet(message: str) -> str:
         return settings().secrets.hidden(message)
     except InputError:  # the message is about these settings, and quotes none
         return message
-
-
-def _usage(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "cotrail"
-    return f"{error.format_message().rstrip('.')}; see `{command} --help`"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """`cotrail replay`: a check that the code still does what a run's record says."""
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from cli.arguments import Json, RunName
+from cli.columns import Column, print_rows
 from cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.systems.registry import find_system
@@ -42,7 +42,5 @@ def _show(run: str, questions: int, steps: int, diverged: list[Replayed]) -> Non
     agree = f"{questions - len(diverged)} of {count(questions, 'question')} with {count(steps, 'step')}"
     screen.print(f"{run}: {agree} replayed as recorded.", soft_wrap=True)
     if diverged:
-        table = Table("question", "where the code diverges", box=None, header_style="dim")
-        for question in diverged:
-            table.add_row(question.key, Text(question.divergence))
-        screen.print(table)
+        columns = Column(title="question"), Column(title="where the code diverges")
+        print_rows(screen, columns, [[question.key, Text(question.divergence)] for question in diverged])

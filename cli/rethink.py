@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from cli.arguments import Json
+from cli.columns import Column, print_rows
 from cli.output import console, print_json
 from cotrail.common.humanize import count, cut, number
 from cotrail.faithfulness.scores import Function, Thresholds
@@ -72,25 +72,27 @@ def rethink(
             print_json(each)
     else:
         screen = console()
-        screen.print(_table(rethought))
+        print_rows(screen, COLUMNS, [_row(each) for each in rethought])
         screen.print(_summary(rethought, chains))
 
 
-def _table(rethought: Sequence[Rethought]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("question", "prediction", "weight", "chains", "gold", ""):
-        table.add_column(name, justify="right" if name in ("weight", "chains") else "left", overflow="fold")
-    for each in rethought:
-        best = each.weighing.predictions[0] if each.weighing.predictions else None
-        table.add_row(
-            cut(each.question or each.id, SHOWN),
-            each.prediction or "-",
-            number(best.weight if best else None),
-            f"{len(best.chains) if best else 0} of {len(each.weighing.chains)}",
-            " | ".join(each.answers) or "-",
-            "" if each.right is None else "right" if each.right else "wrong",
-        )
-    return table
+COLUMNS = (
+    *(Column(title=title) for title in ("question", "prediction")),
+    *(Column(title=title, right=True) for title in ("weight", "chains")),
+    *(Column(title=title) for title in ("gold", "")),
+)
+
+
+def _row(each: Rethought) -> list[str]:
+    best = each.weighing.predictions[0] if each.weighing.predictions else None
+    return [
+        cut(each.question or each.id, SHOWN),
+        each.prediction or "-",
+        number(best.weight if best else None),
+        f"{len(best.chains) if best else 0} of {len(each.weighing.chains)}",
+        " | ".join(each.answers) or "-",
+        "" if each.right is None else "right" if each.right else "wrong",
+    ]
 
 
 def _summary(rethought: Sequence[Rethought], chains: int | None) -> str:

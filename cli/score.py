@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.console import Console
 
 from cli.arguments import Json, RunName
+from cli.columns import Column, print_rows
 from cli.output import console, print_json
-from cotrail.common.humanize import count, cut, number
+from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
@@ -16,9 +17,6 @@ from services import scoring
 from services.kind_tables import KindTable, kind_tables
 from services.scoring import RunScores
 from services.store import reading
-
-LONGEST_KIND = 18
-"""Characters of a kind, and of what kinds are."""
 
 
 def score(
@@ -54,45 +52,45 @@ def score(
         return
     screen = console()
     screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
-    screen.print(table_of(scores))
+    print_scores(screen, scores)
     screen.print(CAVEAT, style="dim")
     for table in kind_tables(scores):
         screen.print()
-        screen.print(_by_kind(table))
+        _print_kinds(screen, table)
         if table.note:
             screen.print(table.note, style="dim")
 
 
-def table_of(scores: RunScores) -> Table:
-    """The metrics, each with its interval and its definition."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column(no_wrap=True)
-    table.add_column("value", justify="right", style="bold", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column(style="dim")
-    for name, definition in DEFINITIONS.items():
-        table.add_row(name, number(scores.metrics[name]), _range(scores.intervals[name], 3), definition)
+def print_scores(screen: Console, scores: RunScores) -> None:
+    """Prints the metrics, each with its interval and its definition."""
+    rows = [
+        [name, number(scores.metrics[name]), _range(scores.intervals[name], 3), definition]
+        for name, definition in DEFINITIONS.items()
+    ]
     work = (
         ("steps", scores.steps, "steps carried out"),
         ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
         ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
         ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
     )
-    for name, value, definition in work:
-        table.add_row(name, f"{value:,}", "", definition)
-    return table
+    rows += [[name, f"{value:,}", "", definition] for name, value, definition in work]
+    columns = (
+        Column(),
+        Column(title="value", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    print_rows(screen, columns, rows)
 
 
-def _by_kind(table: KindTable) -> Table:
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    drawn.add_column(cut(table.sort, LONGEST_KIND), no_wrap=True)
-    drawn.add_column("questions", justify="right", no_wrap=True)
-    for name in table.metrics:
-        drawn.add_column(name, no_wrap=True)
+def _print_kinds(screen: Console, table: KindTable) -> None:
+    columns = [Column(title=table.sort), Column(title="questions", right=True)]
+    columns += [Column(title=name) for name in table.metrics]
+    rows = []
     for row in table.rows:
         means = (f"{number(mean, 2)} {_range(interval, 2)}" for mean, interval in row.means)
-        drawn.add_row(cut(row.kind, LONGEST_KIND), f"{row.questions:,}", *means)
-    return drawn
+        rows.append([row.kind, f"{row.questions:,}", *means])
+    print_rows(screen, columns, rows)
 
 
 def _range(interval: ConfidenceInterval | None, digits: int) -> str:

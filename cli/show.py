@@ -1,40 +1,75 @@
 """`cotrail runs` and `cotrail show`: the list of runs, and one run's configuration and state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from cli.arguments import Json, RunName
+from cli.columns import Column, print_rows
 from cli.output import console, grid, heading, print_json
 from cli.run_text import blockage_line, outage_line, print_reasons, summary
 from cotrail.common.humanize import count, duration
 from models.queries.progress import Progress, count_repeated, read_causes, read_progress
-from models.queries.runs import RunRecord, RunSummary, list_runs, read_run, resolve_run
+from models.queries.run_filters import KEYS
+from models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
+from models.records.labels import NO_LABELS, Labels, read_labels
 from models.schema.states import QuestionStatus
 from services.reports.configuration import configuration, local
+from services.run_list import read_page
 from services.store import reading
 
+LIMIT = 20
+"""The number of runs listed by default."""
 
-def runs(*, json: Json = False) -> None:
-    """List all runs, the newest first."""
+
+def runs(
+    *,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="KEY=VALUE",
+            help=f"Only runs with this {', '.join(KEYS)}; or a text that their id, name or tags have. May be repeated: "
+            "all have to hold.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = LIMIT,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="RUN", help="Those submitted before this run.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List runs, the newest first.
+
+    Example: `cotrail runs --filter state=finished --filter tag=baseline --limit 50`
+    """
     with reading() as connection:
-        summaries = list_runs(connection)
+        page = read_page(connection, filters or (), limit=limit, after=after)
     if json:
-        print_json([_summary(each) for each in summaries])
-    elif summaries:
-        console().print(_runs(summaries))
+        print_json([_summary(each) for each in page.runs])
+    elif page.runs:
+        _print_runs(page.runs)
+    elif filters or after:
+        console().print("No such runs. `cotrail runs` lists all.")
     else:
         console().print("No runs yet. `cotrail submit --help` shows how to submit one.")
+    if page.more:
+        rest = f"{count(page.more, 'more run')}: --limit, or --after {page.runs[-1].run.id}"
+        console(stderr=True).print(rest, style="dim", soft_wrap=True)
 
 
 def show(run: RunName, *, json: Json = False) -> None:
     """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
     with reading() as connection:
         record = read_run(connection, resolve_run(connection, run))
+        labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
         progress = read_progress(connection, record.id)
         reasons = read_causes(connection, record.id)
         repeated = count_repeated(connection, record.id)
@@ -46,16 +81,18 @@ def show(run: RunName, *, json: Json = False) -> None:
                 "repeated": repeated,
                 "reasons": reasons,
                 "configuration": record,
+                "name": labels.name,
+                "tags": labels.tags,
             }
         )
         return
     screen = console()
-    screen.print(_title(record.id, progress.standing))
+    screen.print(_title(record.id, progress.standing, labels))
     screen.print(_configuration(record))
     screen.print()
     screen.print(heading("Questions"), ", ".join(_standings(progress)) or "none")
     screen.print()
-    screen.print(_steps(progress))
+    _print_steps(screen, progress)
     screen.print(_effort(progress, repeated), style="dim")
     if progress.blockage:
         screen.print(blockage_line(record.id, progress.blockage), style="yellow", soft_wrap=True)
@@ -70,6 +107,8 @@ def _summary(each: RunSummary) -> dict[str, Any]:
     brief = ("id", "created_at", "state", "priority", "system", "dataset", "corpus", "model")
     return {
         "run": record.pop("id"),
+        "name": each.labels.name,
+        "tags": each.labels.tags,
         "standing": each.standing,
         "total": sum(each.questions.values()),
         "questions": each.questions,
@@ -77,28 +116,35 @@ def _summary(each: RunSummary) -> dict[str, Any]:
     }
 
 
-def _runs(summaries: list[RunSummary]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("run", "submitted", "state", "priority", "questions", "dataset", "corpus", "model"):
-        table.add_column(name, no_wrap=name == "run", overflow="fold", justify="left")
-    for each in summaries:
-        done = each.questions[QuestionStatus.FINISHED] + each.questions[QuestionStatus.FAILED]
-        lost = each.questions[QuestionStatus.FAILED] + each.questions[QuestionStatus.BLOCKED]
-        table.add_row(
-            each.run.id,
-            local(each.run.created_at),
-            each.standing,
-            str(each.run.priority),
-            f"{done}/{sum(each.questions.values())}" + (f" ({lost} without answer)" if lost else ""),
-            each.run.dataset,
-            each.run.corpus or "-",
-            each.run.model_name,
-        )
-    return table
+def _print_runs(summaries: Sequence[RunSummary]) -> None:
+    """Prints a line for each run; labels and priorities only where there are any."""
+    rows = [_row(each) for each in summaries]
+    named = {name for row in rows for name, value in row.items() if value}
+    shown = [name for name in rows[0] if name in named]
+    columns = [Column(title=name, whole=name == "run") for name in shown]
+    print_rows(console(), columns, [[row[name] for name in shown] for row in rows])
 
 
-def _title(run: str, standing: str) -> str:
-    return f"{run} is {standing}"
+def _row(each: RunSummary) -> dict[str, str]:
+    done = each.questions[QuestionStatus.FINISHED] + each.questions[QuestionStatus.FAILED]
+    lost = each.questions[QuestionStatus.FAILED] + each.questions[QuestionStatus.BLOCKED]
+    return {
+        "run": each.run.id,
+        "name": each.labels.name or "",
+        "state": each.standing,
+        "questions": f"{done}/{sum(each.questions.values())}" + (f" ({lost} without answer)" if lost else ""),
+        "dataset": each.run.dataset,
+        "corpus": each.run.corpus or "",
+        "model": each.run.model_name,
+        "tags": ", ".join(each.labels.tags),
+        "priority": str(each.run.priority) if each.run.priority else "",
+        "submitted": local(each.run.created_at),
+    }
+
+
+def _title(run: str, standing: str, labels: Labels) -> str:
+    named = f" ({', '.join(filter(None, (labels.name, *labels.tags)))})" if labels != NO_LABELS else ""
+    return f"{run}{named} is {standing}"
 
 
 def _configuration(record: RunRecord) -> Table:
@@ -114,20 +160,19 @@ def _standings(progress: Progress) -> Iterator[str]:
             yield f"{number:,} {status}"
 
 
-def _steps(progress: Progress) -> Table:
+def _print_steps(screen: Console, progress: Progress) -> None:
     states = ("finished", "failed", "running", "ready", "waiting", "blocked")
-    columns = (*states, "tokens read", "cached", "written", "a step")
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("steps")
-    for name in columns:
-        table.add_column(name, justify="right")
+    titles = ("done", *states[1:], "tokens read", "cached", "written")
+    columns = [Column(title="steps"), *(Column(title=title, right=True) for title in titles)]
+    columns.append(Column(title="a step", right=True, whole=True))
+    rows = []
     for counts in progress.kinds:
         mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
         numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
         shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
-        table.add_row(counts.kind, *shown, mean)
-    return table
+        rows.append([counts.kind, *shown, mean])
+    print_rows(screen, columns, rows)
 
 
 def _effort(progress: Progress, repeated: dict[str, int]) -> str:

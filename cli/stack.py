@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.table import Table
+from rich.console import Console
 
 from cli.arguments import Json
+from cli.columns import Column, print_rows
 from cli.local_stack import local_stack, startable_stack
 from cli.output import console, print_json
 
@@ -62,7 +63,7 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
         print_json(msgspec.to_builtins({"services": statuses, "flower": flower}, enc_hook=str))
         return
     screen = console()
-    screen.print(_table(statuses))
+    _print_statuses(screen, statuses)
     if log := next((status.log for status in statuses if status.log is not None), None):
         screen.print(f"Logs: {log.with_name('NAME.log')}", soft_wrap=True)
     for line in _troubles(statuses):
@@ -97,19 +98,18 @@ def _until(status: "Status") -> str:
     return f"; it is started again {when}"
 
 
-def _table(statuses: "tuple[Status, ...]") -> Table:
-    table = Table(box=None)
-    for name in ("name", "state", "pid", "uptime", "memory", "restarts"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("last end")
-    for status in statuses:
-        table.add_row(
-            status.name,
-            str(status.state),
-            "" if status.pid is None else str(status.pid),
-            "" if status.uptime is None else str(timedelta(seconds=int(status.uptime))),
-            "" if status.memory is None else f"{status.memory / 2**20:.0f} MiB",
-            str(status.restarts or ""),
-            status.ended or "",
-        )
-    return table
+def _print_statuses(screen: Console, statuses: "tuple[Status, ...]") -> None:
+    columns = [Column(title=title) for title in ("name", "state", "pid", "uptime", "memory", "restarts", "last end")]
+    print_rows(screen, columns, [_row(status) for status in statuses])
+
+
+def _row(status: "Status") -> list[str]:
+    return [
+        status.name,
+        str(status.state),
+        "" if status.pid is None else str(status.pid),
+        "" if status.uptime is None else str(timedelta(seconds=int(status.uptime))),
+        "" if status.memory is None else f"{status.memory / 2**20:.0f} MiB",
+        str(status.restarts or ""),
+        status.ended or "",
+    ]

@@ -208,6 +208,14 @@ def submit(
             metavar="N",
         ),
     ] = None,
+    name: Annotated[
+        str | None,
+        _option("--name", text="A name for the run, for every RUN argument.", panel=_WHAT, metavar="NAME"),
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        _option("--tag", text="A tag, to filter runs by; may be repeated.", panel=_WHAT, metavar="TAG"),
+    ] = None,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
     json: Json = False,
@@ -247,6 +255,8 @@ def submit(
         "temperature": temperature,
         "seed": seed,
         "priority": priority,
+        "name": name,
+        "tags": tags or None,
     }
     given = read_run_file(run_file) if run_file else {}
     given |= {key: value for key, value in options.items() if value is not None}

@@ -1,6 +1,6 @@
 """Weighed evidence and answers on the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -31,9 +31,7 @@ def weighed(weighing: Weighing, names: Mapping[str, str]) -> RenderableType:
 
 
 def _chains(weighing: Weighing, names: Mapping[str, str]) -> Table:
-    table = Table("", "sentence", "M", "E", "C", "f", "evidence", box=None, header_style="dim")
-    for column in table.columns[2:6]:
-        column.justify = "right"
+    table = _scored("sentence", scores=("M", "E", "C", "f"))
     for chain in weighing.chains:
         _add_chain(table, chain, names, chosen=chain.number == weighing.chosen)
     return table
@@ -50,11 +48,22 @@ def _add_chain(table: Table, chain: WeighedChain, names: Mapping[str, str], *, c
 
 
 def _facts(facts: tuple[ChosenFact, ...], names: Mapping[str, str]) -> Table:
-    table = Table("", "supporting fact", "E", "C", "evidence", box=None, header_style="dim")
+    table = _scored("supporting fact", scores=("E", "C"))
     for fact in facts:
         evidence = named(fact.evidence, names) if fact.evidence else "none found"
         scores = f"{fact.entailment:.2f}", f"{fact.contradiction:.2f}"
         table.add_row(fact.origin, fact.text, *scores, Text(evidence, style="dim"))
+    return table
+
+
+def _scored(what: str, scores: Sequence[str]) -> Table:
+    """A table of texts with their scores and their evidence; texts wrap, scores never do."""
+    table = Table(box=None, header_style="dim")
+    table.add_column("", no_wrap=True)
+    table.add_column(what, overflow="fold")
+    for score in scores:
+        table.add_column(score, justify="right", no_wrap=True)
+    table.add_column("evidence", overflow="fold")
     return table
 
 

@@ -27,6 +27,7 @@ from configuration.databases import check_database
 from configuration.folders import check_folder, on_one_line
 from configuration.refusals import refusal
 from configuration.variables import warn_of_unknown
+from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
 from cotrail.core.actions.registry import KINDS
@@ -169,7 +170,7 @@ class Settings(BaseSettings):
     def _are_of_kinds(cls, deadlines: dict[str, float]) -> dict[str, float]:
         for name in deadlines:
             if name not in KINDS:
-                raise ValueError(f"there are no {name} steps; the kinds are {', '.join(KINDS)}")
+                raise ValueError(unknown("kind of step", name, KINDS))
         return deadlines
 
     def deadline(self, kind: str) -> float:

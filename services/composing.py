@@ -27,6 +27,7 @@ from cotrail.engines.language_models.catalogue import (
 from cotrail.errors import InputError
 from cotrail.systems.spec import Needs
 from models.commands.new_runs import Submission
+from services.labels import labels_of
 from services.named_engines import pin_named
 from services.provenance import INSTEAD, versions
 from services.requests import RunRequest
@@ -87,6 +88,7 @@ def compose(
         shots=shots,
         provenance={**versions(), **provenance, **instead},
         priority=request.priority,
+        labels=labels_of(request.name, request.tags),
     )
 
 

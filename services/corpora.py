@@ -1,13 +1,18 @@
-"""Indexing of corpora: paragraphs of files made searchable under a name."""
+"""Corpora: paragraphs of files made searchable under a name, their list and their removal."""
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
+from sqlalchemy import Engine
 
 from configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.manifest import IndexManifest, unknown
+from cotrail.errors import InputError
+from models.queries.runs import searching_runs
 
 
 class Indexed(Struct, frozen=True, kw_only=True):
@@ -31,4 +36,55 @@ def index(paths: Sequence[Path], name: str, progress: Callable[[int], None] | No
         paragraphs=manifest.paragraphs,
         revision=manifest.revision,
         seconds=time.monotonic() - started,
+    )
+
+
+class ListedCorpus(Struct, frozen=True, kw_only=True):
+    """A corpus; bytes, built_at: None where its store doesn't say."""
+
+    corpus: str
+    paragraphs: int
+    revision: str
+    analyzer: str
+    location: str
+    bytes: int | None
+    built_at: datetime | None
+
+
+def list_corpora() -> tuple[ListedCorpus, ...]:
+    """Every corpus of the folder or of the search server, by name."""
+    return tuple(_listed(name, manifest) for name, manifest in settings().corpus_store.manifests().items())
+
+
+def describe_corpus(name: str) -> ListedCorpus:
+    """The corpus of that name; raises UnknownNameError."""
+    manifests = settings().corpus_store.manifests()
+    if name not in manifests:
+        raise unknown(name, manifests)
+    return _listed(name, manifests[name])
+
+
+def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
+    """Removes a corpus for good; raises UnknownNameError, and InputError while a run that hasn't ended searches it."""
+    found = describe_corpus(name)
+    with engine.connect() as connection:
+        if searching := searching_runs(connection, name):
+            raise InputError(
+                f"the corpus {name!r} is searched by runs that haven't ended ({', '.join(searching)}); wait for them, "
+                "or end each with `cotrail cancel RUN`"
+            )
+    settings().corpus_store.remove(name)
+    return found
+
+
+def _listed(name: str, manifest: IndexManifest) -> ListedCorpus:
+    extent = settings().corpus_store.extent(name)
+    return ListedCorpus(
+        corpus=name,
+        paragraphs=manifest.paragraphs,
+        revision=manifest.revision,
+        analyzer=manifest.analyzer,
+        location=extent.location,
+        bytes=extent.bytes,
+        built_at=extent.built_at,
     )

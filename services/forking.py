@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from cotrail.common.nearest import guess
 from cotrail.core.binding import PINNED_ROLES, Binding, name_in
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.fork_points import Point
@@ -21,6 +22,7 @@ from models.commands.new_runs import Submission
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.records.runs import Runs
 from services.composing import compose
+from services.labels import labels_of
 from services.named_engines import named_in
 from services.provenance import file_record
 from services.requests import RunRequest, make_request
@@ -40,12 +42,15 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
         that they would have asked for too.
     questions: the ids of those to fork; all of them where none is named.
+    name, tags: labels of the fork; it takes over none of the origin's.
     """
 
     run: str
     changes: Mapping[str, Any] = {}
     at: Point | None = None
     questions: tuple[str, ...] = ()
+    name: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 class ForkedRun(Struct, frozen=True, kw_only=True):
@@ -64,6 +69,7 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
         origin = read_run(connection, resolve_run(connection, request.run))
         shots = Runs(find_system).plan(connection, origin.id).shots
     submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
+    submission = replace(submission, labels=labels_of(request.name, request.tags))
     forked = forking.fork(engine, submission, request.at, find_system, request.questions)
     return ForkedRun(
         run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted, whole=forked.whole
@@ -170,8 +176,10 @@ def _resolved(record: RunRecord, key: str) -> str:
         return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
-    known = ", ".join((*NAMES, *NUMBERS, *_paths(record.settings)))
-    raise InputError(f"there is no {key!r} to set in run {record.id}; there are: {known}")
+    known = (*NAMES, *NUMBERS, *_paths(record.settings))
+    # A setting is as well known by the last part of its path.
+    meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
+    raise InputError(f"there is no {key!r} to set in run {record.id}{meant}; there are: {', '.join(known)}")
 
 
 def _paths(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

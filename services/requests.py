@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from cotrail.common import nearest
 from cotrail.common.numbers import Positive
+from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
-from cotrail.common.validation import explained
 from cotrail.core.ports.language_model import Profile
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
@@ -28,6 +29,9 @@ REQUIRED = ("system", "dataset", "questions")
 PATHS = ("questions", "official", "demonstrations", "title_demonstrations", "sets", "prompt")
 """The fields that are paths; in a run file they are relative to that file."""
 
+LABELS = ("name", "tags")
+"""The fields that aren't part of what a run records of its request, since they may be changed later."""
+
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Request for a run; a run file has the same keys.
@@ -45,6 +49,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         the same, and score how far texts answer; a system that needs one has no default.
     limit: only this many questions, from the file's beginning.
     priority: questions of runs with a higher one begin first.
+    name, tags: by which people find the run; they may be changed later and decide nothing.
     """
 
     system: str
@@ -75,6 +80,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
     profile: Profile | None = None
     priority: Priority = 0
+    name: str | None = None
+    tags: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
 
     @property
@@ -91,12 +98,11 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
             raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
     unknown = sorted(given.keys() - set(RunRequest.__struct_fields__))
     if unknown:
-        known = ", ".join(RunRequest.__struct_fields__)
-        raise InputError(f"there is no key {unknown[0]!r} in a run file; there are: {known}")
+        raise InputError(f"{nearest.unknown('key', unknown[0], RunRequest.__struct_fields__)}")
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:
-        raise InputError(f"the run can't be submitted: {problem_of(error, given)}; correct it") from error
+        raise InputError(f"the run can't be submitted: {refusal(error, RunRequest, given)}; correct it") from error
 
 
 def read_run_file(path: Path) -> dict[str, Any]:
@@ -117,11 +123,6 @@ def read_toml_file(path: Path) -> dict[str, Any]:
         return read_toml(path)
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
-
-
-def problem_of(error: msgspec.ValidationError, given: Mapping[str, Any]) -> str:
-    """A validation error in the words of a person who wrote the keys: without msgspec's `$.` and `Object`."""
-    return explained(error, dict(given)).replace("Object contains unknown field", "there is no key").replace("$.", "")
 
 
 def _is_bundled(field: str, name: str) -> bool:

@@ -15,7 +15,7 @@ from models.commands import submission
 from services.composing import check_evidence, compose
 from services.prepared_run import PreparedRun
 from services.provenance import file_record
-from services.requests import RunRequest
+from services.requests import LABELS, RunRequest
 from services.shots import make_shots, read_shown, read_words
 from services.system_settings import ConfiguredSystem, configure
 
@@ -42,7 +42,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         corpus_revision=corpus.revision if corpus else "",
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
         provenance={
-            "request": msgspec.to_builtins(request),
+            "request": {key: value for key, value in msgspec.to_builtins(request).items() if key not in LABELS},
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )

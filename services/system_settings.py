@@ -6,12 +6,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.refusals import refusal
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems.searchain.settings import QUESTIONS_OF
 from cotrail.systems.spec import Needs, SystemSpec
-from services.requests import RunRequest, problem_of
+from services.requests import RunRequest
 
 
 class ConfiguredSystem(Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     try:
         settings = dict(msgspec.to_builtins(msgspec.convert(chosen, spec.settings)))
     except msgspec.ValidationError as error:
-        raise InputError(f"settings of {spec.name}: {problem_of(error, chosen)}; correct it") from error
+        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
 

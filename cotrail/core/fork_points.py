@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from cotrail.common.nearest import guess
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 
@@ -17,8 +18,8 @@ def read_point(text: str) -> Point:
         return int(text)
     except ValueError:
         raise InputError(
-            f"{text!r} is no step to fork at: give its number in `cotrail trace`, a negative one counted from the end, "
-            f"or a kind of step, which are {', '.join(KINDS)}"
+            f"{text!r} is no step to fork at{guess(text, KINDS)}: give its number in `cotrail trace`, a negative one "
+            f"counted from the end, or a kind of step, which are {', '.join(KINDS)}"
         ) from None
 
 

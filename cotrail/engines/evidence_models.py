@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -32,7 +32,17 @@ class BuiltIn(Struct, Generic[ModelT], frozen=True):
     """
 
     folder: Callable[[], Path]
-    engine: Callable[..., EvidenceEngine[ModelT]]
+    engine: type[Any]
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(self.engine.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its folder; raises NotInstalledError."""
+        return str(self.folder())
 
     def check(self) -> None:
         """See `EvidenceEngine`."""
@@ -48,7 +58,8 @@ class BuiltIn(Struct, Generic[ModelT], frozen=True):
 
     @property
     def _engine(self) -> EvidenceEngine[ModelT]:
-        return self.engine(path=self.folder())
+        engine: EvidenceEngine[ModelT] = self.engine(path=self.folder())
+        return engine
 
 
 class EvidenceSpec(Struct, Generic[ModelT], frozen=True, kw_only=True):

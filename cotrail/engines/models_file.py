@@ -6,13 +6,14 @@ It has tables `[models.NAME]`, `[embedders.NAME]`, `[entailers.NAME]`, `[extract
 
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.nearest import unknown
+from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
-from cotrail.common.validation import explained
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 ModelKind = Literal["model", "embedder", "entailer", "extractor", "rater"]
@@ -30,6 +31,16 @@ class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="en
     """A table for a model in this process: its `engine` is the tag, and `path` its file or folder."""
 
     path: Path
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its file or folder."""
+        return str(self.path)
 
     def check(self) -> None:
         """See `Installable`: a path that leads nowhere is found when the identity is asked for."""
@@ -68,7 +79,7 @@ def choose(
         chosen, instead = preferred(built_in)
         return chosen, built_in[chosen], instead
     if name not in known:
-        raise UnknownNameError(f"there is no {kind} {name!r}; {path} and cotrail know {', '.join(sorted(known))}")
+        raise UnknownNameError(f"{unknown(kind, name, sorted(known))}; further ones are listed in {path}")
     known[name].check()
     return name, known[name], ""
 
@@ -99,10 +110,7 @@ def _read(path: Path) -> _ModelsFile:
     try:
         return msgspec.convert(written, _ModelsFile)
     except msgspec.ValidationError as error:
-        tables = ", ".join(f"[{kind}.NAME]" for kind in _ModelsFile.__struct_fields__)
-        raise InputError(
-            f"the list of models {path} is malformed: {explained(error, written)}; its tables are {tables}"
-        ) from error
+        raise InputError(f"the list of models {path} is malformed: {refusal(error, _ModelsFile, written)}") from error
 
 
 def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engines: Any) -> Any:
@@ -114,14 +122,4 @@ def _engine(path: Path, kind: ModelKind, name: str, table: dict[str, Any], engin
     try:
         return msgspec.convert(table, engines, dec_hook=beside)
     except msgspec.ValidationError as error:
-        raise InputError(
-            f"{path}: the {kind} {name} is malformed: {explained(error, table)}; {_expected(table, engines)}"
-        ) from error
-
-
-def _expected(table: dict[str, Any], engines: Any) -> str:
-    fields = {str(each.__struct_config__.tag): each.__struct_fields__ for each in get_args(engines)}
-    engine = str(table.get("engine"))
-    if engine in fields:
-        return f"the engine {engine} takes {', '.join(fields[engine])}"
-    return f"the engines are {', '.join(fields)}"
+        raise InputError(f"{path}: the {kind} {name} is malformed: {refusal(error, engines, table)}") from error

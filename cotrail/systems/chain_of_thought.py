@@ -31,6 +31,7 @@ SPEC = SystemSpec(
     name="chain-of-thought",
     version=2,
     title="Chain-of-thought prompting",
+    paper="Wei et al., 2022, https://arxiv.org/abs/2201.11903",
     settings=BaselineSettings,
     open=chain_of_thought,
     needs=needs,

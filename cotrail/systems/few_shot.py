@@ -27,6 +27,7 @@ SPEC = SystemSpec(
     name="few-shot",
     version=2,
     title="Few-shot prompting",
+    paper="Brown et al., 2020, https://arxiv.org/abs/2005.14165",
     settings=BaselineSettings,
     open=few_shot,
     needs=needs,

@@ -40,8 +40,10 @@ Splitter = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9
 
 
 class IRCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """IRCoT: at most `max_sentences` sentences (8 in the paper; 10 in the released code).
+    """IRCoT.
 
+    max_sentences: sentences a chain, at most (8 in the paper; 10 in the released code).
+    max_sentence_tokens: the most tokens of a sentence.
     splitter: tells where a sentence ends: cotrail's own `rules`, or an installed pipeline of spaCy, as the released
         code has it with `en_core_web_sm`; a run pins its version, as in `en_core_web_sm@3.8.0`.
     reasoning_openings: the beginnings of sentences that only conclude, which make no query.
@@ -150,6 +152,8 @@ SPEC = SystemSpec(
     name="ircot",
     version=2,
     title="IRCoT",
+    paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
+    ablations={"without reader (appendix F)": {"reading.reader": "none"}},
     settings=IRCoTSettings,
     open=ircot,
     needs=needs,

@@ -34,6 +34,7 @@ SPEC = SystemSpec(
     name="no-retrieval",
     version=1,
     title="NoR",
+    paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
     settings=NoRetrievalSettings,
     open=no_retrieval,
     needs=needs,

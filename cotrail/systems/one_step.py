@@ -62,6 +62,7 @@ SPEC = SystemSpec(
     name="one-step",
     version=2,
     title="OneR",
+    paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
     settings=OneStepSettings,
     open=one_step,
     needs=needs,

@@ -42,6 +42,7 @@ SPEC = SystemSpec(
     name="self-consistency",
     version=2,
     title="Self-consistency",
+    paper="Wang et al., 2022, https://arxiv.org/abs/2203.11171",
     settings=SampledSettings,
     open=self_consistency,
     needs=needs,

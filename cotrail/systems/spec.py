@@ -1,12 +1,13 @@
 """The record by which a run, its workers and the experiment tables know a system."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.nearest import unknown
 from cotrail.core.binding import PinnedRole
 from cotrail.core.capabilities import Capability
 from cotrail.core.demonstrations import AnswerForm, Shots
@@ -57,6 +58,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
 
     version: counts up whenever the same record would lead to other actions; a run pins it.
     title: the name in the tables of the paper that compares it.
+    paper: where it is described.
     settings: the type that a run's settings are read into; all of its fields have defaults.
     open: begins the algorithm on a question; needs: the requirements of a run with these settings.
     released: the settings of the authors' released code, where it departs from the paper.
@@ -65,6 +67,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
         chosen. `one-step` is for all paragraphs at once, `interleaved` for those of each step.
     readerless: whether it can end without a reader, by its paragraphs or by what its chains state; a run of any other
         system with the reader `none` is refused.
+    ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
     states_answer: whether its chain of thought states an answer, so that it does without a reader (IRCoT, appendix F).
     """
 
@@ -79,6 +82,8 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     counts: Literal["one-step", "interleaved"] | None = None
     readerless: bool = False
     states_answer: bool = False
+    paper: str = ""
+    ablations: Mapping[str, Mapping[str, Any]] = {}
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""
@@ -104,8 +109,7 @@ def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = No
     known = tuple(systems)
     versions = {system.version: system for system in known if system.name == name}
     if not versions:
-        names = ", ".join(sorted({system.name for system in known}))
-        raise UnknownNameError(f"there is no system {name!r}; there are: {names}")
+        raise UnknownNameError(unknown("system", name, sorted({system.name for system in known})))
     if version is None:
         return versions[max(versions)]
     if version in versions:

@@ -44,6 +44,7 @@ SPEC = SystemSpec(
     name="zero-shot",
     version=2,
     title="Zero-shot prompting",
+    paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
     settings=ZeroShotSettings,
     open=zero_shot,
     needs=needs,

@@ -11,6 +11,7 @@ from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from models.records.contents import save_demonstrations
+from models.records.labels import NO_LABELS, Labels, save_labels
 from models.schema.rows import Rows, insert_computed, recordset
 from models.schema.seals import question_opened, run_opened
 from models.schema.tables import questions, runs
@@ -24,6 +25,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     reuse: whether this run and the experiment's others that reuse adopt each other's steps.
     priority: runs with a higher one have their questions admitted first.
     origin, forked_at: the run that it is forked from, and the step or kind that was named.
+    labels: its name and tags, which may be changed later.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     priority: int = 0
     origin: str | None = None
     forked_at: str | None = None
+    labels: Labels = NO_LABELS
 
 
 _NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
@@ -62,7 +65,9 @@ def insert_run(connection: Connection, submission: Submission, size: int) -> boo
 
 
 def open_run(connection: Connection, submission: Submission) -> str:
-    """Store an inserted run's demonstrations and the digest of its configuration; returns the digest."""
+    """Store an inserted run's demonstrations, labels and the digest of its configuration; returns the digest."""
+    if submission.labels != NO_LABELS:
+        save_labels(connection, submission.id, submission.labels)
     save_demonstrations(connection, {shots.digest: shots for shots in submission.shots.values()})
     return str(connection.execute(_OPEN_RUN, {"run": submission.id}).scalar_one())
 

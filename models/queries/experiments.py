@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
+from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from models.queries.runs import LATEST
 from models.schema.tables import experiments, runs
@@ -51,7 +52,5 @@ def resolve_experiment(connection: Connection, given: str) -> str:
 
 def _unknown(connection: Connection, given: str) -> UnknownNameError:
     known = experiment_ids(connection)
-    there_are = (
-        f"there are {', '.join(known)}" if known else "there is none yet; `cotrail experiment run FILE` begins one"
-    )
-    return UnknownNameError(f"there is no experiment {given!r}; {there_are}")
+    begin = "" if known else "; `cotrail experiment run FILE` begins one"
+    return UnknownNameError(unknown("experiment", given, known) + begin)

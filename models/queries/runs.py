@@ -1,19 +1,26 @@
 """Runs: which there are, how each was configured, and how its questions stand."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, select, tuple_
 
+from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
+from models.queries.run_filters import RunFilter, conditions
 from models.records.blockage import stopped_runs
+from models.records.labels import NO_LABELS, Labels, read_labels
 from models.schema.states import QuestionStatus, RunState
-from models.schema.tables import questions, runs
+from models.schema.tables import questions, run_labels, runs
 
 LATEST = "latest"
 """The name that stands for the run submitted last."""
+
+COMPARED = 1000
+"""The number of newest runs among which the one that was meant is looked for."""
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -60,6 +67,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     run: RunRecord
     questions: dict[str, int]
     stopped: bool
+    labels: Labels = NO_LABELS
 
     @property
     def standing(self) -> str:
@@ -77,38 +85,97 @@ def standing(state: str, counts: dict[str, int], *, stopped: bool) -> str:
 
 
 def resolve_run(connection: Connection, given: str) -> str:
-    """Return the id of a run given by its id, the beginning of its id, or `latest`.
+    """Return the id of a run given by its id, its name, the beginning of its id, or `latest`.
 
-    Raises UnknownNameError, and InputError where several ids begin so.
+    Raises UnknownNameError, and InputError where several runs have that name, or ids that begin so.
     """
     if not given:  # every id begins so
         raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
-    newest = select(runs.c.id).order_by(runs.c.created_at.desc(), runs.c.id.desc())
     if given == LATEST:
-        found = connection.execute(newest.limit(1)).scalars().all()
-    else:
-        found = connection.execute(newest.where(runs.c.id.startswith(given, autoescape=True)).limit(6)).scalars().all()
-    if given in found or len(found) == 1:
-        return given if given in found else found[0]
-    if found:
-        raise InputError(f"{given!r} begins the ids of several runs ({', '.join(found)}); write more of it")
-    raise UnknownNameError(f"there is no run {given!r}; `cotrail runs` lists them")
+        if newest := connection.execute(select(runs.c.id).order_by(*_NEWEST).limit(1)).scalar():
+            return str(newest)
+        raise UnknownNameError("there is no run yet; `cotrail submit` begins one")
+    named = runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == given))
+    begun = runs.c.id.startswith(given, autoescape=True)
+    for how, condition in (
+        ("is the id of", runs.c.id == given),
+        ("is the name of", named),
+        ("begins the ids of", begun),
+    ):
+        found = connection.execute(select(runs.c.id).where(condition).order_by(*_NEWEST).limit(6)).scalars().all()
+        if len(found) == 1:
+            return str(found[0])
+        if found:
+            raise InputError(f"{given!r} {how} several runs ({', '.join(found)}); write more of the id")
+    meant = guess(given, _newest_names(connection))
+    raise UnknownNameError(f"there is no run {given!r}{meant}; `cotrail runs` lists them")
 
 
-def list_runs(connection: Connection) -> list[RunSummary]:
-    """Return all runs, the newest first."""
-    counts: dict[str, dict[str, int]] = {}
-    grouped = select(questions.c.run_id, questions.c.status, func.count()).group_by(
-        questions.c.run_id, questions.c.status
-    )
-    for run_id, status, count in connection.execute(grouped):
-        counts.setdefault(run_id, no_questions())[status] = count
-    rows = connection.execute(select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc())).mappings().all()
+def _newest_names(connection: Connection) -> list[str]:
+    """Return the ids and names of the newest runs."""
+    newest = select(runs.c.id, run_labels.c.name).outerjoin(run_labels, run_labels.c.run_id == runs.c.id)
+    rows = connection.execute(newest.order_by(*_NEWEST).limit(COMPARED))
+    return [name for row in rows for name in row if name is not None]
+
+
+def list_runs(
+    connection: Connection, wanted: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
+) -> list[RunSummary]:
+    """Return runs, the newest first.
+
+    wanted: filters, which all have to hold; limit: at most this many; after: only those behind the run of this id.
+    """
     stopped = stopped_runs(connection)
+    chosen = select(runs).where(*_chosen(wanted, stopped, after)).order_by(*_NEWEST).limit(limit)
+    records = [_record(row) for row in connection.execute(chosen).mappings()]
+    ids = [record.id for record in records]
+    counts, labels = _counts(connection, ids), read_labels(connection, ids)
     return [
-        RunSummary(run=_record(row), questions=counts.get(row["id"], no_questions()), stopped=row["id"] in stopped)
-        for row in rows
+        RunSummary(
+            run=record,
+            questions=counts.get(record.id, no_questions()),
+            stopped=record.id in stopped,
+            labels=labels.get(record.id, NO_LABELS),
+        )
+        for record in records
     ]
+
+
+def count_runs(connection: Connection, wanted: Sequence[RunFilter] = (), *, after: str | None = None) -> int:
+    """Return how many runs `list_runs` would return without a limit."""
+    chosen = select(func.count()).select_from(runs).where(*_chosen(wanted, stopped_runs(connection), after))
+    return int(connection.execute(chosen).scalar_one())
+
+
+_NEWEST = runs.c.created_at.desc(), runs.c.id.desc()
+
+
+def _chosen(wanted: Sequence[RunFilter], stopped: Collection[str], after: str | None) -> list[ColumnElement[bool]]:
+    chosen = conditions(wanted, stopped)
+    if after is not None:
+        last = runs.alias("last")
+        place = select(last.c.created_at, last.c.id).where(last.c.id == after)
+        chosen.append(tuple_(runs.c.created_at, runs.c.id) < place.scalar_subquery())
+    return chosen
+
+
+def _counts(connection: Connection, ids: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return the number of questions of these runs by status."""
+    grouped = select(questions.c.run_id, questions.c.status, func.count()).where(questions.c.run_id.in_(ids))
+    counts: dict[str, dict[str, int]] = {}
+    for run_id, status, count in connection.execute(grouped.group_by(questions.c.run_id, questions.c.status)):
+        counts.setdefault(run_id, no_questions())[status] = count
+    return counts
+
+
+def searching_runs(connection: Connection, corpus: str) -> list[str]:
+    """Return the ids of the runs of a corpus that haven't ended, the newest first; blocked ones may still continue."""
+    unended = exists().where(
+        questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
+    )
+    live = runs.c.state.in_((RunState.ACTIVE, RunState.PAUSED))
+    found = select(runs.c.id).where(runs.c.corpus == corpus, runs.c.digest.is_(None), live, unended)
+    return list(connection.execute(found.order_by(*_NEWEST)).scalars())
 
 
 def read_run(connection: Connection, run_id: str) -> RunRecord:

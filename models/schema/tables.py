@@ -85,6 +85,7 @@ class Run(Base):
     __table_args__ = (
         _one_of("state", RunState),
         Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
+        Index("runs_created_at_id_idx", "created_at", "id"),
         Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
     )
 
@@ -133,6 +134,17 @@ class Run(Base):
     """The digest of the configuration."""
     digest: Mapped[str | None]
     """The digest of the run and all its questions, once these have ended."""
+
+
+class RunLabel(Base):
+    """How people call a run; neither its configuration nor its digests know of it."""
+
+    __tablename__ = "run_labels"
+    __table_args__ = (Index("run_labels_name_idx", "name", postgresql_where=text("name IS NOT NULL")),)
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str | None]
+    tags: Mapped[list[str]] = mapped_column(server_default=no_entries)
 
 
 class Question(Base):
@@ -353,3 +365,4 @@ experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_
 )
 """The same as SQLAlchemy Core tables, for statements over many rows."""
 made_paragraphs = cast(Table, MadeParagraph.__table__)
+run_labels = cast(Table, RunLabel.__table__)

@@ -22,6 +22,7 @@ from models.queries.progress import count_steps, is_complete, read_standings
 from models.queries.runs import read_run
 from models.queries.traces import read_questions
 from models.records.blockage import stopped_runs
+from models.records.labels import Labels
 from models.schema.states import QuestionStatus
 from services.experiments.schedule import Schedule
 
@@ -132,4 +133,5 @@ class Conductor:
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             # Another conductor may submit this cell too; the store keeps the first run of a cell.
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
-            submit(self._engine, replace(submission, **member), prepared.questions, find_system)
+            labels = Labels(tags=(self._schedule.name,))
+            submit(self._engine, replace(submission, **member, labels=labels), prepared.questions, find_system)

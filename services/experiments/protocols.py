@@ -7,26 +7,27 @@ import msgspec
 from msgspec.structs import replace
 
 from configuration.settings import settings
+from cotrail.common.refusals import refusal
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
-from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
+from cotrail.evaluation.experiments.protocols import DEFAULT, AnyExperiment, experiment_of
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from services.experiments.ircot import IRCoTSchedule
 from services.experiments.rethinking import RethinkingSchedule
 from services.experiments.schedule import Schedule
 from services.experiments.searchain import SearChainSchedule
-from services.requests import problem_of, read_toml_file
+from services.requests import read_toml_file
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:
     """The experiment of a TOML file; InputError says what is wrong with it."""
-    described = read_toml_file(path)
+    described = {"protocol": DEFAULT, **read_toml_file(path)}
     try:
         experiment = experiment_of(described)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {problem_of(error, described)}; correct it") from error
+        raise InputError(f"{path}: {refusal(error, AnyExperiment, described)}; correct it") from error
     return replace(
         experiment,
         models=experiment.models or (settings().model,),

@@ -238,10 +238,24 @@ def test_a_corpus_is_listed_with_what_the_index_says_of_itself(reach: Reach) -> 
     assert {"cotrail", "lucene"} < set(manifest.created_by)
     assert store.open("Wiki-2.0").revision == manifest.revision
     assert store.manifests() == {"Wiki-2.0": manifest}
-    with pytest.raises(UnknownNameError, match=r"no corpus 'other' \(there are: Wiki-2\.0\)"):
+    with pytest.raises(UnknownNameError, match=r"no corpus 'other'; there are: Wiki-2\.0; "):
         store.open("other")
     with pytest.raises(InputError, match="can't be named"):
         store.build("a b", [PAPER])
+
+
+def test_a_corpus_has_an_extent_until_it_is_removed(reach: Reach, names: Callable[[], list[str]]) -> None:
+    store = reach()
+    made(store)
+    extent = store.extent("corpus")
+    assert extent.bytes
+    assert extent.built_at is not None
+    assert [extent.location] == names()
+    store.remove("corpus")
+    assert (store.manifests(), names()) == ({}, [])
+    for gone in (store.remove, store.extent):
+        with pytest.raises(UnknownNameError, match="no corpus 'corpus'"):
+            gone("corpus")
 
 
 def test_the_revision_names_content_ids_and_order(reach: Reach) -> None:

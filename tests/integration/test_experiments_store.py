@@ -124,10 +124,13 @@ def test_an_experiment_is_found_by_its_name_or_as_the_latest(engine: Engine, que
 
 @pytest.mark.parametrize("look_up", [resolve_experiment, read_experiment])
 def test_an_unknown_experiment_is_an_error_that_says_what_there_is(engine: Engine, look_up: Callable[..., Any]) -> None:
-    with engine.begin() as connection, pytest.raises(UnknownNameError, match="there is none yet"):
+    with engine.begin() as connection, pytest.raises(UnknownNameError, match="there are: none yet"):
         look_up(connection, "latest")
     open_experiment(engine, "ours", {}, complete_plan)
-    with engine.begin() as connection, pytest.raises(UnknownNameError, match="no experiment 'our'; there are ours"):
+    with (
+        engine.begin() as connection,
+        pytest.raises(UnknownNameError, match=r"no experiment 'our' \(did you mean ours\?\); there are: ours"),
+    ):
         look_up(connection, "our")
 
 

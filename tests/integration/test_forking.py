@@ -470,7 +470,10 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--set", "readers=cot"), "there is no 'readers' to set in run costless; there are: model, profile"),
+        (
+            ("--set", "readers=cot"),
+            "there is no 'readers' to set in run costless (did you mean reader?); there are: model, profile",
+        ),
         (("--set", "reader"), "'reader' sets nothing: write KEY=VALUE"),
         (("--set", "reader=maybe"), "settings of ircot: "),
         (("--set", "seed=many"), "the run can't be submitted: "),

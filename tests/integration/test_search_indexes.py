@@ -255,6 +255,9 @@ def test_nothing_is_ever_written_to_an_index_of_others(filled: Filled, reach: Re
     store = reach(corpora={"own": own})
     with pytest.raises(InputError, match=r"search\.toml"):
         store.build("own", [INK])
+    with pytest.raises(InputError, match=r"search\.toml"):
+        store.remove("own")
+    assert store.extent("own").bytes
     assert list(store.manifests()) == ["own"]
 
 

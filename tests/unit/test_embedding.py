@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import Embedder
 from cotrail.engines.embedding import catalogue
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.embedding.cosine_similarity import embedded
@@ -121,11 +122,11 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("[embedders.m]", "the embedder m .*`engine`; the engines are sentence-transformers, scripted"),
-        ('[embedders.m]\nengine = "magic"', "the engines are sentence-transformers, scripted"),
-        ('[embedders.m]\nengine = "scripted"', "`path`; the engine scripted takes path"),
+        ("[embedders.m]", "the embedder m .*`engine` is missing; there are: sentence-transformers, scripted"),
+        ('[embedders.m]\nengine = "magic"', "there are: sentence-transformers, scripted"),
+        ('[embedders.m]\nengine = "scripted"', "`path` is missing; the keys are: path"),
         ('[embedders.m]\nengine = "sentence-transformers"\npath = 3', "a path is a string"),
-        ('[embedders.m]\nengine = "scripted"\npath = "x"\nprofile = "fast"', "unknown field `profile`"),
+        ('[embedders.m]\nengine = "scripted"\npath = "x"\nprofile = "fast"', "no key `profile`; there are: path"),
         ('[embedders.all-minilm-l6-v2]\nengine = "scripted"\npath = "x"', "built-in embedder"),
         ("[embedder.m]", "malformed.*embedder"),
     ],
@@ -159,7 +160,10 @@ def lacking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Path]:
             raise NotInstalledError(f"{name} is nowhere: get it")
         return at_hand[name]
 
-    entries = {name: BuiltIn(partial(folder, name), catalogue.SentenceTransformers) for name in catalogue.BUILT_IN}
+    engine = catalogue.SentenceTransformers
+    entries: dict[str, BuiltIn[Embedder]] = {
+        name: BuiltIn(partial(folder, name), engine) for name in catalogue.BUILT_IN
+    }
     monkeypatch.setattr(catalogue, "BUILT_IN", entries)
     return at_hand
 

@@ -207,11 +207,14 @@ def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("[entailers.m]", "the entailer m .*`engine`; the engines are transformers, scripted"),
-        ('[entailers.m]\nengine = "prompted"', "the engines are transformers, scripted"),
-        ('[entailers.m]\nengine = "transformers"', "`path`; the engine transformers takes path, labels"),
+        ("[entailers.m]", "the entailer m .*`engine` is missing; there are: transformers, scripted"),
+        ('[entailers.m]\nengine = "prompted"', "there are: transformers, scripted"),
+        ('[entailers.m]\nengine = "transformers"', "`path` is missing; the keys are: path, labels"),
         ('[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = ["entailment"]', "labels"),
-        ('[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = ["yes", "no", "perhaps"]', "yes.*labels"),
+        (
+            '[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = ["yes", "no", "perhaps"]',
+            "labels.*yes.*there are: ",
+        ),
         (f'[entailers.m]\nengine = "transformers"\npath = "x"\nlabels = {[E, E, N]}', "each once"),
         ('[entailers.prompted]\nengine = "scripted"\npath = "x"', "built-in entailer"),
     ],

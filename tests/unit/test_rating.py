@@ -44,7 +44,7 @@ def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_malformed_table_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the engines are sentence-transformers, scripted"):
+    with pytest.raises(InputError, match="there are: sentence-transformers, scripted"):
         find_rater(listed(tmp_path, 'engine = "transformers"\npath = "x"'), "mine")
-    with pytest.raises(UnknownNameError, match=r"there is no rater 'yours'; .* know mine, ms-marco-"):
+    with pytest.raises(UnknownNameError, match=r"there is no rater 'yours'; there are: mine, ms-marco-"):
         find_rater(listed(tmp_path, 'engine = "scripted"\npath = "x"'), "yours")

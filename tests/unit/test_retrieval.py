@@ -413,7 +413,7 @@ def test_corpora_are_opened_and_listed_by_name(tmp_path: Path) -> None:
     assert open_corpus(tmp_path, "my_notes").revision == manifests["my_notes"].revision
     assert corpora(tmp_path) == manifests
     assert list(corpora(tmp_path)) == ["my_notes", "wiki-2.0"]
-    with pytest.raises(UnknownNameError, match=r"no corpus 'other' \(there are: my_notes, wiki-2\.0\)"):
+    with pytest.raises(UnknownNameError, match=r"no corpus 'other'; there are: my_notes, wiki-2\.0; "):
         open_corpus(tmp_path, "other")
 
 

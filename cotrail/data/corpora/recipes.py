@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from cotrail.common.nearest import unknown
 from cotrail.data.corpora import hotpotqa_abstracts, iirc_articles, json_streams, question_contexts
 from cotrail.errors import UnknownNameError
 
@@ -66,5 +67,5 @@ RECIPES = {
 def find_recipe(dataset: str) -> Recipe:
     """The recipe for a dataset's corpus; UnknownNameError lists the known ones."""
     if dataset not in RECIPES:
-        raise UnknownNameError(f"there is no corpus to build for {dataset!r}; there are: {', '.join(RECIPES)}")
+        raise UnknownNameError(unknown("corpus to build for", dataset, RECIPES))
     return RECIPES[dataset]

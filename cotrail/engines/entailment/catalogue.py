@@ -15,7 +15,7 @@ from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_ident
 from cotrail.engines.entailment.scripted import EntailmentScript, ScriptedEntailer
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import EngineTable, choose
+from cotrail.engines.models_file import EngineTable, choose, listed
 from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.script_files import read_script, script_identity
 
@@ -85,6 +85,16 @@ class Published(Struct, frozen=True):
 
     repository: str
 
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(Transformers.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its folder; raises NotInstalledError."""
+        return str(hugging_face_folder(self.repository))
+
     def check(self) -> None:
         """See `EntailerEngine`."""
         hugging_face_folder(self.repository)
@@ -106,6 +116,16 @@ class Published(Struct, frozen=True):
 
 class PromptedEngine(Struct, frozen=True):
     """The run's own language model, asked by a prompt."""
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return "prompted"
+
+    @property
+    def location(self) -> str:
+        """What stands where others have a file."""
+        return "the run's language model"
 
     def check(self) -> None:
         """See `EntailerEngine`: every run has a language model."""
@@ -152,6 +172,11 @@ BUILT_IN: dict[str, EntailerEngine] = {
     "prompted": PromptedEngine(),
 }
 """The built-in entailers; the first one that is installed is the default. The paper uses the first."""
+
+
+def entailers(path: Path) -> dict[str, EntailerEngine]:
+    """Every entailer by name, installed or not; path: `models.toml`. Raises InputError where that is malformed."""
+    return BUILT_IN | listed(path, "entailer", Transformers | Scripted, BUILT_IN)
 
 
 def find_entailer(path: Path, name: str | None) -> EntailerSpec:

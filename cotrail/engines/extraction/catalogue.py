@@ -9,7 +9,7 @@ from cotrail.engines.evidence_models import BuiltIn, EvidenceEngine, EvidenceSpe
 from cotrail.engines.extraction.scripted import ExtractionScript, ScriptedExtractor
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import EngineTable, choose
+from cotrail.engines.models_file import EngineTable, choose, listed
 from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.script_files import read_script, script_identity
 
@@ -49,6 +49,11 @@ BUILT_IN: dict[str, EvidenceEngine[Extractor]] = {
 }
 """The built-in extractors. None is a default: what a confidence means, and with it a system's threshold, is the
 model's."""
+
+
+def extractors(path: Path) -> dict[str, EvidenceEngine[Extractor]]:
+    """Every extractor by name, installed or not; path: `models.toml`. Raises InputError where that is malformed."""
+    return BUILT_IN | listed(path, "extractor", Transformers | Scripted, BUILT_IN)
 
 
 def find_extractor(path: Path, name: str) -> EvidenceSpec[Extractor]:

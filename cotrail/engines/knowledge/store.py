@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from cotrail.common.nearest import unknown
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.table_sentences import Table
 from cotrail.engines.knowledge.database import About, Database, is_built
@@ -102,4 +103,4 @@ def find_source(name: str) -> Source:
     for source in SOURCES:
         if source == name:
             return source
-    raise UnknownNameError(f"there is no knowledge source {name!r} (there are: {', '.join(SOURCES)})")
+    raise UnknownNameError(unknown("knowledge source", name, SOURCES))

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from cotrail.common.nearest import unknown
 from cotrail.core.capabilities import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
@@ -106,6 +107,16 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     """A server that speaks OpenAI's protocol."""
 
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its URL."""
+        return self.url
+
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, self.digest)
@@ -167,6 +178,16 @@ class SmolLM2(Struct, frozen=True):
 
     context: int = 4096
 
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(LlamaCpp.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its file; raises NotInstalledError."""
+        return str(smollm2_path())
+
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return self._engine.identity(name)
@@ -211,7 +232,7 @@ def find_model(path: Path, name: str) -> ModelSpec:
     """The model of that name; raises UnknownNameError."""
     specs = catalogue(path)
     if name not in specs:
-        raise UnknownNameError(f"there is no model {name!r}; {path} and cotrail know {', '.join(sorted(specs))}")
+        raise UnknownNameError(f"{unknown('model', name, sorted(specs))}; further ones are listed in {path}")
     return specs[name]
 
 

@@ -8,7 +8,7 @@ from cotrail.core.ports.rater import Rater
 from cotrail.engines.evidence_models import BuiltIn, EvidenceEngine, EvidenceSpec
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import EngineTable, choose
+from cotrail.engines.models_file import EngineTable, choose, listed
 from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.rating.scripted import RatingScript, ScriptedRater
 from cotrail.engines.script_files import read_script, script_identity
@@ -53,6 +53,11 @@ BUILT_IN: dict[str, EvidenceEngine[Rater]] = {
 }
 """The built-in raters: two of duplicates, and one of relevance. None is a default: what a score means, and with it a
 system's threshold, is the model's."""
+
+
+def raters(path: Path) -> dict[str, EvidenceEngine[Rater]]:
+    """Every rater by name, installed or not; path: `models.toml`. Raises InputError where that is malformed."""
+    return BUILT_IN | listed(path, "rater", CrossEncoders | Scripted, BUILT_IN)
 
 
 def find_rater(path: Path, name: str) -> EvidenceSpec[Rater]:

@@ -1,11 +1,23 @@
 """Interface of the stores that keep corpora by name: a folder, or a search server that every host reaches."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.manifest import IndexManifest
+
+
+class Extent(Struct, frozen=True, kw_only=True):
+    """How large an index is, and when it was built; None where the store doesn't say."""
+
+    location: str
+    bytes: int | None = None
+    built_at: datetime | None = None
+
 
 CountCallback = Callable[[int], None]
 """Called with the number of paragraphs so far."""
@@ -26,3 +38,9 @@ class CorpusStore(Protocol):
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The corpora by name, sorted."""
+
+    def remove(self, name: str) -> None:
+        """Removes the corpus of that name; raises UnknownNameError, and InputError for one that is only read."""
+
+    def extent(self, name: str) -> Extent:
+        """The size and the age of a corpus that is there."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cotrail.common import nearest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 
@@ -116,8 +117,7 @@ def existing_corpus(corpora: Path, name: str) -> Path:
 
 def unknown(name: str, there: Iterable[str]) -> UnknownNameError:
     """The error for a corpus that doesn't exist; there: the names of those that do."""
-    listed = ", ".join(there) or "none yet"
-    return UnknownNameError(f"there is no corpus {name!r} (there are: {listed}); build it with `cotrail index`")
+    return UnknownNameError(f"{nearest.unknown('corpus', name, there)}; `cotrail index` makes one")
 
 
 def corpus_names(corpora: Path) -> tuple[str, ...]:

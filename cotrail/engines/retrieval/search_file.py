@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
-from cotrail.common.validation import explained
 from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
@@ -40,7 +40,7 @@ def read_search_file(path: Path) -> SearchFile:
     try:
         read = msgspec.convert(written, SearchFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} are malformed: {explained(error, written)}; correct them") from error
+        raise InputError(f"{what} {path} are malformed: {refusal(error, SearchFile, written)}; correct them") from error
     settings = {name.removeprefix("index."): value for name, value in _flat(read.index)}
     for name in settings:
         if name.startswith(OURS):

@@ -1,14 +1,17 @@
 """Corpora in a folder, and the choice between a folder and a search server."""
 
+import shutil
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
+from cotrail.common.file_locks import exclusive_folder
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
-from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback
-from cotrail.engines.retrieval.manifest import IndexManifest, corpora, corpus_directory
+from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback, Extent
+from cotrail.engines.retrieval.manifest import FILE_NAME, IndexManifest, corpora, corpus_directory, existing_corpus
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.errors import NotInstalledError
+from cotrail.errors import CorpusError, NotInstalledError
 
 
 class FolderStore:
@@ -33,6 +36,22 @@ class FolderStore:
     def manifests(self) -> dict[str, IndexManifest]:
         """The manifests of the corpora by name, sorted."""
         return dict(corpora(self._folder))
+
+    def remove(self, name: str) -> None:
+        """Removes the corpus of that name; raises UnknownNameError. Processes that search it go on with it."""
+        directory = existing_corpus(self._folder, name)
+        busy = CorpusError(f"another process is building the index in {directory}; wait until it is done")
+        with exclusive_folder(directory, busy):
+            # First of all, so that an interruption leaves no corpus that can't be searched.
+            (directory / FILE_NAME).unlink()
+            shutil.rmtree(directory)
+
+    def extent(self, name: str) -> Extent:
+        """The size of the folder, and when its manifest was written."""
+        directory = existing_corpus(self._folder, name)
+        size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+        built_at = datetime.fromtimestamp((directory / FILE_NAME).stat().st_mtime, UTC)
+        return Extent(location=str(directory), bytes=size, built_at=built_at)
 
 
 def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:

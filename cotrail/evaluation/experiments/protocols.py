@@ -11,13 +11,16 @@ from cotrail.evaluation.experiments.searchain.experiment import SearChainExperim
 
 AnyExperiment = IRCoTExperiment | RethinkingExperiment | SearChainExperiment
 
+DEFAULT = "ircot"
+"""The protocol of a file that names none."""
+
 
 def experiment_of(described: Mapping[str, Any]) -> AnyExperiment:
     """Convert a file or a stored plan to an experiment by its `protocol`; IRCoT's if it names none.
 
     Raises msgspec.ValidationError.
     """
-    experiment: AnyExperiment = msgspec.convert({"protocol": "ircot", **described}, AnyExperiment)
+    experiment: AnyExperiment = msgspec.convert({"protocol": DEFAULT, **described}, AnyExperiment)
     return experiment
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
@@ -66,5 +67,5 @@ _RULES: dict[str, ScoringRule] = {
 
 def _rule(dataset: str) -> ScoringRule:
     if dataset not in _RULES:
-        raise UnknownNameError(f"there is no scoring rule for {dataset!r}; there are: {', '.join(_RULES)}")
+        raise UnknownNameError(unknown("scoring rule for", dataset, _RULES))
     return _RULES[dataset]

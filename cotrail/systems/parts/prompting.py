@@ -12,7 +12,9 @@ from cotrail.core.questions import GoldParagraph, Question
 class PromptSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Composition of prompts.
 
-    drop: see `cotrail.core.prompts.Drop`; pinned: whether the passage that a question pins is at the `top` of its
+    drop: which demonstrations are left out where not all fit: the `last` ones, the `first` ones, or as in the
+        `released` code.
+    pinned: whether the passage that a question pins is at the `top` of its
         paragraphs or at the `bottom`.
     """
 

@@ -27,6 +27,7 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         IRCoT's own chain states (appendix F), and other systems end with their paragraphs.
     instruction: the line before the question where demonstrations have such a line: theirs (`demonstrated`), or always
         "Answer the following question." (`released`, which the code does also for chains).
+    max_answer_tokens: the most tokens of a direct answer; max_chain_tokens: the most tokens of a reader's chain.
     answers: what counts as the answer in what was written: what a chain states unless it is empty, and a direct
         reader's text without a full stop at its end (`stated`), or what the `released` code makes of either, see
         `cotrail.core.answer_extraction.released_answer`. It also says whether an empty statement ends IRCoT's chain.

@@ -23,14 +23,19 @@ from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph, sh
 class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Search for paragraphs and their collection (IRCoT, section 3.1, and the authors' released code).
 
-    From the paper: `retrieval_count` (K) paragraphs a step, at most `max_paragraphs` in all.
-    From the code (`commaqa/inference/ircot.py`), which the paper doesn't say: `query_stop_words` are dropped from
-    queries; paragraphs of more than `max_paragraph_words` words are discarded, and each is cut to
-    `prompt_paragraph_words` in the prompt; a paragraph is skipped if its title and its text are both at least
-    `duplicate_similarity` percent similar to those of one already collected.
+    From the paper:
 
-    duplicates: `alike` is that rule alone; the `released` code also skips a paragraph whose title is one collected
-        paragraph's and whose text is another's.
+    retrieval_count: paragraphs a search (K); max_paragraphs: paragraphs collected, at most.
+
+    From the code (`commaqa/inference/ircot.py`), which the paper doesn't say:
+
+    query_stop_words: words that are dropped from queries.
+    max_paragraph_words: paragraphs of more words are discarded.
+    prompt_paragraph_words: a paragraph is cut to this many words in the prompt.
+    duplicate_similarity: a paragraph is skipped if its title and its text are both at least this many percent similar
+        to those of one already collected.
+    duplicates: what is skipped: `alike` is that rule alone; the `released` code also skips a paragraph whose title is
+        one collected paragraph's and whose text is another's.
     pinned: what happens if the corpus also holds the passage that a question pins. It isn't collected, by the same
         similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too
         by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's

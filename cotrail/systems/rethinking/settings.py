@@ -26,7 +26,11 @@ KNOWLEDGE: dict[Task, tuple[KnowledgeSource, ...]] = {
 
 
 class ThresholdSettings(Thresholds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The thresholds T_m, T_e and T_c, with their bounds (appendix A.2)."""
+    """The thresholds T_m, T_e and T_c, with their bounds (appendix A.2).
+
+    similarity: T_m, from which on a sentence counts as similar to its evidence; entailment: T_e, from which on it
+        counts as entailed; contradiction: T_c, from which on as contradicted.
+    """
 
     similarity: Annotated[float, Meta(ge=-1, le=1)] = 0.5
     entailment: Annotated[float, Meta(ge=0, le=1)] = 0.6
@@ -44,6 +48,7 @@ Inferring = Literal["reader", "zero-shot", "unifiedqa"]
 class RethinkingSettings(SampledSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rethinking with Retrieval.
 
+    retrieval_count: paragraphs a search (K).
     query: evidence is searched for with each `sentence` of the chains, or with the `question` alone (table 3).
     knowledge: the sources of evidence; the task's own unless given. The earlier source wins among equally similar
         evidence.

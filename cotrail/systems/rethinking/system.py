@@ -115,6 +115,11 @@ SPEC = SystemSpec(
     name="rethinking",
     version=2,
     title="Rethinking with retrieval",
+    paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
+    ablations={
+        "searching with the question (table 3)": {"query": "question"},
+        "the most faithful chain decides (section 5.3)": {"voting": False},
+    },
     settings=RethinkingSettings,
     open=rethinking,
     needs=needs,

@@ -39,13 +39,20 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     duplicates: what counts as a query that was asked before: one that is `equal` after normalization, one whose
         embedding has a cosine similarity of `least_similarity` or more, or one that the run's `rater` gives more than
         `least_rating`.
-    retrieve, verify, complete: without the first the model answers by a single chain (SearChain w/o IR, table 1);
-        without the second it is never corrected, and without the third queries that it can't answer are passed over.
+    retrieve: whether documents are searched for; without it the model answers by a single chain (SearChain w/o IR,
+        table 1).
+    verify: whether the model is corrected; complete: whether queries that it can't answer are answered for it, and not
+        passed over.
     tracing: whether a last turn writes the final content from the path, with marks; else it is that of the last chain.
-    node_answers: see `AnswerRule`.
+    node_answers: what counts as a query's answer: the text behind its `tag`; or, as in the released code, the next
+        `line` with the word "Answer" in it.
     ahead: whether the documents of all queries of a chain are searched for and read at once, and not each after the
         one before it has passed. It saves time and costs steps; the answer is the same.
     max_queries: how many queries of a chain are looked at.
+    max_chain_tokens: the most tokens of a chain; max_final_tokens: the most of the final content;
+        max_answer_tokens: the most of a reader's answer.
+    least_similarity: of a query asked before, for the duplicates of the `embedder`; least_rating: the same for the
+        `rater`.
     max_paragraph_words: a document is cut to this many words where the model is shown it.
     temperature: of chains and final content; the run's unless given. The reader's is always 0.
     """

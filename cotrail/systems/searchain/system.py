@@ -91,6 +91,13 @@ SPEC = SystemSpec(
     name="searchain",
     version=1,
     title="SearChain",
+    paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
+    ablations={
+        "w/o IR (table 1)": {"retrieve": False},
+        "w/o Verification (table 1)": {"verify": False},
+        "w/o Completion (table 1)": {"complete": False},
+        "without a last turn that traces the path": {"tracing": False},
+    },
     settings=SearChainSettings,
     open=searchain,
     needs=needs,

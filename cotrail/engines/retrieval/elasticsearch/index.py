@@ -1,5 +1,6 @@
 """An index that cotrail creates on the server: its settings, its mapping, and its manifest."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -51,6 +52,7 @@ class _Mappings(Struct, frozen=True):
 
 class _Settings(Struct, frozen=True):
     number_of_shards: int | str = 1
+    creation_date: int | str | None = None
 
 
 class _AllSettings(Struct, frozen=True):
@@ -81,6 +83,30 @@ def indexes(client: ElasticsearchClient, pattern: str) -> dict[str, Index]:
 def remove(client: ElasticsearchClient, index: str) -> None:
     """Deletes an index by its name; raises MissingError where there is none."""
     client.ask(lambda api: api.indices.delete(index=index))
+
+
+class _Size(Struct, frozen=True):
+    size_in_bytes: int = 0
+
+
+class _Store(Struct, frozen=True):
+    store: _Size = _Size()
+
+
+class _Total(Struct, frozen=True):
+    primaries: _Store = _Store()
+
+
+class _Stats(Struct, frozen=True):
+    all: _Total = field(name="_all", default=_Total())
+
+
+def extent(client: ElasticsearchClient, name: str) -> tuple[int, datetime | None]:
+    """The bytes of the primary shards of an index, or of those behind an alias, and when the first was created."""
+    stats = client.ask(lambda api: api.indices.stats(index=name, metric="store"), _Stats)
+    created = [index.settings.index.creation_date for index in indexes(client, name).values()]
+    moments = [datetime.fromtimestamp(int(each) / 1000, UTC) for each in created if each is not None]
+    return stats.all.primaries.store.size_in_bytes, min(moments, default=None)
 
 
 def locate(client: ElasticsearchClient, alias: str) -> Located | None:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from functools import partial
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import CountCallback
+from cotrail.engines.retrieval.corpus_store import CountCallback, Extent
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
-from cotrail.engines.retrieval.elasticsearch.index import indexes, locate
+from cotrail.engines.retrieval.elasticsearch.index import extent, indexes, locate, remove
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
@@ -53,6 +53,26 @@ class ElasticsearchStore:
         located = ((name, self._located(name)) for name in self._existing)
         found |= {name: each.manifest for name, each in located if each}
         return dict(sorted(found.items()))
+
+    def remove(self, name: str) -> None:
+        """Deletes the index of that name; raises UnknownNameError, and InputError for one that search.toml names."""
+        if name in self._existing:
+            raise InputError(
+                f"the corpus {name!r} is an index that search.toml names, and is only read; take it out there"
+            )
+        found = indexes(self._client, self._prefix + checked_name(name))
+        if not found:
+            raise unknown(name, self.manifests())
+        for index in found:
+            remove(self._client, index)
+
+    def extent(self, name: str) -> Extent:
+        """The size of the index's primary shards, and when it was created."""
+        located = self._located(name)
+        if located is None:
+            raise unknown(name, self.manifests())
+        size, created = extent(self._client, located.name)
+        return Extent(location=located.name, bytes=size, built_at=created)
 
     def _located(self, name: str) -> Located | None:
         existing = self._existing.get(name)

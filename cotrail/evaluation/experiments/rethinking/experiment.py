@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from cotrail.common import nearest
 from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
 from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
@@ -60,11 +61,14 @@ class RethinkingExperiment(
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.settings.keys() - METHODS.keys()):
-            raise ValueError(f"there are settings of {unknown[0]!r}, which is none of {', '.join(METHODS)}")
+            raise ValueError(f"`settings`: {nearest.unknown('method', unknown[0], METHODS)}")
         for name, files in self.datasets.items():
             format_ = files.format or name
             if format_ not in TASK_OF and files.task is None:
-                raise ValueError(f"the dataset {name} is none of {', '.join(TASK_OF)}; say with `task` what it asks")
+                raise ValueError(
+                    f"the dataset {name} is none of {', '.join(TASK_OF)}{nearest.guess(format_, TASK_OF)}; "
+                    "say with `task` what it asks"
+                )
             if format_ in TASK_OF and files.task is not None:
                 raise ValueError(f"the dataset {name} has a task of its own; leave `task` out")
 

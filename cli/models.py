@@ -1,0 +1,60 @@
+"""`cotrail models`: the models that there are."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from cli.arguments import Json
+from cli.columns import Column, print_rows
+from cli.output import console, grid, heading, print_json
+from configuration.settings import settings
+from services.model_list import DescribedModel, ListedModel, describe_models, list_models
+
+
+def models(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The model to describe.", show_default=False)
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """List the models, built-in ones and those of models.toml; of one, its settings and what it can do.
+
+    No model is loaded, and no server is asked.
+    """
+    found = list_models() if name is None else describe_models(name)
+    if json:
+        print_json(found)
+        return
+    screen = console()
+    for each in found:
+        if isinstance(each, DescribedModel):
+            _print_model(screen, each)
+    if name is None:
+        titles = ("model", "kind", "engine", "state", "where")
+        print_rows(screen, [Column(title=title) for title in titles], [_row(each) for each in found])
+        hint = f"Further ones are tables of {settings().catalogue_path}. `cotrail models NAME` says more of one."
+        screen.print(hint, style="dim", soft_wrap=True)
+
+
+def _row(each: ListedModel) -> list[str]:
+    name = f"{each.name} (default)" if each.default else each.name
+    where = each.location if not each.built_in or each.state == "missing" else "built in"
+    return [name, each.kind, each.engine, each.state, where or "built in"]
+
+
+def _print_model(screen: Console, model: DescribedModel) -> None:
+    screen.print(heading(f"{model.name} ({model.kind}{', the default one' * model.default})"))
+    about = grid("dim", "")
+    about.add_row("engine", model.engine)
+    about.add_row("state", f"{model.state}: {model.problem}" if model.problem else model.state)
+    about.add_row("where", model.location or "not installed")
+    for key, value in model.table.items():
+        if key not in ("path", "url") and value not in (None, "", ()):
+            about.add_row(key, value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    about.add_row("profiles", ", ".join(model.profiles))
+    for capability, lacking in model.capabilities.items():
+        about.add_row(capability, "yes" if lacking is None else f"no: it {lacking}")
+    screen.print(about)

@@ -1,0 +1,97 @@
+"""What a command line that can't be understood probably meant: the nearest command, option or choice."""
+
+import re
+from collections.abc import Iterable
+
+import typer
+from typer.core import TyperGroup
+
+from cotrail.common.nearest import refused_choice, unknown
+
+_STACK, _RUNS, _SHOW = "`cotrail stack` (processes)", "`cotrail runs` (runs)", "`cotrail show RUN` (a run)"
+_UP, _DOWN, _SUBMIT = "`cotrail up` (the stack)", "`cotrail down` (the stack)", "`cotrail submit` (a run)"
+_EXPERIMENT = "`cotrail experiment run FILE` (a paper's protocol)"
+_PAUSE, _CANCEL = "`cotrail pause RUN` (a run, for now)", "`cotrail cancel RUN` (a run)"
+_PRUNE, _REMOVE = "`cotrail prune RUN` (a run)", "`cotrail corpora remove NAME` (a corpus)"
+_LISTS = ("`cotrail systems`", "`models`", "`corpora`", "`datasets`")
+_SCORE, _REPORT, _LABEL = "`cotrail score RUN`", "`cotrail report RUN`", "`cotrail label RUN` (a run's name and tags)"
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "status": (_STACK, _SHOW),
+    "ps": (_STACK, _RUNS),
+    "top": (_STACK, "`cotrail watch RUN` (a run)"),
+    "workers": (_STACK,),
+    "list": (_RUNS, *_LISTS),
+    "ls": (_RUNS, *_LISTS),
+    "history": (_RUNS, "`cotrail trace RUN QUESTION` (a question's steps)"),
+    "queue": (_RUNS,),
+    "info": (_SHOW, *_LISTS),
+    "log": ("`cotrail logs PROCESS`",),
+    "start": (_UP, _SUBMIT),
+    "init": (_UP, "`cotrail demo`"),
+    "restart": ("`cotrail down`, then `cotrail up`",),
+    "stop": (_DOWN, _PAUSE, _CANCEL),
+    "kill": (_CANCEL, _DOWN),
+    "abort": (_CANCEL,),
+    "continue": ("`cotrail resume RUN`",),
+    "run": (_SUBMIT, _EXPERIMENT),
+    "ask": (_SUBMIT,),
+    "delete": (_PRUNE, _REMOVE),
+    "remove": (_PRUNE, _REMOVE),
+    "rm": (_PRUNE, _REMOVE),
+    "clean": (_PRUNE,),
+    "eval": (_SCORE, _SUBMIT),
+    "evaluate": (_SCORE, _SUBMIT),
+    "results": (_SCORE, _REPORT),
+    "tag": (_LABEL,),
+    "name": (_LABEL,),
+    "rename": (_LABEL,),
+    "verify": ("`cotrail audit verify RUN`",),
+    "build": ("`cotrail data build`", "`cotrail index`", "`cotrail knowledge build`"),
+    "download": ("`cotrail datasets` (where to get them)",),
+    "help": ("`cotrail --help`",),
+    "version": ("`cotrail --version`",),
+}
+"""Words of other programs that people try first, with the commands that do what these mean."""
+
+_COMMAND = re.compile(r"No such command '(?P<name>.*?)'\.?(?: Did you mean .*)?$", re.DOTALL)
+_CHOICE = re.compile(
+    r"Invalid value for '(?P<what>.*?)': (?:Value error, )?'(?P<given>.*)' is not one of (?P<choices>.*)$", re.DOTALL
+)
+
+
+def usage(error: typer.TyperException) -> str:
+    """One line on a command line that can't be understood: what is wrong with it, and where to read on."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "cotrail"
+    said = _problem(error.format_message().rstrip("."), context)
+    return said if said.endswith("?") else f"{said}; see `{command} --help`"
+
+
+def _problem(said: str, context: typer.Context | None) -> str:
+    if context and said.startswith("No such option: "):
+        name = said.removeprefix("No such option: ").split(" ", 1)[0]
+        return unknown("option", name, _options(context))
+    if context and isinstance(context.command, TyperGroup) and (found := _COMMAND.match(said)):
+        return unknown_command(found["name"], context.command.list_commands(context), context.command_path)
+    if found := _CHOICE.match(said):
+        choices = re.findall(r"'(.*?)'", found["choices"])
+        return refused_choice(found["what"], found["given"], choices)
+    return said
+
+
+def unknown_command(name: str, commands: Iterable[str], group: str = "cotrail") -> str:
+    """The message for a command that doesn't exist; group: the command line before it."""
+    meant = WORDS.get(name.lower()) if group == "cotrail" else None
+    if meant is None:
+        return unknown("command", name, commands)
+    return f"there is no command {name!r}; did you mean {_either(meant)}?"
+
+
+def _either(names: tuple[str, ...]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _options(context: typer.Context) -> list[str]:
+    return [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]

@@ -1,0 +1,82 @@
+"""Filters of the list of runs."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Text, and_, cast, exists, not_, or_, select
+
+from models.schema.states import QuestionStatus, RunState
+from models.schema.tables import questions, run_labels, runs
+
+STANDINGS = ("running", "paused", "blocked", "finished", "cancelled", "pruned")
+"""The words for how a run stands; see `models.queries.runs.standing`."""
+
+
+class RunFilter(Struct, frozen=True):
+    """A condition of runs: a key of `KEYS` with its value, or a text without a key, which stands in id or labels."""
+
+    key: str | None
+    value: str
+
+
+def condition(wanted: RunFilter, stopped: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition, for statements over runs; stopped: the runs that one cause blocks as a whole."""
+    if wanted.key is None:
+        return _has_text(wanted.value)
+    if wanted.key == "state":
+        return _stands(wanted.value, stopped)
+    return _BY[wanted.key](wanted.value)
+
+
+def _has_text(text: str) -> ColumnElement[bool]:
+    labelled = or_(
+        run_labels.c.name.icontains(text, autoescape=True),
+        cast(run_labels.c.tags, Text).icontains(text, autoescape=True),
+    )
+    return or_(runs.c.id.icontains(text, autoescape=True), _labelled(labelled))
+
+
+def _labelled(by: ColumnElement[bool]) -> ColumnElement[bool]:
+    return runs.c.id.in_(select(run_labels.c.run_id).where(by))
+
+
+def _equals(column: str) -> Callable[[str], ColumnElement[bool]]:
+    return lambda value: runs.c[column] == value
+
+
+_BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
+    "system": _equals("system"),
+    "dataset": _equals("dataset"),
+    "corpus": _equals("corpus"),
+    "model": _equals("model_name"),
+    "experiment": _equals("experiment_id"),
+    "name": lambda value: _labelled(run_labels.c.name == value),
+    "tag": lambda value: _labelled(run_labels.c.tags.contains([value])),
+}
+KEYS = ("state", *_BY)
+"""What runs can be filtered by."""
+
+
+def _stands(standing: str, stopped: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that `standing` of the runs is this word."""
+    if standing in (RunState.CANCELLED, RunState.PRUNED):
+        return runs.c.state == standing
+    can_continue = and_(_has(QuestionStatus.OPEN), runs.c.id.not_in(stopped))
+    live = runs.c.state.in_((RunState.ACTIVE, RunState.PAUSED))
+    # A run that is closed has a digest and neither open nor blocked questions; an index leaves these out.
+    unsealed = runs.c.digest.is_(None)
+    return {
+        "running": and_(unsealed, runs.c.state == RunState.ACTIVE, can_continue),
+        "paused": and_(unsealed, runs.c.state == RunState.PAUSED, can_continue),
+        "blocked": and_(unsealed, live, not_(can_continue), _has(QuestionStatus.BLOCKED)),
+        "finished": and_(live, not_(can_continue), not_(_has(QuestionStatus.BLOCKED))),
+    }[standing]
+
+
+def _has(status: QuestionStatus) -> ColumnElement[bool]:
+    return exists().where(questions.c.run_id == runs.c.id, questions.c.status == status)
+
+
+def conditions(wanted: Sequence[RunFilter], stopped: Collection[str]) -> list[ColumnElement[bool]]:
+    """Return the conditions of all filters, which all have to hold."""
+    return [condition(each, stopped) for each in wanted]

@@ -1,0 +1,32 @@
+"""Labels of runs: a name and tags by which people find them. They may change at any time, so no digest covers them."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
+
+from models.schema.tables import run_labels
+
+
+class Labels(Struct, frozen=True, kw_only=True):
+    """A run's name, which other runs may have too, and its tags."""
+
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+NO_LABELS = Labels()
+
+
+def save_labels(connection: Connection, run_id: str, labels: Labels) -> None:
+    """Replace a run's labels by these."""
+    values = {"name": labels.name, "tags": list(labels.tags)}
+    row = insert(run_labels).values(run_id=run_id, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=[run_labels.c.run_id], set_=values))
+
+
+def read_labels(connection: Connection, run_ids: Collection[str]) -> dict[str, Labels]:
+    """Return the labels of these runs, by id; runs without any are left out."""
+    rows = connection.execute(select(run_labels).where(run_labels.c.run_id.in_(run_ids)))
+    return {row.run_id: Labels(name=row.name, tags=tuple(row.tags)) for row in rows}

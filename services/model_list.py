@@ -1,0 +1,139 @@
+"""The models that there are: the built-in ones and those of `models.toml`. None is loaded, and no server is asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+
+from configuration.settings import settings
+from cotrail.common.nearest import unknown
+from cotrail.core.capabilities import Capability
+from cotrail.core.ports.language_model import Profile
+from cotrail.engines.embedding.catalogue import embedders
+from cotrail.engines.entailment.catalogue import entailers
+from cotrail.engines.extraction.catalogue import extractors
+from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile
+from cotrail.engines.models_file import ModelKind
+from cotrail.engines.rating.catalogue import raters
+from cotrail.errors import InputError, NotInstalledError, UnknownNameError
+
+State = Literal["found", "missing", "server"]
+"""Whether a model's files are there; a server isn't asked."""
+
+
+class ListedModel(Struct, frozen=True, kw_only=True):
+    """A model; default: whether a run that names none takes it.
+
+    location: its file, folder or URL; empty where a built-in one isn't installed. problem: what is missing.
+    """
+
+    name: str
+    kind: ModelKind
+    engine: str
+    built_in: bool
+    default: bool
+    state: State
+    location: str
+    problem: str
+
+
+class DescribedModel(ListedModel, frozen=True, kw_only=True):
+    """A model with what it can do.
+
+    table: its settings, as `models.toml` has them. profiles: those that it guarantees. capabilities: what actions may
+    ask of it beyond the continuation of plain text, with the reason where it can't, else None.
+    """
+
+    table: dict[str, Any]
+    profiles: tuple[Profile, ...]
+    capabilities: dict[Capability, str | None]
+
+
+def list_models() -> tuple[ListedModel, ...]:
+    """Every model, the language models first; raises InputError where `models.toml` is malformed."""
+    return tuple(ListedModel(**_listed(kind, name, engine)) for kind, name, engine in _engines())
+
+
+def describe_models(name: str) -> tuple[DescribedModel, ...]:
+    """The models of that name, which may be of several kinds; raises UnknownNameError."""
+    engines = tuple(_engines())
+    found = tuple(_described(*each) for each in engines if each[1] == name)
+    if not found:
+        known = dict.fromkeys(each[1] for each in engines)
+        path = settings().catalogue_path
+        raise UnknownNameError(f"{unknown('model', name, known)}; further ones are listed in {path}")
+    return found
+
+
+def _engines() -> Iterator[tuple[ModelKind, str, Any]]:
+    path = settings().catalogue_path
+    for name, spec in catalogue(path).items():
+        yield "model", name, spec.engine
+    for name, embedder in embedders(path).items():
+        yield "embedder", name, embedder
+    for name, entailer in entailers(path).items():
+        yield "entailer", name, entailer
+    for name, extractor in extractors(path).items():
+        yield "extractor", name, extractor
+    for name, rater in raters(path).items():
+        yield "rater", name, rater
+
+
+def _listed(kind: ModelKind, name: str, engine: Any) -> dict[str, Any]:
+    state, location, problem = _found(engine)
+    return {
+        "name": name,
+        "kind": kind,
+        "engine": engine.engine_name,
+        "built_in": not _is_table(engine),
+        "default": kind == "model" and name == settings().model,
+        "state": state,
+        "location": location,
+        "problem": problem,
+    }
+
+
+def _found(engine: Any) -> tuple[State, str, str]:
+    try:
+        location = engine.location
+    except NotInstalledError as error:
+        return "missing", "", str(error)
+    if location.startswith(("http://", "https://")):
+        return "server", location, ""
+    if _is_table(engine) and not Path(location).exists():
+        return "missing", location, "there is no such file or folder; correct its path"
+    return "found", location, ""
+
+
+def _described(kind: ModelKind, name: str, engine: Any) -> DescribedModel:
+    table = {key: getattr(engine, key) for key in engine.__struct_fields__ if _is_table(engine) or key == "context"}
+    is_model = kind == "model"
+    return DescribedModel(
+        **_listed(kind, name, engine),
+        table={key: str(value) if isinstance(value, Path) else value for key, value in table.items()},
+        profiles=tuple(_profiles(ModelSpec(name=name, engine=engine))) if is_model else get_args(Profile),
+        capabilities={each: _lacks(engine, each) for each in get_args(Capability)} if is_model else {},
+    )
+
+
+def _profiles(spec: ModelSpec) -> Iterator[Profile]:
+    for profile in get_args(Profile):
+        try:
+            check_profile(spec, profile)
+        except InputError:
+            continue
+        yield profile
+
+
+def _lacks(engine: Any, capability: Capability) -> str | None:
+    """Why the model lacks the capability; its files or its template may be missing too."""
+    try:
+        lacking: str | None = engine.lacks(capability)
+    except (InputError, NotInstalledError) as error:
+        return str(error)
+    return lacking
+
+
+def _is_table(engine: Any) -> bool:
+    return bool(engine.__struct_config__.tag_field == "engine")

@@ -1,0 +1,153 @@
+"""The systems that there are: what each is, its settings and what they mean, and what it needs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, inspect
+
+from cotrail.common.field_meanings import field_meanings
+from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+class ListedSystem(Struct, frozen=True, kw_only=True):
+    """A system in its newest version; meaning: what it does, in a sentence."""
+
+    name: str
+    title: str
+    version: int
+    meaning: str
+    paper: str
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A setting by its dotted path; type: in words; choices: all values where these are few."""
+
+    name: str
+    type: str
+    default: Any
+    choices: tuple[str, ...]
+    meaning: str
+
+
+class DescribedSystem(ListedSystem, frozen=True, kw_only=True):
+    """A system with its settings.
+
+    needs: what a run with the default settings needs, in words; released: the settings that `rules = "released"` sets,
+    by dotted path; ablations: settings by what they leave out.
+    """
+
+    settings: tuple[Setting, ...]
+    needs: tuple[str, ...]
+    released: dict[str, Any]
+    ablations: dict[str, dict[str, Any]]
+
+
+def list_systems() -> tuple[ListedSystem, ...]:
+    """Every system, in the order of the papers' tables."""
+    names = dict.fromkeys(spec.name for spec in SYSTEMS)
+    return tuple(ListedSystem(**_listed(find_system(name))) for name in names)
+
+
+def describe_system(name: str) -> DescribedSystem:
+    """The system of that name; raises UnknownNameError."""
+    spec = find_system(name)
+    return DescribedSystem(
+        **_listed(spec),
+        settings=tuple(_settings(spec.settings, spec.settings())),
+        needs=tuple(_needs(spec.needs(spec.settings()))),
+        released=dict(_flat(spec.rule_settings("released", instructed=False))),
+        ablations={what: dict(changes) for what, changes in spec.ablations.items()},
+    )
+
+
+def _listed(spec: SystemSpec) -> dict[str, Any]:
+    meaning = (spec.open.__doc__ or "").split("\n\n")[0]
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "version": spec.version,
+        "meaning": " ".join(meaning.split()),
+        "paper": spec.paper,
+    }
+
+
+def _settings(of: type[Struct], defaults: Struct, prefix: str = "") -> Iterator[Setting]:
+    meanings = field_meanings(of)
+    for field in inspect.type_info(of).fields:  # type: ignore[attr-defined]
+        default = getattr(defaults, field.name)
+        if isinstance(default, Struct):
+            yield from _settings(type(default), default, f"{prefix}{field.encode_name}.")
+            continue
+        yield Setting(
+            name=f"{prefix}{field.encode_name}",
+            type=_type(field.type),
+            default=msgspec.to_builtins(default),
+            choices=_choices(field.type),
+            meaning=meanings.get(field.name, ""),
+        )
+
+
+def _choices(found: inspect.Type) -> tuple[str, ...]:
+    match found:
+        case inspect.Metadata(type=inner):
+            return _choices(inner)
+        case inspect.UnionType(types=types):
+            return tuple(choice for each in types for choice in _choices(each))
+        case inspect.VarTupleType(item_type=inner):
+            return _choices(inner)
+        case inspect.LiteralType(values=values):
+            return tuple(str(value) for value in values)
+    return ()
+
+
+def _type(found: inspect.Type) -> str:
+    match found:
+        case inspect.Metadata(type=inner):
+            return _type(inner)
+        case inspect.UnionType(types=types):
+            return " or ".join(_type(each) for each in types if not isinstance(each, inspect.NoneType))
+        case inspect.VarTupleType(item_type=inner):
+            return f"list of {_type(inner)}"
+        case inspect.LiteralType():
+            return "choice"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return f"whole number{_bounds(found)}"
+        case inspect.FloatType():
+            return f"number{_bounds(found)}"
+    return "text"
+
+
+def _bounds(found: inspect.IntType | inspect.FloatType) -> str:
+    if found.ge is not None and found.le is not None:
+        return f" from {found.ge} to {found.le}"
+    return f" from {found.ge}" if found.ge is not None else ""
+
+
+def _needs(needs: Needs) -> Iterator[str]:
+    """What a run has to name or have, in words."""
+    if needs.corpus:
+        yield "a corpus"
+    if forms := ", ".join(sorted(needs.forms)):
+        yield f"demonstrations, if any, in the form {forms}"
+    if needs.knowledge:
+        yield f"the knowledge sources {', '.join(needs.knowledge)}"
+    if needs.weighs:
+        yield "an embedder and an entailer"
+    for role in sorted(needs.roles):
+        yield f"a model as {role}"
+    if needs.samples:
+        yield "several chains of each question, which only the profile deterministic repeats exactly"
+    if needs.capabilities:
+        yield f"a language model that can do {', '.join(sorted(needs.capabilities))}"
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,137 @@
+"""The lists of systems, models, datasets and corpora say all that there is, from the registries."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+from typer.testing import CliRunner
+
+from cli.main import app
+from cotrail.common.field_meanings import field_meanings
+from cotrail.data.datasets.catalogue import CATALOGUE
+from cotrail.errors import InputError, UnknownNameError
+from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.systems.registry import SYSTEMS, find_system
+from services.dataset_list import list_datasets
+from services.model_list import describe_models, list_models
+from services.requests import make_request
+from services.system_list import describe_system, list_systems
+from services.system_settings import configure
+from tests.unit.commands import Given
+
+NAMES = tuple(dict.fromkeys(spec.name for spec in SYSTEMS))
+
+
+def listed(*arguments: str) -> Any:
+    shown = CliRunner().invoke(app, [*arguments, "--json"])
+    assert shown.exit_code == 0, shown.output
+    return json.loads(shown.stdout)
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    head, _, rest = path.partition(".")
+    return {head: nested(rest, value) if rest else value}
+
+
+class Documented(Struct, frozen=True):
+    """Some settings.
+
+    one: the first; two, three: the others, of which
+        one is long.
+
+    four: the last.
+    """
+
+    one: int = 0
+    two: int = 0
+    three: int = 0
+    four: int = 0
+
+
+def test_the_meanings_of_fields_are_those_of_the_docstring() -> None:
+    long = "the others, of which one is long"
+    assert field_meanings(Documented) == {"one": "the first", "two": long, "three": long, "four": "the last"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_of_every_system_has_a_meaning(name: str) -> None:
+    system = describe_system(name)
+    assert system.meaning
+    assert system.paper
+    assert [setting.name for setting in system.settings if not setting.meaning] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_described_settings_are_those_that_a_run_may_give(name: str) -> None:
+    system = describe_system(name)
+    given: list[dict[str, Any]] = [nested(setting.name, setting.default) for setting in system.settings]
+    given += [nested(path, value) for changes in system.ablations.values() for path, value in changes.items()]
+    for settings in given:
+        request = make_request({"system": name, "dataset": "jsonl", "questions": "q", "settings": settings})
+        assert configure(find_system(name), request).spec.name == name
+
+
+def test_the_list_has_every_system_once() -> None:
+    assert tuple(system.name for system in list_systems()) == NAMES
+    assert [each["name"] for each in listed("systems")] == list(NAMES)
+
+
+def test_the_list_of_datasets_has_what_can_be_scored_and_built() -> None:
+    found = {each.name: each for each in list_datasets()}
+    assert list(found) == list(CATALOGUE)
+    for name in found:
+        assert answer_scores(name, "yes", ["yes"]) is not None
+    assert {name for name, each in found.items() if each.corpus} == {"hotpotqa", "2wikimultihopqa", "musique", "iirc"}
+    assert "IIRC's questions" in listed("datasets", "iirc")["formats"]
+
+
+def test_models_of_the_file_stand_beside_the_built_in_ones(home: Path) -> None:
+    (home / "models.toml").write_text(
+        '[models.here]\nengine = "scripted"\npath = "script.json"\n'
+        '[models.gone]\nengine = "llamacpp"\npath = "gone.gguf"\ncontext = 512\n'
+        '[models.far]\nengine = "openai"\nurl = "http://127.0.0.1:1/v1"\n'
+        'model = "m"\ncontext = 99\nwithout = ["tools"]\n'
+    )
+    states = {(each.kind, each.name): each.state for each in list_models()}
+    assert {name: states["model", name] for name in ("here", "gone", "far")} == {
+        "here": "found",
+        "gone": "missing",
+        "far": "server",
+    }
+    assert {kind for kind, _ in states} == {"model", "embedder", "entailer", "extractor", "rater"}
+    [far] = describe_models("far")
+    assert (far.profiles, far.table["context"], far.location) == (("fast",), 99, "http://127.0.0.1:1/v1")
+    assert "no tools" in str(far.capabilities["tools"])
+    [gone] = describe_models("gone")
+    assert "can't be read" in str(gone.capabilities["turns"])
+
+
+def test_an_unknown_model_is_answered_with_the_nearest_one(home: Path) -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"no model 'scriptd' \(did you mean scripted\?\); there are: smollm2-135m"
+    ):
+        describe_models("scriptd")
+
+
+def test_corpora_are_listed_with_their_extent_and_removed_only_when_confirmed(home: Path, given: Given) -> None:
+    given()
+    [corpus] = listed("corpora")
+    assert (corpus["corpus"], corpus["paragraphs"]) == ("ink", 1)
+    assert corpus["bytes"] > 0
+    assert listed("corpora", "ink") == corpus
+    refused = CliRunner().invoke(app, ["corpora", "remove", "ink"])
+    assert isinstance(refused.exception, InputError)
+    assert (home / "corpora" / "ink" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [("systems",), ("systems", "ircot"), ("models",), ("datasets",), ("corpora",)])
+def test_the_lists_are_printed_for_people_too(arguments: Sequence[str], home: Path) -> None:
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.strip()
+    with pytest.raises(msgspec.DecodeError):
+        msgspec.json.decode(shown.stdout)

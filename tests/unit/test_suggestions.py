@@ -1,0 +1,49 @@
+"""A command line that can't be understood is answered with the command, option or choice that was probably meant."""
+
+import re
+
+import pytest
+import typer
+
+from cli import commands
+from cli.main import app
+from cli.suggestions import WORDS, unknown_command, usage
+
+COMMANDS = tuple(entry.name for entry in commands.COMMANDS)
+
+
+def refused(*arguments: str) -> str:
+    with pytest.raises(typer.TyperException) as caught:
+        app(list(arguments), standalone_mode=False, prog_name="cotrail")
+    return usage(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sumbit",), "there is no command 'sumbit' (did you mean submit?); there are: "),
+        (("audit", "vrify"), "(did you mean verify?); there are: verify, export, prompt; see `cotrail audit --help`"),
+        (
+            ("submit", "--demonstation", "x"),
+            "no option '--demonstation' (did you mean --demonstrations?); there are: --",
+        ),
+        (("submit", "--demonstation=x"), "no option '--demonstation' (did you mean --demonstrations?); there are: --"),
+        (("export", "latest", "--format", "parquet"), "--format can't be 'parquet'; there are: "),
+        (
+            ("audit", "export", "x", "--format", "bundel"),
+            "(did you mean bundle?); there are: bundle, prov; see `cotrail a",
+        ),
+        (("ps",), "there is no command 'ps'; did you mean `cotrail stack` (processes) or `cotrail runs` (runs)?"),
+        (("show",), "RUN"),
+    ],
+)
+def test_what_was_meant_is_named_with_all_that_there_are(arguments: tuple[str, ...], said: str) -> None:
+    assert said in refused(*arguments)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_people_try_first_leads_to_commands_that_there_are(word: str) -> None:
+    assert word not in COMMANDS
+    # `cotrail --help` leads to no command, but to the list of all.
+    meant = set(re.findall(r"`(?:cotrail )?([a-z]+)", unknown_command(word, COMMANDS))) - {"cotrail"}
+    assert meant <= set(COMMANDS)

@@ -53,7 +53,7 @@ def logs(
 
 def _log_of(process: str) -> Path:
     from workers.logs import log_path
-    from workers.stack.stack import NAMES
+    from workers.stack.status import NAMES
 
     if process not in NAMES:
         raise UnknownNameError(unknown("process", process, NAMES))

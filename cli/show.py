@@ -20,7 +20,7 @@ from models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
 from models.records.labels import NO_LABELS, Labels, read_labels
 from models.schema.states import QuestionStatus
 from services.reports.configuration import configuration, local
-from services.run_list import read_page
+from services.run_list import read_filter, read_page
 from services.store import reading
 
 LIMIT = 20
@@ -50,8 +50,9 @@ def runs(
 
     Example: `cotrail runs --filter state=finished --filter tag=baseline --limit 50`
     """
+    wanted = [read_filter(each) for each in filters or ()]
     with reading() as connection:
-        page = read_page(connection, filters or (), limit=limit, after=after)
+        page = read_page(connection, wanted, limit=limit, after=after)
     if json:
         print_json([_summary(each) for each in page.runs])
     elif page.runs:

@@ -11,9 +11,9 @@ from cli.following import follow
 from cli.output import console, print_json
 from cli.run_text import summarize
 from cotrail.common.humanize import count
-from cotrail.data.datasets.loading import DATASETS
+from cotrail.data.datasets.loading import DATASETS, check_dataset
 from cotrail.errors import InputError
-from cotrail.systems.registry import SYSTEMS
+from cotrail.systems.registry import SYSTEMS, find_system
 from services import submission
 from services.prepared_run import PreparedRun
 from services.requests import REQUIRED, make_request, read_run_file
@@ -265,6 +265,10 @@ def submit(
 
 
 def _check_named(given: Mapping[str, Any]) -> None:
+    """Refuses what is missing, and before that a name that is wrong, which says more than what is missing beside it."""
+    for field, check in (("system", find_system), ("dataset", check_dataset)):
+        if isinstance(name := given.get(field), str):
+            check(name)
     for field in REQUIRED:
         if given.get(field) is None:
             raise InputError(f"no {field} given; name it with --{field} or in the run file")

@@ -1,6 +1,6 @@
 """The list of runs: a page of it, by filters that a person writes."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -19,17 +19,13 @@ class RunPage(Struct, frozen=True, kw_only=True):
 
 
 def read_page(
-    connection: Connection, filters: Iterable[str] = (), *, limit: int | None = None, after: str | None = None
+    connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
 ) -> RunPage:
-    """A page of the runs for which all filters hold; after: it begins behind this run.
-
-    Raises InputError for a filter that can't be used, and what `resolve_run` does.
-    """
-    wanted = [read_filter(each) for each in filters]
+    """A page of the runs for which all filters hold; after: it begins behind this run. Raises what `resolve_run` does."""
     behind = None if after is None else resolve_run(connection, after)
-    found = list_runs(connection, wanted, limit=limit, after=behind)
+    found = list_runs(connection, filters, limit=limit, after=behind)
     full = limit is not None and len(found) == limit
-    more = count_runs(connection, wanted, after=found[-1].run.id) if full and found else 0
+    more = count_runs(connection, filters, after=found[-1].run.id) if full and found else 0
     return RunPage(runs=tuple(found), more=more)
 
 

@@ -22,7 +22,7 @@ from models.execution.ledger import Ledger
 from models.queries.runs import resolve_run
 from models.records.labels import Labels
 from services.labels import label
-from services.run_list import read_page
+from services.run_list import read_filter, read_page
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, admit_all, ask, close_runs, run_to_end, unsent
 
@@ -44,7 +44,7 @@ def begun(engine: Engine) -> Begun:
 
 def listed(engine: Engine, *filters: str) -> list[str]:
     with engine.connect() as connection:
-        return [each.run.id for each in read_page(connection, filters).runs]
+        return [each.run.id for each in read_page(connection, [read_filter(each) for each in filters]).runs]
 
 
 def finish_all(engine: Engine) -> None:

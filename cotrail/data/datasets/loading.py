@@ -68,9 +68,7 @@ def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = No
 
 def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> Iterator[QuestionRecord]:
     """Read the questions with their places and their bytes."""
-    if dataset not in DATASETS:
-        hint = "; name the dataset that the authors of IRCoT processed" if dataset == "ircot" else ""
-        raise UnknownNameError(f"{unknown('dataset', dataset, DATASETS)}{hint}")
+    check_dataset(dataset)
     check_form(dataset, path)
     ids = set()
     for record in _records(dataset, path, lookup):
@@ -82,6 +80,13 @@ def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None
         yield record
     if not ids:
         raise DatasetError(f"{path} holds no questions; check that it is the right file")
+
+
+def check_dataset(name: str) -> None:
+    """Raises UnknownNameError, which has the nearest name and all, where there is no dataset of that name."""
+    if name not in DATASETS:
+        hint = "; name the dataset that the authors of IRCoT processed" if name == "ircot" else ""
+        raise UnknownNameError(f"{unknown('dataset', name, DATASETS)}{hint}")
 
 
 def _check(question: Question, place: str) -> None:

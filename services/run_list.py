@@ -21,7 +21,10 @@ class RunPage(Struct, frozen=True, kw_only=True):
 def read_page(
     connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
 ) -> RunPage:
-    """A page of the runs for which all filters hold; after: it begins behind this run. Raises what `resolve_run` does."""
+    """A page of the runs for which all filters hold; after: it begins behind this run.
+
+    Raises what `resolve_run` does.
+    """
     behind = None if after is None else resolve_run(connection, after)
     found = list_runs(connection, filters, limit=limit, after=behind)
     full = limit is not None and len(found) == limit

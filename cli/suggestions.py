@@ -56,6 +56,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 """Words of other programs that people try first, with the commands that do what these mean."""
 
 _COMMAND = re.compile(r"No such command '(?P<name>.*?)'\.?(?: Did you mean .*)?$", re.DOTALL)
+_ABSENT = re.compile(r"Missing (?:argument|option) '(?P<name>.*?)'(?:\. Choose from:\s*(?P<choices>.*))?$", re.DOTALL)
 _CHOICE = re.compile(
     r"Invalid value for '(?P<what>.*?)': (?:Value error, )?'(?P<given>.*)' is not one of (?P<choices>.*)$", re.DOTALL
 )
@@ -70,6 +71,8 @@ def usage(error: typer.TyperException) -> str:
 
 
 def _problem(said: str, context: typer.Context | None) -> str:
+    if context and (found := _ABSENT.match(said)):
+        return _absent(found["name"], found["choices"], context)
     if context and said.startswith("No such option: "):
         name = said.removeprefix("No such option: ").split(" ", 1)[0]
         return unknown("option", name, _options(context))
@@ -92,6 +95,15 @@ def unknown_command(name: str, commands: Iterable[str], group: str = "cotrail") 
 def _either(names: tuple[str, ...]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def _absent(name: str, choices: str | None, context: typer.Context) -> str:
+    """The message for an argument or option that is missing, with what can stand there."""
+    wanted = (each for each in context.command.params if name in (each.metavar, *each.opts))
+    text = choices or next((getattr(each, "help", None) for each in wanted), None)
+    if not text:
+        return f"{name} is missing"
+    return f"{name} is missing: {' '.join(text.split()).rstrip('.')}"
 
 
 def _options(context: typer.Context) -> list[str]:

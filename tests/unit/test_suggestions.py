@@ -34,7 +34,10 @@ def refused(*arguments: str) -> str:
             "(did you mean bundle?); there are: bundle, prov; see `cotrail a",
         ),
         (("ps",), "there is no command 'ps'; did you mean `cotrail stack` (processes) or `cotrail runs` (runs)?"),
-        (("show",), "RUN"),
+        (("show",), "RUN is missing: The run's id, "),
+        (("logs",), "PROCESS is missing: generation, retrieval, "),
+        (("index", "x"), "--name is missing: What runs call the corpus; see `cotrail index --help`"),
+        (("worker",), "ROLE is missing: generation, retrieval, evidence, maintenance; see"),
     ],
 )
 def test_what_was_meant_is_named_with_all_that_there_are(arguments: tuple[str, ...], said: str) -> None:

@@ -9,14 +9,14 @@ import typer
 from cli.arguments import Json
 from cli.following import follow
 from cli.output import console, print_json
-from cli.run_text import summarize
+from cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.data.datasets.loading import DATASETS, check_dataset
 from cotrail.errors import InputError
 from cotrail.systems.registry import SYSTEMS, find_system
 from services import submission
 from services.prepared_run import PreparedRun
-from services.requests import REQUIRED, make_request, read_run_file
+from services.requests import REQUIRED, check_keys, make_request, read_run_file
 from services.store import open_store
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
@@ -153,7 +153,7 @@ def submit(
     ] = None,
     model: Annotated[
         str | None,
-        _option("--model", text="A model of `models.toml` in COTRAIL_HOME.", panel=_MODEL, metavar="NAME"),
+        _option("--model", text="A name in `cotrail models`, which marks the default.", panel=_MODEL, metavar="NAME"),
     ] = None,
     profile: Annotated[
         str | None,
@@ -269,6 +269,7 @@ def _check_named(given: Mapping[str, Any]) -> None:
     for field, check in (("system", find_system), ("dataset", check_dataset)):
         if isinstance(name := given.get(field), str):
             check(name)
+    check_keys(given)
     for field in REQUIRED:
         if given.get(field) is None:
             raise InputError(f"no {field} given; name it with --{field} or in the run file")
@@ -281,6 +282,7 @@ def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
         console(stderr=True).print(warning, style="yellow", soft_wrap=True)
     with open_store() as engine:
         submission.submit(engine, prepared)
+        warn_of_namesakes(engine, run, prepared.submission.labels.name)
         if not wait:
             _print_submitted(run, size, json=json)
             return

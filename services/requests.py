@@ -91,14 +91,18 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {field: Path(name) for field, name in named.items() if name and not _is_bundled(field, name)}
 
 
+def check_keys(given: Mapping[str, Any]) -> None:
+    """Raises InputError for a key that no request has; it may be what is missing, in another spelling."""
+    if unknown := sorted(given.keys() - set(RunRequest.__struct_fields__)):
+        raise InputError(nearest.unknown("key", unknown[0], RunRequest.__struct_fields__))
+
+
 def make_request(given: Mapping[str, Any]) -> RunRequest:
     """The request with its types and bounds checked; InputError names the field."""
+    check_keys(given)
     for field in REQUIRED:
         if given.get(field) is None:
             raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
-    unknown = sorted(given.keys() - set(RunRequest.__struct_fields__))
-    if unknown:
-        raise InputError(f"{nearest.unknown('key', unknown[0], RunRequest.__struct_fields__)}")
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:

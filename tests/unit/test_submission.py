@@ -42,6 +42,7 @@ from tests.unit.commands import DEMONSTRATION, Given
         ({"seed": -1}, "seed"),
         ({"seed": 2**31}, "seed"),
         ({"colour": "red"}, "there is no key 'colour'"),
+        ({"system": None, "sytem": "ircot"}, "no key 'sytem' (did you mean system?)"),
         ({"set_number": 2}, "a set_number needs sets"),
         ({"system": "one-step", "max_sentences": 3}, "one-step has no max_sentences"),
         ({"system": "no-retrieval", "retrieval_count": 3}, "no-retrieval has no retrieval_count"),

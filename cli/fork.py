@@ -10,7 +10,7 @@ from cli.arguments import Json, RunName
 from cli.following import follow
 from cli.label import Tags
 from cli.output import console, print_json
-from cli.run_text import summarize
+from cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
 from cotrail.errors import InputError
@@ -70,6 +70,7 @@ def fork(
     )
     with open_store() as engine:
         forked = forking.fork(engine, request)
+        warn_of_namesakes(engine, forked.run, name)
         if wait and not json:
             console().print(_summary(forked), soft_wrap=True)
         if wait:

@@ -6,6 +6,7 @@ import typer
 
 from cli.arguments import Json, RunName
 from cli.output import console, print_json
+from cli.run_text import warn_of_namesakes
 from services import labels
 from services.store import open_store
 
@@ -34,6 +35,7 @@ def label(
     """
     with open_store() as engine:
         labelled = labels.label(engine, run, name=name, add=tags or (), remove=untag or ())
+        warn_of_namesakes(engine, labelled.run, name)
     if json:
         print_json(labelled)
         return

@@ -6,10 +6,11 @@ from rich.console import Console
 from sqlalchemy import Engine
 
 from cli.output import console, heading, print_json
-from cotrail.common.humanize import count, duration
+from cotrail.common.humanize import count, cut, duration
 from models.queries.outages import Outage
 from models.queries.progress import Cause, Progress, read_causes
 from models.records.blockage import Blockage
+from models.records.labels import namesakes
 from models.schema.states import QuestionStatus
 
 INCOMPLETE = 4
@@ -47,6 +48,17 @@ def summary(progress: Progress) -> dict[str, Any]:
         "blockage": progress.blockage,
         **{name: progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")},
     }
+
+
+def warn_of_namesakes(engine: Engine, run: str, name: str | None) -> None:
+    """Says where a name that a run has just got no longer finds one run."""
+    if not name:
+        return
+    with engine.connect() as connection:
+        others = namesakes(connection, run, name)
+    if others:
+        said = f"{count(len(others), 'other run')} named {name!r} ({cut(', '.join(others), 100)}): give ids instead"
+        console(stderr=True).print(said, style="yellow", soft_wrap=True)
 
 
 def closing_line(progress: Progress) -> str:

@@ -97,16 +97,16 @@ def resolve_run(connection: Connection, given: str) -> str:
         raise UnknownNameError("there is no run yet; `cotrail submit` begins one")
     named = runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == given))
     begun = runs.c.id.startswith(given, autoescape=True)
-    for how, condition in (
-        ("is the id of", runs.c.id == given),
-        ("is the name of", named),
-        ("begins the ids of", begun),
+    for how, advice, condition in (
+        ("is the id of", "", runs.c.id == given),
+        ("is the name of", "give the id, or rename one with `cotrail label ID --name NAME`", named),
+        ("begins the ids of", "write more of the id", begun),
     ):
         found = connection.execute(select(runs.c.id).where(condition).order_by(*_NEWEST).limit(6)).scalars().all()
         if len(found) == 1:
             return str(found[0])
         if found:
-            raise InputError(f"{given!r} {how} several runs ({', '.join(found)}); write more of the id")
+            raise InputError(f"{given!r} {how} several runs ({', '.join(found)}); {advice}")
     meant = guess(given, _newest_names(connection))
     raise UnknownNameError(f"there is no run {given!r}{meant}; `cotrail runs` lists them")
 

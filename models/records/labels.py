@@ -30,3 +30,9 @@ def read_labels(connection: Connection, run_ids: Collection[str]) -> dict[str, L
     """Return the labels of these runs, by id; runs without any are left out."""
     rows = connection.execute(select(run_labels).where(run_labels.c.run_id.in_(run_ids)))
     return {row.run_id: Labels(name=row.name, tags=tuple(row.tags)) for row in rows}
+
+
+def namesakes(connection: Connection, run_id: str, name: str) -> list[str]:
+    """Return the ids of the other runs that have this name, so that it finds none of them."""
+    others = select(run_labels.c.run_id).where(run_labels.c.name == name, run_labels.c.run_id != run_id)
+    return list(connection.execute(others.order_by(run_labels.c.run_id)).scalars())

@@ -20,7 +20,7 @@ from models.commands.pruning import prune
 from models.commands.submission import submit
 from models.execution.ledger import Ledger
 from models.queries.runs import resolve_run
-from models.records.labels import Labels
+from models.records.labels import Labels, namesakes
 from services.labels import label
 from services.run_list import read_filter, read_page
 from tests.integration.conftest import Cotrail, Query
@@ -131,8 +131,13 @@ def test_a_run_is_found_by_its_name_unless_others_have_it_too(engine: Engine, be
         assert resolve_run(connection, "mine") == "mine"
     begun("fourth", name="first run")
     begun("fifth", name="first run")
-    with engine.connect() as connection, pytest.raises(InputError, match=r"name of several runs \(fifth, fourth\)"):
+    with (
+        engine.connect() as connection,
+        pytest.raises(InputError, match=r"name of several runs \(fifth, fourth\); give"),
+    ):
         resolve_run(connection, "first run")
+    with engine.connect() as connection:
+        assert namesakes(connection, "fifth", "first run") == ["fourth"]
 
 
 def test_labels_change_after_a_run_is_closed_and_its_record_still_verifies(engine: Engine, begun: Begun) -> None:

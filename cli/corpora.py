@@ -8,7 +8,7 @@ import typer
 from cli.arguments import Json
 from cli.columns import Column, print_rows
 from cli.output import console, grid, heading, print_json
-from cotrail.common.humanize import count
+from cotrail.common.humanize import count, size
 from cotrail.common.short_digests import shortened
 from cotrail.errors import InputError
 from services.corpora import ListedCorpus, describe_corpus, list_corpora, remove_corpus
@@ -100,7 +100,7 @@ def _row(each: ListedCorpus) -> list[str]:
 
 
 def _size(each: ListedCorpus) -> str:
-    return "-" if each.bytes is None else f"{each.bytes / 2**20:,.1f} MiB"
+    return "-" if each.bytes is None else size(each.bytes)
 
 
 def _built(each: ListedCorpus) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from cli.arguments import Json
 from cli.output import console, print_json
-from cotrail.common.humanize import count
+from cotrail.common.humanize import count, size
 from cotrail.errors import InputError
 from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
 from models.queries.runs import resolve_run
@@ -87,5 +87,4 @@ def _prune(engine: Engine, chosen: Sequence[str]) -> Pruned:
 
 
 def _described(weight: Weight) -> str:
-    size = f"{weight.bytes / 2**20:,.1f} MiB"
-    return f"{count(weight.runs, 'run')} with {count(weight.steps, 'step')} ({size})"
+    return f"{count(weight.runs, 'run')} with {count(weight.steps, 'step')} ({size(weight.bytes)})"

@@ -35,6 +35,13 @@ def rate(value: float) -> str:
     return f"{value:.1f}" if value >= 1 or not value else f"{value:.2g}"
 
 
+def size(value: int) -> str:
+    """Bytes, with a unit that leaves digits: `812 bytes`, `71 KiB`, `3.4 MiB`."""
+    if value < 1024:
+        return count(value, "byte")
+    return f"{value / 1024:,.0f} KiB" if value < 2**20 else f"{value / 2**20:,.1f} MiB"
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """A mean, or a dash where there is none."""
     return "-" if value is None else f"{value:.{digits}f}"

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from cli import commands
 from cli.lazy_group import load
 from cli.main import app, exit_code, main
-from cotrail.common.humanize import cut, duration, rate
+from cotrail.common.humanize import cut, duration, rate, size
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
 from services.requests import make_request, read_run_file
 from services.submission import prepare
@@ -250,6 +250,14 @@ def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail: Run) -> 
 )
 def test_durations_read_as_people_say_them(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "shown"),
+    [(0, "0 bytes"), (1, "1 byte"), (1023, "1,023 bytes"), (1024, "1 KiB"), (40_000, "39 KiB"), (3 * 2**20, "3.0 MiB")],
+)
+def test_sizes_have_a_unit_that_leaves_digits(bytes_: int, shown: str) -> None:
+    assert size(bytes_) == shown
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,11 @@ def demo(
     settings.cache_clear()
     stack = startable_stack()
     screen = console()
-    screen.print("IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of")
-    screen.print("reasoning, searches with that sentence, and so on. Each step is a task in a queue, recorded in")
-    screen.print("PostgreSQL before the next one begins. The country in the sample is invented.")
+    screen.print(
+        "IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of reasoning, "
+        "searches with that sentence, and so on. Each step is a task in a queue, recorded in PostgreSQL before the "
+        "next one begins. The country in the sample is invented."
+    )
     with _running(stack, screen, keep=keep):
         code = _demonstrate(screen, limit=None if every else QUESTIONS)
     raise typer.Exit(code)
@@ -72,27 +74,32 @@ def _running(stack: "Stack", screen: Console, *, keep: bool) -> Iterator[None]:
     """The local stack, stopped afterwards unless it was running before or `keep` is set."""
     ran = _runs(stack)
     _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
+    started = False
     try:
         with screen.status("starting…"):
             stack.up()
             stack.supervise()
+        started = True
         screen.print(f"Running, with its state in {settings().home}.", soft_wrap=True)
         yield
     finally:
-        if keep or ran:
-            screen.print()
-            screen.print(
-                f"The stack keeps running; to stop it: COTRAIL_HOME={shlex.quote(str(settings().home))} cotrail down",
-                soft_wrap=True,
-            )
-        else:
+        if not (keep or ran):
             with screen.status("stopping the stack…"):
                 stack.down()
-            screen.print()
-            screen.print("The stack is stopped, and the run is kept. To look further:")
-            screen.print(f"  export COTRAIL_HOME={shlex.quote(str(settings().home))}", soft_wrap=True)
-            screen.print("  cotrail up && cotrail trace latest 1")
-            screen.print("To start with files of your own: cotrail sample")
+        if started:
+            _print_what_next(screen, runs=keep or ran)
+
+
+def _print_what_next(screen: Console, *, runs: bool) -> None:
+    home = shlex.quote(str(settings().home))
+    screen.print()
+    if runs:
+        screen.print(f"The stack keeps running; to stop it: COTRAIL_HOME={home} cotrail down", soft_wrap=True)
+        return
+    screen.print("The stack is stopped, and the run is kept. To look further:")
+    screen.print(f"  export COTRAIL_HOME={home}", soft_wrap=True)
+    screen.print("  cotrail up && cotrail trace latest 1")
+    screen.print("To start with files of your own: cotrail sample")
 
 
 def _runs(stack: "Stack") -> bool:

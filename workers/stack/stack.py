@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from configuration.settings import Settings
-from cotrail.errors import UnavailableError
+from cotrail.errors import InputError, UnavailableError
 from workers.health import problem_of
 from workers.stack import python
 from workers.stack.flower import Access, new_access, read_access
@@ -250,15 +250,24 @@ class Stack:
             return problem_of(python.ready_file(self._settings, name))
         return None if is_ready else "it doesn't answer"
 
+    def _make_folders(self) -> None:
+        try:
+            self._home.mkdir(parents=True, exist_ok=True)
+            for folder in (self._home / "run", self._settings.socket_path):
+                _make_private(folder)
+        except OSError as error:
+            raise InputError(
+                f"{self._home} can't hold the stack's state ({error.strerror}: {error.filename}); change its "
+                "permissions, or set COTRAIL_HOME to another folder"
+            ) from error
+
     @contextmanager
     def _lock(self, wait: int = 0) -> Iterator[None]:
         """Let one command at a time start and stop services.
 
         wait: fcntl.LOCK_NB to raise BlockingIOError instead of waiting for another one.
         """
-        self._home.mkdir(parents=True, exist_ok=True)
-        for folder in (self._home / "run", self._settings.socket_path):
-            _make_private(folder)
+        self._make_folders()
         with (self._home / "run" / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | wait)
             yield

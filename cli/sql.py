@@ -12,6 +12,7 @@ from cli.arguments import Json
 from cli.output import print_json
 from configuration.settings import settings
 from cotrail.errors import InputError, UnavailableError
+from services.store import reading
 
 READ_ONLY = "-c default_transaction_read_only=on"
 """Options for the server: a record that is changed by hand no longer verifies."""
@@ -40,6 +41,8 @@ def sql(
     elif url:
         typer.echo(address)
     else:
+        with reading():  # psql's own message wouldn't say what to do
+            pass
         _open(address, query)
 
 

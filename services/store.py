@@ -45,6 +45,8 @@ def reading() -> Iterator[Connection]:
 
 def _unreachable(error: Exception) -> str:
     reason = reason_of(error)
+    if "starting up" in reason:
+        return f"the database is starting; try again in a few seconds ({reason})"
     if settings().database_url is None:
         return f"the local stack's database doesn't answer; start it with `cotrail up` ({reason})"
     return f"the database that COTRAIL_DATABASE_URL names doesn't answer; check the URL and the server ({reason})"

@@ -139,7 +139,8 @@ def _bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
     steps = expected_steps(progress)
     table = Table.grid(padding=(0, 2))
     table.add_row("Questions", _bar(progress.done, progress.total), f"{progress.done:,} of {progress.total:,}")
-    about = "" if steps is None else f" of about {max(round(steps), progress.steps):,}"
+    open_end = steps is not None and progress.done < progress.total
+    about = f" of about {max(round(steps or 0), progress.steps):,}" if open_end else ""
     table.add_row("Steps", _bar(progress.steps, steps), f"{progress.steps:,}{about}")
     read, cached, written = (
         progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")

@@ -125,7 +125,8 @@ def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
     rows = connection.execute(chosen.order_by(runs.c.id).with_for_update()).all()
     live = [row.id for row in rows if not row.ended and row.state != RunState.PRUNED]
     if live:
-        raise InputError(f"{', '.join(live)} haven't ended; `cotrail cancel RUN` ends a run, then prune it")
+        have = "hasn't" if len(live) == 1 else "haven't"
+        raise InputError(f"{', '.join(live)} {have} ended; `cotrail cancel RUN` ends a run, then prune it")
     connection.execute(update(runs).where(runs.c.id.in_(run_ids)).values(state=RunState.PRUNED))
 
 

@@ -75,7 +75,8 @@ def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
     form = detect_format(path, CorpusError)
     if form in (ARTICLES, BIG_BENCH) or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
         raise CorpusError(
-            f"{path} seems to hold {form.holds}, which are no paragraphs; `cotrail data build` makes a corpus"
+            f"{path} seems to hold {form.holds}, which are no paragraphs; give a file of "
+            "paragraphs, or make a dataset's corpus with `cotrail data build`"
         )
     if form is None and (what := apparent_content(path, CorpusError)):
         raise CorpusError(f"{path} seems {what}, going by how it begins; unpack it, or get the file again")

@@ -22,8 +22,8 @@ def display(screen: Console) -> Iterator[Callable[[ExperimentProgress], None]]:
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[note]}"), console=screen) as bars:
-        runs = bars.add_task("Runs", note="")
-        questions = bars.add_task("Questions", note="")
+        runs = bars.add_task("Runs", total=None, note="")
+        questions = bars.add_task("Questions", total=None, note="")
 
         def show(progress: ExperimentProgress) -> None:
             bars.update(runs, completed=progress.done, total=progress.planned)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from math import ceil
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -94,7 +95,7 @@ def _how(status: "Status") -> str:
 def _until(status: "Status") -> str:
     if status.restart_seconds is None:
         return ""
-    when = f"in {status.restart_seconds:.0f} s" if status.restart_seconds else "as soon as what it needs is there"
+    when = f"in {ceil(status.restart_seconds)} s" if status.restart_seconds else "as soon as what it needs is there"
     return f"; it is started again {when}"
 
 

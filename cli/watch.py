@@ -12,7 +12,7 @@ from services.store import open_store
 def watch(run: RunName, *, json: Json = False) -> None:
     """Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.
 
-    Exits with 4 if questions failed, are blocked or were cancelled.
+    A paused run is waited for, until it is resumed. Exits with 4 if questions failed, are blocked or were cancelled.
     """
     with open_store() as engine:
         with engine.connect() as connection:

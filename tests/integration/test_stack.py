@@ -100,6 +100,11 @@ def pid_of(stack: Stack, name: str) -> int:
     return pid
 
 
+def test_a_home_that_can_not_be_made_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InputError, match="set COTRAIL_HOME to another folder"):
+        Stack(Settings(home=Path("/proc/cotrail"))).start_servers()
+
+
 def state_of(stack: Stack, name: str) -> State:
     return next(status.state for status in stack.status() if status.name == name)
 

@@ -390,7 +390,7 @@ def test_scores_have_intervals_and_stand_once_more_for_each_kind_of_questions(
     assert re.search(r"\nbridge +2  0\.50 0\.09-0\.91 ", shown)
     assert "hard" not in shown
     assert cotrail("report", run, "--html", page).exit_code == 0
-    assert "<td>bridge</td>" in page.read_text()
+    assert '<td class="t">bridge</td>' in page.read_text()
     assert "95 %: 20.8% to 93.9%" in page.read_text()
     assert [json.loads(line)["kinds"] for line in cotrail("export", run).stdout.splitlines()] == kinds
 

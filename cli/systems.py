@@ -34,7 +34,7 @@ def systems(
         return
     columns = Column(title="system", style="bold"), Column(title="title"), Column(title="what it does")
     print_rows(screen, columns, [[each.name, each.title, each.meaning] for each in found])
-    screen.print("\n`cotrail systems NAME` has the settings.".strip(), style="dim", soft_wrap=True)
+    screen.print("`cotrail systems NAME` has the settings.", style="dim", soft_wrap=True)
 
 
 def _print_system(screen: Console, system: DescribedSystem) -> None:

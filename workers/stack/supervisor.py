@@ -24,7 +24,7 @@ LOOK_SECONDS = 1.0
 MEND_SECONDS = 0.2
 """The pause between two looks while something is dead. Each starts one service, so that not all start at once."""
 
-FOREIGN = ("postgres", "redis", "flower")
+FOREIGN = (*SERVERS, "flower")
 """The services whose programs can't rotate their logs themselves."""
 
 logger = logging.getLogger(__name__)

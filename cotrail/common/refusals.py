@@ -1,4 +1,4 @@
-"""What is wrong with a value that a person wrote by hand, for example in a TOML file, and what could stand there."""
+"""What is wrong with a value in a file, such as a run file or a record in JSON, and what could stand there."""
 
 import re
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ _CHOICE = re.compile(
     r"Invalid (?:enum )?value (?P<value>'.*'|\S+) - at `(?P<key>key` in `)?(?P<place>.*?)`$", re.DOTALL
 )
 _PART = re.compile(r"\.([^.\[]+)|\[.*?\]")
+_ROOT = re.compile(r"(?<=`)\$\.")
 
 
 def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> str:
@@ -36,15 +37,15 @@ def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> 
             return f"the key `{field}` is missing; there are: {', '.join(known)}"
         keys = ", ".join(_fields(_at(kind, value, place)))
         return f"the key `{field}`{_where(found['place'])} is missing; the keys are: {keys}"
-    return _plain(explained(error, value))
+    return _ROOT.sub("", explained(error, value), count=1)
 
 
 def _where(place: str | None) -> str:
     return f" in `{_plain(place)}`" if place else ""
 
 
-def _plain(text: str) -> str:
-    return text.replace("$.", "")
+def _plain(place: str) -> str:
+    return place.removeprefix("$.")
 
 
 def _choices(kind: Any, value: object, place: str, *, key: bool) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from cotrail.common.declared_types import choices, parts
 from cotrail.common.nearest import guess, refused_choice
 from cotrail.common.validation import explained
 
@@ -54,17 +55,8 @@ def _choices(kind: Any, value: object, place: str, *, key: bool) -> list[str]:
         return tags
     found = _at(kind, value, place)
     if key:
-        found = [part for each in found if isinstance(each, inspect.DictType) for part in _parts(each.key_type)]
-    return [choice for each in found for choice in _values(each)]
-
-
-def _values(found: inspect.Type) -> list[str]:
-    match found:
-        case inspect.LiteralType(values=values):
-            return [str(value) for value in values]
-        case inspect.EnumType(cls=choices):
-            return [str(choice.value) for choice in choices]
-    return []
+        found = [part for each in found if isinstance(each, inspect.DictType) for part in parts(each.key_type)]
+    return [choice for each in found for choice in choices(each)]
 
 
 def _fields(found: list[inspect.Type]) -> list[str]:
@@ -74,7 +66,7 @@ def _fields(found: list[inspect.Type]) -> list[str]:
 
 def _at(kind: Any, value: object, place: str | None) -> list[inspect.Type]:
     """The types that a value at this place may have."""
-    found = list(_parts(inspect.type_info(kind)))
+    found = list(parts(inspect.type_info(kind)))
     if isinstance(value, dict):
         found = [each for each in _tagged(found) if value.get(each.tag_field) == each.tag] or found
     for part in _PART.finditer(place or ""):
@@ -88,26 +80,14 @@ def _inside(outer: inspect.Type, name: str | None) -> Iterator[inspect.Type]:
         case inspect.StructType(fields=fields) if name:
             for field in fields:
                 if field.encode_name == name:
-                    yield from _parts(field.type)
+                    yield from parts(field.type)
         case inspect.DictType(value_type=inner):
-            yield from _parts(inner)
+            yield from parts(inner)
         case inspect.TupleType(item_types=types):
             for each in types:
-                yield from _parts(each)
+                yield from parts(each)
         case inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner):
-            yield from _parts(inner)
-
-
-def _parts(found: inspect.Type) -> Iterator[inspect.Type]:
-    """The types that a type consists of: without its metadata, each of a union."""
-    match found:
-        case inspect.Metadata(type=inner):
-            yield from _parts(inner)
-        case inspect.UnionType(types=types):
-            for each in types:
-                yield from _parts(each)
-        case _:
-            yield found
+            yield from parts(inner)
 
 
 def _tagged(found: list[inspect.Type]) -> list[inspect.StructType]:

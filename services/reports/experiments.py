@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
-from cotrail.errors import UnavailableError
+from cotrail.engines.optional_packages import installed_with
 from cotrail.evaluation.experiments.ircot import tables
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
@@ -54,12 +54,8 @@ def _results(
 
 def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
     """IRCoT's tables and figures; UnavailableError where numpy isn't installed."""
-    try:
+    with installed_with("reports"):
         built, plots = tables.build_tables(results), build_charts(results)
-    except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"the tables need {error.name}; install it with: pip install 'cotrail[reports]'"
-        ) from error
     return ExperimentReport(summary=_ircot_summary(results), tables=built, plots=plots)
 
 

@@ -12,7 +12,7 @@ from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
-from cotrail.evaluation.experiments.protocols import experiment_of
+from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
@@ -40,9 +40,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     )
 
 
-def _results(
-    connection: Connection, name: str, experiment: IRCoTExperiment | RethinkingExperiment | SearChainExperiment
-) -> ExperimentReport:
+def _results(connection: Connection, name: str, experiment: AnyExperiment) -> ExperimentReport:
     match experiment:
         case IRCoTExperiment():
             return ircot_report(read_results(connection, name))

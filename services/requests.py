@@ -98,7 +98,7 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
             raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
     unknown = sorted(given.keys() - set(RunRequest.__struct_fields__))
     if unknown:
-        raise InputError(f"{nearest.unknown('key', unknown[0], RunRequest.__struct_fields__)}")
+        raise InputError(nearest.unknown("key", unknown[0], RunRequest.__struct_fields__))
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
-from cotrail.errors import UnavailableError
+from cotrail.engines.optional_packages import installed_with
 from cotrail.evaluation.experiments.ircot import tables
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
-from cotrail.evaluation.experiments.protocols import experiment_of
+from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
@@ -40,9 +40,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     )
 
 
-def _results(
-    connection: Connection, name: str, experiment: IRCoTExperiment | RethinkingExperiment | SearChainExperiment
-) -> ExperimentReport:
+def _results(connection: Connection, name: str, experiment: AnyExperiment) -> ExperimentReport:
     match experiment:
         case IRCoTExperiment():
             return ircot_report(read_results(connection, name))
@@ -54,12 +52,8 @@ def _results(
 
 def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
     """IRCoT's tables and figures; UnavailableError where numpy isn't installed."""
-    try:
+    with installed_with("reports"):
         built, plots = tables.build_tables(results), build_charts(results)
-    except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"the tables need {error.name}; install it with: pip install 'cotrail[reports]'"
-        ) from error
     return ExperimentReport(summary=_ircot_summary(results), tables=built, plots=plots)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cotrail.errors import InputError, UnavailableError
+from cotrail.engines.optional_packages import installed_with
+from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
@@ -171,10 +172,8 @@ def draw(plot: Chart, *, top: float | None = None) -> "Figure":
 
 @contextmanager
 def _style() -> Iterator[None]:
-    try:
+    with installed_with("reports"):
         import matplotlib
-    except ModuleNotFoundError as error:
-        raise UnavailableError("figures need matplotlib; install it with: pip install 'cotrail[reports]'") from error
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

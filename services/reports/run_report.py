@@ -40,9 +40,7 @@ WEIGHED = (
     "evidence found for it (★ gold: the dataset marks it as needed), how similar that is (M), whether it entails the "
     "sentence (E) or contradicts it (C), and the term f that the sentence adds to the chain's faithfulness f(R)."
 )
-VOTED = (
-    "For each question: the answers that its chains state, with the number of chains, and each chain as written."
-)
+VOTED = "For each question: the answers that its chains state, with the number of chains, and each chain as written."
 PLANNED = (
     "For each question: the tree of its queries, by rounds, with the answers that the model gave; which of them "
     "retrieval corrected or completed, with the document (★ gold in the steps: the dataset marks it as needed); and "

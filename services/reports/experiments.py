@@ -21,8 +21,8 @@ from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain import tables as searchain_tables
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun
-from models.queries.experiments import read_experiment
-from services.reports.configuration import flat
+from models.queries.experiments import ExperimentRecord, read_experiment
+from services.reports.configuration import flat, local
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.ircot_results import read_results
 from services.reports.reported_runs import read_reported_runs
@@ -35,9 +35,17 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     record = read_experiment(connection, name)
     return replace(
         _results(connection, name, experiment_of(record.plan["experiment"])),
+        subject=_subject(record),
         runs=read_reported_runs(connection, record.runs),
         plan=tuple(flat(record.plan)),
     )
+
+
+def _subject(record: ExperimentRecord) -> str:
+    told = record.plan["experiment"]
+    models = [each if isinstance(each, str) else each["name"] for each in told["models"]]
+    parts = f"protocol {told['protocol']}", f"model {', '.join(models)}", f"questions of {', '.join(told['datasets'])}"
+    return f"Experiment: {'; '.join(parts)}. Begun {local(record.created_at)}."
 
 
 def _results(connection: Connection, name: str, experiment: AnyExperiment) -> ExperimentReport:

@@ -33,11 +33,11 @@ class ReportedHit(Struct, frozen=True, kw_only=True):
 
 
 class ReportedStep(Struct, frozen=True, kw_only=True):
-    """A step; asked: what it was about, such as the query of a search; text: what came out of it."""
+    """A step; asked: what it was about, such as a query; verb: what a search did with it; text: what came out of it."""
 
     sequence: int
     kind: str
-    searched: bool = False
+    verb: str = ""
     asked: str = ""
     text: str = ""
     found: tuple[ReportedHit, ...] = ()
@@ -90,8 +90,8 @@ def _searched(step: TracedStep, question: TracedQuestion) -> ReportedStep:
     return ReportedStep(
         sequence=step.sequence,
         kind=step.kind,
-        searched=True,
-        asked=f"{verb} “{step.query}”",
+        verb=verb,
+        asked=step.query or "",
         found=found,
         note=note,
     )

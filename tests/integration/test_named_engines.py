@@ -220,7 +220,7 @@ def test_the_record_replays_and_is_traced_and_told_in_prov(done: str, engine: En
 def test_the_report_shows_the_page_and_the_answer(done: str, cotrail: Cotrail, tmp_path: Path) -> None:
     assert cotrail("report", done, "--html", tmp_path / "report.html").exit_code == 0
     page = (tmp_path / "report.html").read_text()
-    assert "opened “Vell”" in page
+    assert "opened “<bdi>Vell</bdi>”" in page
     assert "confidence 2.50, in Vell" in page
 
 

@@ -1,12 +1,12 @@
 """The commands of `cotrail`: where each one is, and its line in `cotrail --help`."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 STACK, WORK, LISTS, RESULTS = "The local stack", "Work", "What there is", "Results"
 """The panels of `cotrail --help`."""
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """A command, or a group of commands."""
 
     panel: str

@@ -54,12 +54,7 @@ def _list(*, json: bool) -> None:
     if json:
         print_json(found)
     elif found:
-        titles = {"corpus": False, "paragraphs": True, "revision": False, "size": True, "built": False}
-        print_rows(
-            console(),
-            [Column(title=title, right=right) for title, right in titles.items()],
-            [_row(each) for each in found],
-        )
+        print_rows(console(), COLUMNS, [_row(each) for each in found])
     else:
         console().print("No corpora yet. `cotrail index FILE --name NAME` makes one.")
 

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from cli.arguments import Json, RunName
+from cli.arguments import Json, RunName, Tags
 from cli.following import follow
-from cli.label import Tags
 from cli.output import console, print_json
 from cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count

@@ -21,7 +21,7 @@ from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.source_files import ReadingProgress
 from cotrail.engines.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
-from cotrail.errors import NotInstalledError
+from cotrail.engines.optional_packages import installed_with
 
 knowledge = typer.Typer(
     name="knowledge",
@@ -101,10 +101,8 @@ def wikidata(
 
     Example: `cotrail knowledge wikidata --fetch Q868 --fetch "Shanghai Noon" --url https://www.wikidata.org/w/api.php`
     """
-    try:
+    with installed_with("knowledge"):
         from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(f"--fetch needs {error.name}: `pip install 'cotrail[knowledge]'`") from error
     started = time.monotonic()
     about = fetch_wikidata(names, url, settings().knowledge_path / "wikidata")
     _report("wikidata", about, time.monotonic() - started, json=json)

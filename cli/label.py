@@ -4,16 +4,11 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Json, RunName
+from cli.arguments import Json, RunName, Tags
 from cli.output import console, print_json
 from cli.run_text import warn_of_namesakes
 from services import labels
 from services.store import open_store
-
-Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag. May be given several times.", show_default=False),
-]
 
 
 def label(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from configuration.settings import settings
-from cotrail.errors import NotInstalledError
+from cotrail.engines.optional_packages import installed_with
 
 if TYPE_CHECKING:
     from workers.stack.stack import Stack
@@ -11,10 +11,8 @@ if TYPE_CHECKING:
 
 def local_stack() -> "Stack":
     """The stack of the home that the settings name; raises NotInstalledError."""
-    try:
+    with installed_with("local"):
         from workers.stack.stack import Stack
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(f"the local stack needs {error.name}: `pip install 'cotrail[local]'`") from error
     return Stack(settings())
 
 

@@ -25,7 +25,7 @@ def logs(
         str,
         typer.Argument(
             metavar="PROCESS",
-            help="generation, retrieval, evidence, maintenance, postgres, redis or flower.",
+            help="generation, retrieval, evidence, maintenance, postgres, redis, flower, supervisor-1 or supervisor-2.",
             show_default=False,
         ),
     ],

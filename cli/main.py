@@ -128,10 +128,10 @@ def _refuse(message: str, code: int) -> int:
 
 
 def _absent(error: ModuleNotFoundError) -> str:
-    from cotrail.engines.optional_packages import extra_with
+    from cotrail.engines.optional_packages import extra_with, not_installed
 
-    extra = extra_with(error.name or "")
-    return f"this needs {error.name}, which isn't installed: `pip install 'cotrail[{extra}]'`"
+    package = error.name or "a package"
+    return str(not_installed(package, extra_with(package)))
 
 
 def _discreet(message: str) -> str:

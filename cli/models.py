@@ -24,25 +24,21 @@ def models(
 
     No model is loaded, and no server is asked.
     """
-    found = list_models() if name is None else describe_models(name)
     if json:
-        print_json(found)
-        return
-    screen = console()
-    for each in found:
-        if isinstance(each, DescribedModel):
-            _print_model(screen, each)
-    if name is None:
+        print_json(list_models() if name is None else describe_models(name))
+    elif name is not None:
+        for each in describe_models(name):
+            _print_model(console(), each)
+    else:
         titles = ("model", "kind", "engine", "state", "where")
-        print_rows(screen, [Column(title=title) for title in titles], [_row(each) for each in found])
+        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in list_models()])
         hint = f"Further ones are tables of {settings().catalogue_path}. `cotrail models NAME` says more of one."
-        screen.print(hint, style="dim", soft_wrap=True)
+        console().print(hint, style="dim", soft_wrap=True)
 
 
 def _row(each: ListedModel) -> list[str]:
     name = f"{each.name} (default)" if each.default else each.name
-    where = each.location if not each.built_in or each.state == "missing" else "built in"
-    return [name, each.kind, each.engine, each.state, where or "built in"]
+    return [name, each.kind, each.engine, each.state, "built in" if each.built_in else each.location]
 
 
 def _print_model(screen: Console, model: DescribedModel) -> None:

@@ -214,7 +214,7 @@ def submit(
     ] = None,
     tags: Annotated[
         list[str] | None,
-        _option("--tag", text="A tag, to filter runs by; may be repeated.", panel=_WHAT, metavar="TAG"),
+        _option("--tag", text="A tag, to filter runs by. May be repeated.", panel=_WHAT, metavar="TAG"),
     ] = None,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,

@@ -24,17 +24,14 @@ def systems(
 
     Settings are the `[settings]` of a run file, and `--set` of `cotrail fork`.
     """
-    found = list_systems() if name is None else describe_system(name)
     if json:
-        print_json(found)
-        return
-    screen = console()
-    if isinstance(found, DescribedSystem):
-        _print_system(screen, found)
-        return
-    columns = Column(title="system", style="bold"), Column(title="title"), Column(title="what it does")
-    print_rows(screen, columns, [[each.name, each.title, each.meaning] for each in found])
-    screen.print("\n`cotrail systems NAME` has the settings.".strip(), style="dim", soft_wrap=True)
+        print_json(list_systems() if name is None else describe_system(name))
+    elif name is not None:
+        _print_system(console(), describe_system(name))
+    else:
+        columns = Column(title="system", style="bold"), Column(title="title"), Column(title="what it does")
+        print_rows(console(), columns, [[each.name, each.title, each.meaning] for each in list_systems()])
+        console().print("`cotrail systems NAME` has the settings.", style="dim", soft_wrap=True)
 
 
 def _print_system(screen: Console, system: DescribedSystem) -> None:

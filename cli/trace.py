@@ -16,7 +16,7 @@ from cli.output import console, grid, heading, print_json
 from cli.prompt import print_prompt
 from cli.reasoned import reasoned
 from cli.weighed import compared, weighed
-from cotrail.common.humanize import count, cut, duration, number
+from cotrail.common.humanize import count, cut, number
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Hit
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
@@ -29,6 +29,7 @@ from services import exporting
 from services.answer_details import details_of
 from services.evidence_texts import name_of
 from services.store import reading
+from services.written_facts import written_facts
 
 SNIPPET = 160
 """The most characters shown of a paragraph; `--full` shows all of it."""
@@ -143,19 +144,8 @@ def _paragraph(hit: Hit, *, full: bool) -> Text:
 def _written(step: TracedStep) -> Text:
     if step.generated is None:
         return _not_done(step, nothing="not done yet")
-    written = step.generated
-    facts = [
-        f"{count(written.prompt_tokens, 'token')} read ({written.cached_prompt_tokens:,} cached)",
-        f"{written.generated_tokens:,} written",
-        *([f"{written.accepted_tokens} of {written.drafted_tokens} guessed"] if written.drafted_tokens else []),
-        *([duration(step.milliseconds / 1000)] if step.milliseconds is not None else []),
-        *([f"{count(step.left_out, 'paragraph')} didn't fit the context"] if step.left_out else []),
-        *([f"seed {written.seed}"] if written.seed is not None else []),
-        *([step.worker] if step.worker else []),
-        *([count(step.attempts, "attempt")] if step.attempts > 1 else []),
-        *(["adopted"] if step.adopted else []),
-    ]
-    return Text(written.text or "nothing").append(f"\n{' · '.join(facts)}", style="dim")
+    facts = [*written_facts(step), *([step.worker] if step.worker else [])]
+    return Text(step.generated.text or "nothing").append(f"\n{' · '.join(facts)}", style="dim")
 
 
 def _not_done(step: TracedStep, *, nothing: str) -> Text:

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 
 from pydantic import ValidationError
 
+from configuration.variables import PREFIX
 from cotrail.common.printable_text import one_line, printable
 from cotrail.common.server_addresses import shown_address
 from cotrail.common.validation import shown
 from cotrail.errors import InputError
-
-PREFIX = "COTRAIL_"
 
 ADDRESSES = ("database_url", "broker_url", "search_url")
 SECRETS = ("search_api_key",)

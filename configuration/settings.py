@@ -26,7 +26,7 @@ from configuration.brokers import check_broker
 from configuration.databases import check_database
 from configuration.folders import check_folder, on_one_line
 from configuration.refusals import refusal
-from configuration.variables import warn_of_unknown
+from configuration.variables import PREFIX, warn_of_unknown
 from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
@@ -68,9 +68,7 @@ class Settings(BaseSettings):
     """Read once, at the edge, from variables named COTRAIL_ and the field's name in capitals."""
 
     # A refused value may hold a password, so it must not be shown.
-    model_config = SettingsConfigDict(
-        env_prefix="COTRAIL_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, hide_input_in_errors=True)
 
     home: Folder = Field(default_factory=lambda: user_data_path("cotrail"))
     """The folder of indexes, the list of models and the local stack's state."""

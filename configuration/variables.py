@@ -1,9 +1,10 @@
 """Variables named COTRAIL_ that no setting has, which are most likely misspelt."""
 
-import difflib
 import logging
 import os
 from collections.abc import Iterable
+
+from cotrail.common.nearest import nearest
 
 PREFIX = "COTRAIL_"
 
@@ -33,6 +34,6 @@ def warn_of_unknown(settings: Iterable[str]) -> None:
     for variable in sorted(os.environ):
         name = variable.upper().removeprefix(PREFIX)
         if variable.upper().startswith(PREFIX) and name not in known and not name.endswith(LIMITS):
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {PREFIX}{near[0]}?" if near else "; unset it"
+            meant = nearest(name, known)
+            hint = f"; did you mean {PREFIX}{meant}?" if meant else "; unset it"
             logger.warning("cotrail has no setting %r, so this variable changes nothing%s", variable, hint)

@@ -150,7 +150,7 @@ def _row(raw: bytes, place: str) -> SentenceRow:
         return msgspec.json.decode(raw, type=SentenceRow)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"{place}: {problem_of(error, raw)}; each line is an object as the exported file has it"
+            f"{place}: {problem_of(error, raw, SentenceRow)}; each line is an object as the exported file has it"
         ) from error
 
 

@@ -1,6 +1,6 @@
 """Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from cotrail.common.dotted_names import dotted
 from cotrail.common.nearest import guess
 from cotrail.core.binding import PINNED_ROLES, Binding, name_in
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
@@ -170,24 +171,17 @@ def _resolved(record: RunRecord, key: str) -> str:
     """The whole key that the given one stands for."""
     if key in (*NAMES, *NUMBERS):
         return key
-    paths = [path for path in _paths(record.settings) if key in (path, f"settings.{path}")]
-    paths = paths or [path for path in _paths(record.settings) if path.rsplit(".", 1)[-1] == key]
+    settings = tuple(path for path, _ in dotted(record.settings))
+    paths = [path for path in settings if key in (path, f"settings.{path}")]
+    paths = paths or [path for path in settings if path.rsplit(".", 1)[-1] == key]
     if len(paths) == 1:
         return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
-    known = (*NAMES, *NUMBERS, *_paths(record.settings))
+    known = (*NAMES, *NUMBERS, *settings)
     # A setting is as well known by the last part of its path.
     meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
     raise InputError(f"there is no {key!r} to set in run {record.id}{meant}; there are: {', '.join(known)}")
-
-
-def _paths(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from _paths(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
 
 
 def _storable(key: str, value: Any) -> Any:

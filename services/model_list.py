@@ -19,7 +19,7 @@ from cotrail.engines.rating.catalogue import raters
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 State = Literal["found", "missing", "server"]
-"""Whether a model's files are there; a server isn't asked."""
+"""Whether a model's files, and the packages that run it, are there; a server isn't asked."""
 
 
 class ListedModel(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,8 @@ class DescribedModel(ListedModel, frozen=True, kw_only=True):
     """A model with what it can do.
 
     table: its settings, as `models.toml` has them. profiles: those that it guarantees. capabilities: what actions may
-    ask of it beyond the continuation of plain text, with the reason where it can't, else None.
+    ask of it beyond the continuation of plain text, with the reason where it can't, else None; empty where the model is
+    missing, and of other models than language models.
     """
 
     table: dict[str, Any]
@@ -99,6 +100,10 @@ def _found(engine: Any) -> tuple[State, str, str]:
         location = engine.location
     except NotInstalledError as error:
         return "missing", "", str(error)
+    try:
+        engine.check()
+    except (InputError, NotInstalledError) as error:
+        return "missing", location, str(error)
     if location.startswith(("http://", "https://")):
         return "server", location, ""
     if _is_table(engine) and not Path(location).exists():
@@ -108,12 +113,13 @@ def _found(engine: Any) -> tuple[State, str, str]:
 
 def _described(kind: ModelKind, name: str, engine: Any) -> DescribedModel:
     table = {key: getattr(engine, key) for key in engine.__struct_fields__ if _is_table(engine) or key == "context"}
-    is_model = kind == "model"
+    listed, is_model = _listed(kind, name, engine), kind == "model"
+    can_tell = is_model and listed["state"] != "missing"
     return DescribedModel(
-        **_listed(kind, name, engine),
+        **listed,
         table={key: str(value) if isinstance(value, Path) else value for key, value in table.items()},
         profiles=tuple(_profiles(ModelSpec(name=name, engine=engine))) if is_model else get_args(Profile),
-        capabilities={each: _lacks(engine, each) for each in get_args(Capability)} if is_model else {},
+        capabilities={each: _lacks(engine, each) for each in get_args(Capability)} if can_tell else {},
     )
 
 
@@ -127,11 +133,11 @@ def _profiles(spec: ModelSpec) -> Iterator[Profile]:
 
 
 def _lacks(engine: Any, capability: Capability) -> str | None:
-    """Why the model lacks the capability; its files or its template may be missing too."""
+    """Why the model lacks the capability, behind `it`; its template may be unreadable."""
     try:
         lacking: str | None = engine.lacks(capability)
     except (InputError, NotInstalledError) as error:
-        return str(error)
+        return f"can't be looked at: {error}"
     return lacking
 
 

@@ -1,11 +1,13 @@
 """The systems that there are: what each is, its settings and what they mean, and what it needs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct, inspect
 
+from cotrail.common.declared_types import choices, parts
+from cotrail.common.dotted_names import dotted
 from cotrail.common.field_meanings import field_meanings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec
@@ -57,7 +59,7 @@ def describe_system(name: str) -> DescribedSystem:
         **_listed(spec),
         settings=tuple(_settings(spec.settings, spec.settings())),
         needs=tuple(_needs(spec.needs(spec.settings()))),
-        released=dict(_flat(spec.rule_settings("released", instructed=False))),
+        released=dict(dotted(spec.rule_settings("released", instructed=False))),
         ablations={what: dict(changes) for what, changes in spec.ablations.items()},
     )
 
@@ -90,24 +92,18 @@ def _settings(of: type[Struct], defaults: Struct, prefix: str = "") -> Iterator[
 
 
 def _choices(found: inspect.Type) -> tuple[str, ...]:
-    match found:
-        case inspect.Metadata(type=inner):
-            return _choices(inner)
-        case inspect.UnionType(types=types):
-            return tuple(choice for each in types for choice in _choices(each))
-        case inspect.VarTupleType(item_type=inner):
-            return _choices(inner)
-        case inspect.LiteralType(values=values):
-            return tuple(str(value) for value in values)
-    return ()
+    """The choices of a type, or of the entries of a list."""
+    entries = (each.item_type if isinstance(each, inspect.VarTupleType) else each for each in parts(found))
+    return tuple(choice for entry in entries for each in parts(entry) for choice in choices(each))
 
 
 def _type(found: inspect.Type) -> str:
+    """The type in words; that a setting may be left out goes without saying."""
+    return " or ".join(_part(each) for each in parts(found) if not isinstance(each, inspect.NoneType))
+
+
+def _part(found: inspect.Type) -> str:
     match found:
-        case inspect.Metadata(type=inner):
-            return _type(inner)
-        case inspect.UnionType(types=types):
-            return " or ".join(_type(each) for each in types if not isinstance(each, inspect.NoneType))
         case inspect.VarTupleType(item_type=inner):
             return f"list of {_type(inner)}"
         case inspect.LiteralType():
@@ -143,11 +139,3 @@ def _needs(needs: Needs) -> Iterator[str]:
         yield "several chains of each question, which only the profile deterministic repeats exactly"
     if needs.capabilities:
         yield f"a language model that can do {', '.join(sorted(needs.capabilities))}"
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

@@ -1,4 +1,4 @@
-"""The worker process: `celery -A workers.app worker -Q reason,read -P threads`.
+"""The Celery app of a worker's process, which `cotrail worker ROLE` starts (`workers.serving`).
 
 It adds to the configured app (`workers.celery_app`) what only workers do: claiming ahead, loading models, telling how
 they are.

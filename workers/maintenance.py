@@ -1,6 +1,6 @@
 """The maintenance process: admits questions, sends the steps that are due, and recovers those that got lost.
 
-`python -m workers.maintenance`. Any number may run; one is the leader and works, the others stand by
+`cotrail worker maintenance` starts it. Any number may run; one is the leader and works, the others stand by
 (`workers.leading`).
 """
 

@@ -20,8 +20,8 @@ from cotrail.common.input_limits import (
     too_deep,
 )
 from cotrail.common.json_streaming import OversizeError, elements
+from cotrail.common.refusals import refusal
 from cotrail.common.text_files import opened
-from cotrail.common.validation import explained
 from cotrail.errors import InputError
 
 T = TypeVar("T")
@@ -100,11 +100,11 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     return record
 
 
-def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any = None) -> str:
-    """What msgspec says of JSON that it can't decode, with the value where that isn't of the right type."""
+def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:
+    """Why JSON can't be decoded as its type, with the value, or with the keys and choices that there are."""
     if not isinstance(cause, msgspec.ValidationError):
         return str(cause)
     try:
-        return explained(cause, msgspec.json.decode(raw), kind)
+        return refusal(cause, kind, msgspec.json.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # behind the place that validation stopped at
         return str(cause)

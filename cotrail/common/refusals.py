@@ -1,4 +1,4 @@
-"""What is wrong with a value that a person wrote by hand, for example in a TOML file, and what could stand there."""
+"""What is wrong with a value in a file, such as a run file or a record in JSON, and what could stand there."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from cotrail.common.declared_types import choices, parts
 from cotrail.common.nearest import guess, refused_choice
 from cotrail.common.validation import explained
 
@@ -16,6 +17,7 @@ _CHOICE = re.compile(
     r"Invalid (?:enum )?value (?P<value>'.*'|\S+) - at `(?P<key>key` in `)?(?P<place>.*?)`$", re.DOTALL
 )
 _PART = re.compile(r"\.([^.\[]+)|\[.*?\]")
+_ROOT = re.compile(r"(?<=`)\$\.")
 
 
 def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> str:
@@ -36,15 +38,15 @@ def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> 
             return f"the key `{field}` is missing; there are: {', '.join(known)}"
         keys = ", ".join(_fields(_at(kind, value, place)))
         return f"the key `{field}`{_where(found['place'])} is missing; the keys are: {keys}"
-    return _plain(explained(error, value))
+    return _ROOT.sub("", explained(error, value), count=1)
 
 
 def _where(place: str | None) -> str:
     return f" in `{_plain(place)}`" if place else ""
 
 
-def _plain(text: str) -> str:
-    return text.replace("$.", "")
+def _plain(place: str) -> str:
+    return place.removeprefix("$.")
 
 
 def _choices(kind: Any, value: object, place: str, *, key: bool) -> list[str]:
@@ -53,17 +55,8 @@ def _choices(kind: Any, value: object, place: str, *, key: bool) -> list[str]:
         return tags
     found = _at(kind, value, place)
     if key:
-        found = [part for each in found if isinstance(each, inspect.DictType) for part in _parts(each.key_type)]
-    return [choice for each in found for choice in _values(each)]
-
-
-def _values(found: inspect.Type) -> list[str]:
-    match found:
-        case inspect.LiteralType(values=values):
-            return [str(value) for value in values]
-        case inspect.EnumType(cls=choices):
-            return [str(choice.value) for choice in choices]
-    return []
+        found = [part for each in found if isinstance(each, inspect.DictType) for part in parts(each.key_type)]
+    return [choice for each in found for choice in choices(each)]
 
 
 def _fields(found: list[inspect.Type]) -> list[str]:
@@ -73,7 +66,7 @@ def _fields(found: list[inspect.Type]) -> list[str]:
 
 def _at(kind: Any, value: object, place: str | None) -> list[inspect.Type]:
     """The types that a value at this place may have."""
-    found = list(_parts(inspect.type_info(kind)))
+    found = list(parts(inspect.type_info(kind)))
     if isinstance(value, dict):
         found = [each for each in _tagged(found) if value.get(each.tag_field) == each.tag] or found
     for part in _PART.finditer(place or ""):
@@ -87,26 +80,14 @@ def _inside(outer: inspect.Type, name: str | None) -> Iterator[inspect.Type]:
         case inspect.StructType(fields=fields) if name:
             for field in fields:
                 if field.encode_name == name:
-                    yield from _parts(field.type)
+                    yield from parts(field.type)
         case inspect.DictType(value_type=inner):
-            yield from _parts(inner)
+            yield from parts(inner)
         case inspect.TupleType(item_types=types):
             for each in types:
-                yield from _parts(each)
+                yield from parts(each)
         case inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner):
-            yield from _parts(inner)
-
-
-def _parts(found: inspect.Type) -> Iterator[inspect.Type]:
-    """The types that a type consists of: without its metadata, each of a union."""
-    match found:
-        case inspect.Metadata(type=inner):
-            yield from _parts(inner)
-        case inspect.UnionType(types=types):
-            for each in types:
-                yield from _parts(each)
-        case _:
-            yield found
+            yield from parts(inner)
 
 
 def _tagged(found: list[inspect.Type]) -> list[inspect.StructType]:

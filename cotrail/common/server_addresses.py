@@ -103,14 +103,15 @@ def shown_address(text: str) -> str:
 def _flaw(rest: str) -> str:
     """What is wrong with an address, behind its scheme; where it has a password, that is most likely the culprit."""
     host = rest.partition("/")[0].partition("?")[0]
-    if "@" not in rest and any(character.isspace() for character in rest):
-        return "it holds a space or a line break; an address has none"
-    if "@" not in rest and not host.isascii():
-        return "its host has letters beyond ASCII; an international name is written as xn--..."
-    if "@" not in rest and (host.count(":") > 1 or "[" in host):
-        return "its host isn't understood; an IPv6 address is written in brackets, as [::1]:5432"
-    if "@" not in rest and ":" in host:
-        return "its port is no number from 1 to 65535"
+    if "@" not in rest:
+        if any(character.isspace() for character in rest):
+            return "it holds a space or a line break; an address has none"
+        if not host.isascii():
+            return "its host has letters beyond ASCII; an international name is written as xn--..."
+        if host.count(":") > 1 or "[" in host:
+            return "its host isn't understood; an IPv6 address is written in brackets, as [::1]:5432"
+        if ":" in host:
+            return "its port is no number from 1 to 65535"
     return (
         "it isn't an address like scheme://user:password@host:port; in a password all but letters, digits and -._~ "
         "is written as % and two digits, as %2F for / and %40 for @"

@@ -17,7 +17,6 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]")
 """A field, an entry of a list, or any key of a dictionary."""
 
 _GOT = re.compile(r"got `(\w+)`")
-_UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
 _NAMING = ("Object ", "Invalid ")
 """How messages begin that name the field or the value themselves."""
 
@@ -29,15 +28,12 @@ _CREDENTIALS = re.compile(r"://[^/\s\"]*@")
 _TYPES = {"null": type(None), "bool": bool, "int": int, "float": float, "str": str, "array": list, "object": dict}
 
 
-def explained(error: msgspec.ValidationError, given: object, kind: Any = None) -> str:
+def explained(error: msgspec.ValidationError, given: object) -> str:
     """The error's message with the value at its place in what was given, and with the key where msgspec writes `...`.
 
-    given: what was validated, as JSON or TOML has it. kind: its type; of a struct, the message names the fields where
-    it is about an unknown one.
+    given: what was validated, as JSON or TOML has it.
     """
     message = str(error)
-    if (unknown := _UNKNOWN.fullmatch(message)) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return f"unknown field `{unknown[1]}`; the fields are {', '.join(kind.__struct_encode_fields__)}"
     if message.startswith(_NAMING) or (found := _PLACE.search(message)) is None:
         return message
     steps = [(step[1] or "", step[2] or "") for step in _STEP.finditer(found[1])]

@@ -1,5 +1,7 @@
 """Kinds of questions, as their dataset names them: e.g. `{"type": "bridge", "level": "hard"}`."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 UNNAMED = "type"
@@ -11,7 +13,7 @@ def named(**kinds: str) -> dict[str, str]:
     return {name: kind for name, kind in kinds.items() if kind}
 
 
-def recorded_kinds(kinds: dict[str, str]) -> str:
+def recorded_kinds(kinds: Mapping[str, str]) -> str:
     """The kinds as a question's row holds them: a JSON object, or nothing where there are none."""
     return msgspec.json.encode(kinds).decode() if kinds else ""
 

@@ -1,5 +1,7 @@
 """A question of a dataset."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 
@@ -28,4 +30,7 @@ class Question(Struct, frozen=True, kw_only=True):
     gold: tuple[GoldParagraph, ...] = ()
     pinned: GoldParagraph | None = None
     evidence: tuple[str | GoldParagraph, ...] = ()
-    kinds: dict[str, str] = {}
+    kinds: Mapping[str, str] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.text))  # a mapping has none of its own

@@ -15,13 +15,18 @@ def installed_with(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise NotInstalledError(f"{error.name} isn't installed: `pip install 'cotrail[{extra}]'`") from error
+        raise not_installed(error.name or "a package", extra) from error
 
 
 def check_package(package: str, extra: str) -> None:
     """Raises NotInstalledError, which names the extra to install, where a package isn't there. It isn't imported."""
     if find_spec(package) is None:
-        raise NotInstalledError(f"{package} isn't installed: `pip install 'cotrail[{extra}]'`")
+        raise not_installed(package, extra)
+
+
+def not_installed(package: str, extra: str) -> NotInstalledError:
+    """The error for a package that isn't there, which names the extra to install."""
+    return NotInstalledError(f"{package} isn't installed: `pip install 'cotrail[{extra}]'`")
 
 
 def extra_with(module: str) -> str:

@@ -49,4 +49,4 @@ def _read(path: Path, form: type[Form]) -> Form:
     except RecursionError as error:
         raise InputError(too_deep(f"the script {path}")) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"the script {path} is malformed: {problem_of(error, content)}") from error
+        raise InputError(f"the script {path} is malformed: {problem_of(error, content, form)}") from error

@@ -1,7 +1,7 @@
 """Traces of questions: each step, what it found or wrote, and the exact prompt that it was given."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -94,7 +94,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...]
     gold: tuple[GoldParagraph, ...]
     pinned: GoldParagraph | None
-    kinds: dict[str, str]
+    kinds: Mapping[str, str]
     status: str
     answer: str | None
     reason: Failure | None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from cotrail.common.dotted_names import dotted
 from cotrail.common.short_digests import shortened
 from cotrail.core.binding import PINNED_ROLES
 from models.queries.runs import RunRecord
@@ -59,11 +60,7 @@ def _software(provenance: dict[str, Any]) -> str:
     return ", ".join(versions)
 
 
-def flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Settings as dotted names and values."""
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            shown = ", ".join(str(each).strip() for each in value) if isinstance(value, list | tuple) else str(value)
-            yield f"{prefix}{name}", shown
+def flat(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings as dotted names and values, both as text."""
+    for name, value in dotted(settings):
+        yield name, ", ".join(str(each).strip() for each in value) if isinstance(value, list | tuple) else str(value)

@@ -1,6 +1,8 @@
 """Documents of an experiment's report: an HTML page that needs no other file, Markdown, and the figures."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from cotrail.common.printable_text import printable
@@ -55,6 +57,8 @@ def _page(name: str, report: ExperimentReport, *, written: bool) -> str:
         figures=[page_figure(plot) for plot in report.plots],
         links=_links(report, written=written),
         written=written,
+        now=f"{datetime.now():%Y-%m-%d %H:%M}",
+        version=version("cotrail"),
     )
 
 

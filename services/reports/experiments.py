@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
-from cotrail.errors import UnavailableError
+from cotrail.engines.optional_packages import installed_with
 from cotrail.evaluation.experiments.ircot import tables
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
-from cotrail.evaluation.experiments.protocols import experiment_of
+from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
@@ -21,8 +21,8 @@ from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain import tables as searchain_tables
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun
-from models.queries.experiments import read_experiment
-from services.reports.configuration import flat
+from models.queries.experiments import ExperimentRecord, read_experiment
+from services.reports.configuration import flat, local
 from services.reports.experiment_report import NO_RESULTS, ExperimentReport
 from services.reports.ircot_results import read_results
 from services.reports.reported_runs import read_reported_runs
@@ -35,14 +35,20 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     record = read_experiment(connection, name)
     return replace(
         _results(connection, name, experiment_of(record.plan["experiment"])),
+        subject=_subject(record),
         runs=read_reported_runs(connection, record.runs),
         plan=tuple(flat(record.plan)),
     )
 
 
-def _results(
-    connection: Connection, name: str, experiment: IRCoTExperiment | RethinkingExperiment | SearChainExperiment
-) -> ExperimentReport:
+def _subject(record: ExperimentRecord) -> str:
+    told = record.plan["experiment"]
+    models = [each if isinstance(each, str) else each["name"] for each in told["models"]]
+    parts = f"protocol {told['protocol']}", f"model {', '.join(models)}", f"questions of {', '.join(told['datasets'])}"
+    return f"Experiment: {'; '.join(parts)}. Begun {local(record.created_at)}."
+
+
+def _results(connection: Connection, name: str, experiment: AnyExperiment) -> ExperimentReport:
     match experiment:
         case IRCoTExperiment():
             return ircot_report(read_results(connection, name))
@@ -54,12 +60,8 @@ def _results(
 
 def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
     """IRCoT's tables and figures; UnavailableError where numpy isn't installed."""
-    try:
+    with installed_with("reports"):
         built, plots = tables.build_tables(results), build_charts(results)
-    except ModuleNotFoundError as error:
-        raise UnavailableError(
-            f"the tables need {error.name}; install it with: pip install 'cotrail[reports]'"
-        ) from error
     return ExperimentReport(summary=_ircot_summary(results), tables=built, plots=plots)
 
 

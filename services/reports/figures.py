@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cotrail.errors import InputError, UnavailableError
+from cotrail.engines.optional_packages import installed_with
+from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
@@ -43,7 +44,7 @@ INK, SOFT, GRID, PAPER = "#222222", "#888888", "#e4e4e4", "#fefefe"
 """Colours of what isn't a bar, a line or a number in a bar. Each is used for nothing else: pages replace them by their
 own, light or dark (`figures_in_pages`)."""
 
-SLOT = 0.3
+SLOT = 0.36
 """The width of a bar and its margin, in inches."""
 LETTERS, TITLE_LETTERS = 13, 8
 """The letters of a legend that fit an inch, and those of a title that fit an inch of a panel with labels beside it."""
@@ -56,12 +57,17 @@ FOOT: dict[str, Any] = {
     "textcoords": "offset points",
     "ha": "center",
     "va": "bottom",
-    "fontsize": 6,
+    "fontsize": 7,
 }
 LINE: dict[str, Any] = {"markersize": 4, "linewidth": 1.4, "elinewidth": 0.8, "capsize": 2}
 
 FEWEST = 2.6
 """The least number of groups that an axis has room for, so that a single one isn't stretched."""
+
+SHORT = 3
+"""The letters of labels that have room side by side, such as numbers."""
+
+SLANTED: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
 LOW = 0.08
 """A bar that takes a smaller share of the axis has its number above it."""
@@ -171,10 +177,8 @@ def draw(plot: Chart, *, top: float | None = None) -> "Figure":
 
 @contextmanager
 def _style() -> Iterator[None]:
-    try:
+    with installed_with("reports"):
         import matplotlib
-    except ModuleNotFoundError as error:
-        raise UnavailableError("figures need matplotlib; install it with: pip install 'cotrail[reports]'") from error
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
@@ -244,7 +248,8 @@ def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
         else:
             deviations = [point.deviation or 0 for _, point in known]
             axes.errorbar(places, values, deviations, color=colour, marker=SHAPES[series.system], **LINE)
-    axes.set_xticks(range(len(panel.labels)), panel.labels, rotation=30, ha="right", rotation_mode="anchor")
+    slanted = max(map(len, panel.labels)) > SHORT
+    axes.set_xticks(range(len(panel.labels)), panel.labels, **(SLANTED if slanted else {}))
     axes.set_xlim(-0.4, len(panel.labels) - 0.6)
 
 

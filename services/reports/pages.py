@@ -8,6 +8,7 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from cotrail.common.humanize import cut
 from cotrail.common.printable_text import printable
 from cotrail.common.short_digests import shortened
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SCRIPT = "page.js"
+BRIEF = 200
+"""Characters of a text in a list."""
 
 
 def page(template: str, **values: Any) -> str:
@@ -37,12 +40,17 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters |= {"shortened": shortened, "breakable": _breakable}
+    environment.filters |= {"shortened": shortened, "breakable": _breakable, "brief": _brief}
     script, _, _ = loader.get_source(environment, SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.
     environment.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
     return environment
+
+
+def _brief(text: str) -> str:
+    """A text in a list, whose details have all of it."""
+    return cut(text, BRIEF)
 
 
 def _breakable(text: str) -> Any:

@@ -1,12 +1,12 @@
 """Steps as a run's page shows them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.humanize import count, cut, duration
+from cotrail.common.humanize import cut
 from cotrail.common.printable_text import one_line
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.open import OPEN
@@ -15,6 +15,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.traces import TracedQuestion, TracedStep
 from services.evidence_texts import comparison, name_of, named, ratings
+from services.written_facts import written_facts
 
 SNIPPET = 190
 """Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""
@@ -32,11 +33,11 @@ class ReportedHit(Struct, frozen=True, kw_only=True):
 
 
 class ReportedStep(Struct, frozen=True, kw_only=True):
-    """A step; asked: what it was about, such as the query of a search; text: what came out of it."""
+    """A step; asked: what it was about, such as a query; verb: what a search did with it; text: what came out of it."""
 
     sequence: int
     kind: str
-    searched: bool = False
+    verb: str = ""
     asked: str = ""
     text: str = ""
     found: tuple[ReportedHit, ...] = ()
@@ -75,7 +76,8 @@ def reported_step(step: TracedStep, question: TracedQuestion, names: Mapping[str
         return _other(step, names)
     if step.generated is None:
         return replace(blank, note=step.state)
-    return replace(blank, text=step.generated.text or "nothing", note=", ".join(_facts(step)))
+    chain = [] if step.sample is None else [f"chain {step.sample + 1}"]
+    return replace(blank, text=step.generated.text or "nothing", note=", ".join((*chain, *written_facts(step))))
 
 
 def _searched(step: TracedStep, question: TracedQuestion) -> ReportedStep:
@@ -88,8 +90,8 @@ def _searched(step: TracedStep, question: TracedQuestion) -> ReportedStep:
     return ReportedStep(
         sequence=step.sequence,
         kind=step.kind,
-        searched=True,
-        asked=f"{verb} “{step.query}”",
+        verb=verb,
+        asked=step.query or "",
         found=found,
         note=note,
     )
@@ -107,26 +109,6 @@ def _other(step: TracedStep, names: Mapping[str, str]) -> ReportedStep:
         note = "\n".join(f"{score}  {other}" for score, other in ratings(request, result, names))
         return replace(blank, asked=request["text"], note=f"by {request['by']}:\n{note}")
     return replace(blank, note=f"{_json(request)}\n{_json(result)}")
-
-
-def _facts(step: TracedStep) -> Iterator[str]:
-    if step.generated is None:
-        return
-    written = step.generated
-    if step.sample is not None:
-        yield f"chain {step.sample + 1}"
-    yield f"{written.prompt_tokens:,} tokens read ({written.cached_prompt_tokens:,} from the cache)"
-    yield f"{written.generated_tokens:,} written"
-    if step.milliseconds is not None:
-        yield duration(step.milliseconds / 1000)
-    if step.left_out:
-        yield f"{count(step.left_out, 'paragraph')} didn't fit the context"
-    if written.seed is not None:
-        yield f"seed {written.seed}"
-    if step.attempts > 1:
-        yield f"{step.attempts} attempts"
-    if step.adopted:
-        yield "adopted from another run"
 
 
 def _hit(hit: Hit, question: TracedQuestion) -> ReportedHit:

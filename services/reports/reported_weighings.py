@@ -13,11 +13,13 @@ from models.queries.traces import TracedQuestion
 from services.evidence_texts import named
 from services.reports.reported_steps import SNIPPET, anchor_of, found_in, names_in
 
+SUMMED = "Weight: the sum of its chains' f(R), without voting the highest."
+
 FUNCTIONS = {
     0: "Weight: the number of chains that state the answer (self-consistency).",
-    1: "f: M where it is high, E elsewhere, less C (function 1).",
-    2: "f: M + E (function 2).",
-    3: "f: E where it is high, less C where that is high (function 3).",
+    1: f"{SUMMED} f: M where it is high, E elsewhere, less C (function 1).",
+    2: f"{SUMMED} f: M + E (function 2).",
+    3: f"{SUMMED} f: E where it is high, less C where that is high (function 3).",
 }
 """What the weights of appendix A.2 are made of, in short."""
 

@@ -11,6 +11,7 @@ from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIO
 from models.queries.progress import Progress, count_repeated, read_progress
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
+from models.records.labels import NO_LABELS, Labels, read_labels
 from services.kind_tables import kind_tables
 from services.reports.charts import recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
@@ -28,6 +29,7 @@ TITLES = {
 LONG_ANSWERS = {"rouge_l": "ROUGE-L"}
 """Shown in addition where answers are long."""
 
+UNSCORED = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
 
 SEARCHED = (
     "For each question: every search with the paragraphs that it added (★ gold: the dataset marks it as needed), and "
@@ -37,6 +39,12 @@ WEIGHED = (
     "For each question: the answers that its chains state, with their weights; and of each chain every sentence, the "
     "evidence found for it (★ gold: the dataset marks it as needed), how similar that is (M), whether it entails the "
     "sentence (E) or contradicts it (C), and the term f that the sentence adds to the chain's faithfulness f(R)."
+)
+VOTED = "For each question: the answers that its chains state, with the number of chains, and each chain as written."
+PLANNED = (
+    "For each question: the tree of its queries, by rounds, with the answers that the model gave; which of them "
+    "retrieval corrected or completed, with the document (★ gold in the steps: the dataset marks it as needed); and "
+    "the final content with its references. It is right where a published answer stands in it (cover EM)."
 )
 
 
@@ -53,11 +61,16 @@ def run_report(connection: Connection, run: str) -> RunPage:
     # All of it from one connection, which sees one snapshot: the numbers agree while workers record.
     progress = read_progress(connection, record.id)
     repeated = count_repeated(connection, record.id)
-    return run_page(record, progress, repeated, list(read_questions(connection, record.id)))
+    labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
+    return run_page(record, progress, repeated, list(read_questions(connection, record.id)), labels)
 
 
 def run_page(
-    record: RunRecord, progress: Progress, repeated: Mapping[str, int], questions: Sequence[TracedQuestion]
+    record: RunRecord,
+    progress: Progress,
+    repeated: Mapping[str, int],
+    questions: Sequence[TracedQuestion],
+    labels: Labels = NO_LABELS,
 ) -> RunPage:
     """The page of a run with these questions; repeated: how many executions didn't count, by their outcome."""
     scored = [kinded_scores(question, record.dataset) for question in questions]
@@ -66,11 +79,13 @@ def run_page(
         reported_question(record, place, question, of.scores)
         for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
     ]
+    legend = _legend(reported)
     paragraphs = reported_paragraphs(record, questions)
-    titles = TITLES if scores.metrics["rouge_l"] is None else {**LONG_ANSWERS, **TITLES}
+    titles = _titles(scores, reported)
     html = page(
         "report.html",
         run=record,
+        labels=labels,
         standing=progress.standing,
         submitted=local(record.created_at),
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
@@ -79,22 +94,35 @@ def run_page(
         metrics=[
             (title, _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
             for name, title in titles.items()
+            if scores.metrics[name] is not None
         ],
-        caveat=CAVEAT,
+        caveat=CAVEAT if _scored(scores) else UNSCORED,
         tables=tuple(kind_tables(scores)),
         titles=TITLES | LONG_ANSWERS,
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         repeated=repeated,
         recall=recall_by_search(questions),
-        sentences=sentences_per_question(questions),
-        legend=_legend(reported),
+        sentences=sentences_per_question(questions) if legend == SEARCHED else None,
+        legend=legend,
         questions=reported,
         filters=filters(reported),
         paragraphs=paragraphs,
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
     return RunPage(html=html, questions=len(questions))
+
+
+def _scored(scores: RunScores) -> list[str]:
+    """The metrics from 0 to 1 that the run has."""
+    return [name for name, value in scores.metrics.items() if value is not None and name not in COUNTS]
+
+
+def _titles(scores: RunScores, questions: Sequence[ReportedQuestion]) -> Mapping[str, str]:
+    """The metrics in the order of the page; that by which answers are right is the first of those of answers."""
+    first = {"cover_em": TITLES["cover_em"]} if any(each.reasoning for each in questions) else {}
+    long = {} if scores.metrics["rouge_l"] is None else LONG_ANSWERS
+    return {**long, **first, **TITLES}
 
 
 def _metric(name: str, value: float | None) -> str:
@@ -113,4 +141,6 @@ def _interval(name: str, scores: RunScores) -> str:
 
 
 def _legend(questions: Sequence[ReportedQuestion]) -> str:
-    return WEIGHED if any(each.weighing for each in questions) else SEARCHED
+    if weighings := [each.weighing for each in questions if each.weighing]:
+        return WEIGHED if any(chain.faithfulness for each in weighings for chain in each.chains) else VOTED
+    return PLANNED if any(each.reasoning for each in questions) else SEARCHED

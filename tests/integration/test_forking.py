@@ -464,7 +464,7 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
     cotrail("fork", "latest", "--set", "reader=cot")
     traced = json.loads(cotrail("trace", "latest", "1", "--json").stdout)
     assert [step["adopted"] for step in traced["steps"]] == [True] * 6 + [False]
-    assert "fork · adopted" in cotrail("trace", "latest", "1").stdout
+    assert "adopted from another run · fork" in cotrail("trace", "latest", "1").stdout
 
 
 @pytest.mark.parametrize(

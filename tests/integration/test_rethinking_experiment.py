@@ -169,7 +169,8 @@ def test_the_report_can_be_printed_and_written(home: Path, cotrail: Cotrail, und
     folder = home / "report"
     printed = cotrail("experiment", "report", "undisturbed", "--output", str(folder))
     assert "77.73" in printed
-    assert {path.name for path in folder.iterdir()} == {"report.html", "report.md", "chains.svg", "chains.png"}
+    assert {path.name for path in folder.iterdir()} == {"report.html", "report.md", "runs", "chains.svg", "chains.png"}
+    assert len(list((folder / "runs").glob("*.html"))) == undisturbed["runs"]
     assert "arxiv.org/abs/2301.00303" in (folder / "report.html").read_text()
     shown = _last(cotrail("experiment", "show", "undisturbed", "--json"))
     assert shown["plan"]["experiment"]["protocol"] == "rethinking"

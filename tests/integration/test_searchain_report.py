@@ -70,8 +70,11 @@ def test_a_page_draws_the_tree_and_what_a_model_wrote_is_only_text(
     assert cotrail("report", run, "--html", page).exit_code == 0
     html = page.read_text()
     assert html.count("<h3>Tree of reasoning</h3>") == 1
-    assert '<li class="node corrected">Query 1? → <b>&lt;script&gt;alert(1)&lt;/script&gt;</b>' in html
-    assert '<span class="source">completed</span> · unsolved · the reader: extracted 4 (4.00)' in html
+    assert (
+        '<li class="node corrected"><bdi>Query 1?</bdi> → <b><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></b>'
+        in html
+    )
+    assert '<span class="source">completed</span> · unsolved · the reader: <bdi>extracted 4</bdi> (4.00)' in html
     assert '<span class="source">not looked at</span>' in html
     assert "&lt;b&gt;Ada&lt;/b&gt; [1]" in html
     assert "<script>alert" not in html

@@ -205,7 +205,7 @@ def take_over(world: World) -> None:
     [claim] = world.ledger.claim([reason])
     [following] = world.ledger.commit([completed(claim, Failure(type="EmptyGenerationError", message="nothing"))])
     run_to_end(world.ledger, following)
-    fork(world.engine, replace(submission(), id="fork", origin=world.run), 3, find_system)
+    fork(world.engine, replace(submission(), id="fork", origin=world.run), 2, find_system)
 
 
 def prune_runs(world: World) -> None:

@@ -2,33 +2,22 @@
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from models.queries.traces import Collected, TracedQuestion, TracedStep
+from models.queries.traces import Collected, TracedQuestion
 from services.reports.charts import recall_by_search, recall_curve, sentences_per_question
+from tests.unit import made_runs
 
 
 def question(*found: tuple[int, str], gold: tuple[str, ...], searches: int = 2, sentences: int = 1) -> TracedQuestion:
     """A question that found paragraphs of these texts at these steps."""
-    steps = [
-        TracedStep(sequence=n, kind="retrieve", state="finished", worker=None, attempts=1, milliseconds=1.0)
-        for n in range(searches)
-    ]
-    collected = [
+    collected = (
         Collected(paragraph=Paragraph(id=text, title="T", text=text), step=step, query="", rank=1, score=1.0)
         for step, text in found
-    ]
-    return TracedQuestion(
-        key="k",
-        text="t",
-        answers=(),
+    )
+    return made_runs.question(
         gold=tuple(GoldParagraph(title="T", text=text) for text in gold),
-        pinned=None,
-        kinds={},
-        status="finished",
-        answer="",
-        reason=None,
         sentences=("s",) * sentences,
         collected=tuple(collected),
-        steps=tuple(steps),
+        steps=tuple(made_runs.search(number) for number in range(searches)),
     )
 
 

@@ -359,8 +359,8 @@ def test_ones_own_questions_may_have_several_kinds_by_name(write: Write) -> None
         ({"kind": "easy", "kinds": {"domain": "law"}}, "line 1: there are both kind and kinds"),
         ({"kinds": {"domain": " "}}, r"line 1: .* kinds is empty \('domain'\)"),
         ({"kinds": {"": "law"}}, "line 1: .* kinds is empty"),
-        ({"kinds": {"hops": 2}}, r"line 1: .*`\$\.kinds\.hops` \(given: 2\)"),
-        ({"kinds": ["law"]}, r"line 1: .*`\$\.kinds`"),
+        ({"kinds": {"hops": 2}}, r"line 1: .*`kinds\.hops` \(given: 2\)"),
+        ({"kinds": ["law"]}, r"line 1: .*`kinds`"),
     ],
 )
 def test_kinds_that_name_nothing_are_errors(kinds: dict[str, Any], complaint: str, write: Write) -> None:

@@ -105,7 +105,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
     [
         ("{", "malformed"),
         ('{"similarities": {"a": {"b": 1.5}}}', "malformed.*<= 1.0"),
-        ('{"defaults": 0}', "unknown field `defaults`"),
+        ('{"defaults": 0}', "no key `defaults`"),
     ],
 )
 def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:

@@ -141,7 +141,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
         ("[]", "malformed"),
         ('{"default": {"entailment": 0.75, "contradiction": 0.5}}', "malformed.*more than 1"),
         ('{"default": {"entailment": -0.5}}', "malformed.*>= 0"),
-        ('{"default": {"neutral": 0.5}}', "unknown field `neutral`"),
+        ('{"default": {"neutral": 0.5}}', "no key `neutral`"),
     ],
 )
 def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:

@@ -103,3 +103,12 @@ def test_each_panel_is_a_drawing_of_its_own_with_the_same_axis() -> None:
 
 def test_markdown_and_tables_as_text_have_no_links() -> None:
     assert all("href" not in cell for table in ircot().tables for row in sheet(table).rows for cell in row.cells)
+
+
+def test_the_page_says_what_was_run_and_how_to_run_it_again() -> None:
+    subject = "Experiment: protocol ircot; model tiny; questions of hotpotqa. Begun 2026-01-02 00:00."
+    html = report_page("mine", replace(ircot(), subject=subject))
+    assert "<title>mine, experiment</title>" in html
+    assert f'<p class="lead">{subject}</p>' in html
+    assert "<code>cotrail experiment show mine</code>" in html
+    assert html.count('<h2 id="runs">Configurations of the runs</h2>') == 1

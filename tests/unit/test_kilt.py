@@ -115,9 +115,9 @@ def test_an_empty_question_or_id_is_an_error(dataset: str, changes: dict[str, st
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"input": 3}, r"line 2: .*`\$\.input`"),
-        ({"output": [{"answer": 3}]}, r"line 2: .*`\$\.output\[0\]\.answer`"),
-        ({"output": "Ink"}, r"line 2: .*`\$\.output`"),
+        ({"input": 3}, r"line 2: .*`input`"),
+        ({"output": [{"answer": 3}]}, r"line 2: .*`output\[0\]\.answer`"),
+        ({"output": "Ink"}, r"line 2: .*`output`"),
         ({"id": "q1"}, "line 2: .*'q1' too; give each its own"),
         ({"meta": "\0"}, "line 2: .*NUL"),
     ],

@@ -107,7 +107,8 @@ def test_models_of_the_file_stand_beside_the_built_in_ones(home: Path) -> None:
     assert (far.profiles, far.table["context"], far.location) == (("fast",), 99, "http://127.0.0.1:1/v1")
     assert "no tools" in str(far.capabilities["tools"])
     [gone] = describe_models("gone")
-    assert "can't be read" in str(gone.capabilities["turns"])
+    assert "can't be read" in gone.problem
+    assert gone.capabilities == {}
 
 
 def test_an_unknown_model_is_answered_with_the_nearest_one(home: Path) -> None:

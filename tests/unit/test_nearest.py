@@ -92,6 +92,7 @@ class Second(Struct, frozen=True, forbid_unknown_fields=True, tag_field="protoco
         ),
         ({"name": "x", "grid": {"size": 5}}, "`grid.size` can't be '5'; there are: 1, 2"),
         ({"name": 3}, "Expected `str`, got `int` - at `name`"),
+        ({"name": "x", "grid": "costs $.50"}, 'Expected `object`, got `str` - at `grid` (given: "costs $.50")'),
         ({"protocol": "second", "titel": "x"}, "there is no key `titel` (did you mean title?); there are: title"),
         ({"protocol": "secnd"}, "`protocol` can't be 'secnd' (did you mean second?); there are: first, second"),
     ],

@@ -124,7 +124,7 @@ def test_unanswerable_questions_are_left_out_and_the_first_of_a_text_counts(tmp_
     [
         ({"question_decomposition": []}, "no answer or no question_decomposition"),
         ({"answer": None}, "no answer or no question_decomposition"),
-        ({"question_decomposition": [{"question": "Who?"}]}, "missing required field `answer`"),
+        ({"question_decomposition": [{"question": "Who?"}]}, "the key `answer`"),
         ({"question": 7}, "Expected `str`"),
     ],
 )

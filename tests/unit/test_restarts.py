@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from workers.stack.restarts import (
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
-    WELL_SECONDS,
+    STABLE_SECONDS,
     Restarts,
     died,
     failed,
     started,
 )
 
-BRIEFLY, LONG = 1.0, WELL_SECONDS
+BRIEFLY, LONG = 1.0, STABLE_SECONDS
 
 
 def pauses(uptimes: list[float]) -> list[float]:
@@ -43,7 +43,7 @@ def test_a_start_that_fails_counts_as_a_death_but_not_as_a_restart() -> None:
     assert started(restarts).count == 1
 
 
-@given(st.lists(st.floats(0, 2 * WELL_SECONDS), min_size=1))
+@given(st.lists(st.floats(0, 2 * STABLE_SECONDS), min_size=1))
 def test_every_pause_is_within_its_bounds(uptimes: list[float]) -> None:
     assert all(SHORTEST_SECONDS <= pause <= LONGEST_SECONDS for pause in pauses(uptimes))
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.core.results import Embedded, Entailed, Failure
 from models.queries.traces import TracedQuestion
+from models.records.labels import Labels
 from services.reports.pages import page
 from services.reports.run_report import run_page
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
@@ -33,12 +34,14 @@ class Page(HTMLParser):
     def __post_init__(self) -> None:
         super().__init__()
         self._open: list[str] = []
+        self._within_words = False
         self.feed(self.html)
         assert not self._open
         self.text = " ".join(self.text.split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         told = dict(attrs)
+        self._within_words = tag == "bdi"
         self.ids += [told["id"] or ""] if "id" in told else []
         self.links += [told["href"] or ""] if "href" in told else []
         self.classes += [told["class"] or ""] if "class" in told else []
@@ -46,12 +49,13 @@ class Page(HTMLParser):
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        self._within_words = tag == "bdi"
         if tag not in VOID:
             assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1] not in ("script", "style"):
-            self.text += f" {data}"
+            self.text += data if self._within_words else f" {data}"
 
 
 def page_of(*asked: TracedQuestion, system: str = "ircot") -> Page:
@@ -94,7 +98,8 @@ def test_chains_that_merely_vote_are_shown_as_written_without_scores() -> None:
     voted = replace(voted, chains=tuple(replace(each, sentences=()) for each in voted.chains))
     found = page_of(answered_by(voted), system="self-consistency")
     assert "Chain 1: no Owls sleep at night. So the answer is no." in found.text
-    assert "f(R)" not in found.text.replace("faithfulness f(R)", "")
+    assert "f(R)" not in found.text
+    assert "with the number of chains" in found.text
 
 
 def test_comparisons_are_steps_with_their_results_in_words() -> None:
@@ -183,3 +188,38 @@ def test_the_configuration_has_revisions_digests_and_the_seed() -> None:
     text = Page(run_page(record(experiment_id="ours", cell="a/b"), progress(asked), {}, asked).html).text
     pinned = ("tiny@b2b2b2b2b2b2", "revision a1a1a1a1a1a1", "seed 17", "SHA-256 c3c3c3c3c3c3", "e5" * 32)
     assert [each for each in ("ours, a/b", *pinned) if each not in text] == []
+
+
+def test_texts_of_any_length_are_short_in_the_table_and_whole_in_the_details() -> None:
+    found = page_of(question(text="Which " * 200 + "end?", answer="owl " * 100 + "."))
+    table = found.html[found.html.index("<tbody>") : found.html.index("</tbody>")]
+    assert "end?" not in table
+    assert found.text.count("end?") == found.text.count("owl .") == 1
+
+
+def test_foreign_texts_have_a_direction_of_their_own() -> None:
+    arabic = "نهر النيل."
+    steps = (search(0, OWLS, query=arabic), written(1, arabic))
+    html = re.sub("[\u2068\u2069]", "", page_of(question(text=arabic, answer=arabic, steps=steps)).html)
+    assert f'<p class="sentence" dir="auto">{arabic}</p>' in html
+    assert html.count(f"<bdi>{arabic}</bdi>") == html.count(arabic) - 1
+
+
+def test_a_run_without_anything_published_has_no_empty_scores_and_no_filters() -> None:
+    found = page_of(question(answers=(), gold=()))
+    assert "Exact match" not in found.text
+    assert "so that nothing is scored" in found.text
+    assert "fieldset" not in found.html
+
+
+def test_a_run_s_name_and_tags_stand_above_its_id() -> None:
+    asked = (question(),)
+    labels = Labels(name="baseline", tags=("small", "first"))
+    text = Page(run_page(record(), progress(asked), {}, asked, labels).html).text
+    assert text.startswith("baseline, tiny on jsonl baseline Run run-1. Tags: small, first. ircot on jsonl")
+
+
+def test_a_tree_s_page_begins_with_the_metric_by_which_its_answers_are_right() -> None:
+    text = page_of(answered_by(tree("mc- df")), system="searchain").text
+    assert text.index("Cover EM") < text.index("Exact match")
+    assert "sentences reasoned" not in text

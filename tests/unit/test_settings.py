@@ -302,7 +302,12 @@ def test_a_malformed_variable_is_refused_on_one_line(
 
 
 @pytest.mark.parametrize(
-    "process", [["-m", "migrations"], ["-m", "workers.maintenance"], ["-m", "celery", "-A", "workers.app", "worker"]]
+    "process",
+    [
+        ["-m", "migrations"],
+        ["-m", "cli.main", "worker", "maintenance"],
+        ["-m", "celery", "-A", "workers.app", "worker"],
+    ],
 )
 def test_every_process_refuses_a_malformed_variable_on_one_line(process: list[str]) -> None:
     environment = {**os.environ, "COTRAIL_LEASE_SECONDS": "soon"}

@@ -23,7 +23,7 @@ class Outer(Struct, forbid_unknown_fields=True):
 def problem(given: Any) -> str:
     with pytest.raises(msgspec.ValidationError) as error:
         msgspec.convert(given, Outer)
-    return explained(error.value, given, Outer)
+    return explained(error.value, given)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def problem(given: Any) -> str:
         ({"parts": [{}, {"count": 0}]}, "Expected `int` >= 1 - at `$.parts[1].count` (given: 0)"),
         ({"by_name": {"a": {}, "b": {"count": "x"}}}, 'got `str` - at `$.by_name.b.count` (given: "x")'),
         ({"by_name": {"a": {"count": 0}, "b": {"count": 2}}}, "Expected `int` >= 1 - at `$.by_name[...].count`"),
-        ({"nam": 1}, "unknown field `nam`; the fields are name, parts, by_name"),
+        ({"nam": 1}, "Object contains unknown field `nam`"),
         ({"parts": [{"cnt": 1}]}, "Object contains unknown field `cnt` - at `$.parts[0]`"),
         ([], "Expected `object`, got `array`"),
     ],

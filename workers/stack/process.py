@@ -210,10 +210,7 @@ class Processes:
 
     def _write(self, service: Service, process: psutil.Process) -> None:
         record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
-        path = self._record_path(service.name)
-        written = path.with_suffix(".new")
-        written.write_bytes(msgspec.json.encode(record))
-        written.replace(path)
+        write_json(self._record_path(service.name), record)
 
     def _wait(self, service: Service, process: psutil.Process) -> None:
         deadline = time.monotonic() + service.start_seconds
@@ -273,6 +270,13 @@ def credentials(user: str | None) -> dict[str, Any]:
         return {}
     account = pwd.getpwnam(user)
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file anew, so that other processes read either the former or the new one as a whole."""
+    written = path.with_suffix(".new")
+    written.write_bytes(msgspec.json.encode(value))
+    written.replace(path)
 
 
 def _started(process: psutil.Process) -> float:

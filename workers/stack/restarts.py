@@ -7,7 +7,7 @@ SHORTEST_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
 """The pauses before the first restart and before each of those that didn't help."""
 
-WELL_SECONDS = 60.0
+STABLE_SECONDS = 60.0
 """How long a service must have run so that its next pause is the shortest again."""
 
 
@@ -44,7 +44,7 @@ class Restarts(Struct, frozen=True, kw_only=True):
 
 def died(before: Restarts, now: float, *, uptime: float, reason: str | None) -> Restarts:
     """Return what holds once a service was seen dead that ran for `uptime` seconds."""
-    return _paused(replace(before, pause=0.0) if uptime >= WELL_SECONDS else before, now, reason)
+    return _paused(replace(before, pause=0.0) if uptime >= STABLE_SECONDS else before, now, reason)
 
 
 def failed(before: Restarts, now: float, reason: str) -> Restarts:

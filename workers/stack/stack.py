@@ -19,7 +19,7 @@ from workers.stack import python
 from workers.stack.flower import Access, new_access, read_access
 from workers.stack.place import STATE, find_place
 from workers.stack.postgres import postgres
-from workers.stack.process import Processes, Service
+from workers.stack.process import Processes, Service, write_json
 from workers.stack.redis import redis
 from workers.stack.restarts import Restarts
 from workers.stack.status import NAMES, ROLES, SERVERS, SUPERVISORS, WORKERS, State, Status, memory_of, uptime_of
@@ -31,8 +31,8 @@ STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "flower")
 class Stack:
     """PostgreSQL, Redis, the workers, maintenance, Flower and the supervisors of the home that the settings name.
 
-    Its methods keep no state: each reads what it needs from disk and the process table. So any number of commands may
-    use one stack, one after another or at once.
+    Each method reads what it needs from disk and the process table, so any number of commands may use one stack, one
+    after another or at once. Only how a process ended is known to no other than the one that started it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -141,9 +141,7 @@ class Stack:
 
     @restarts.setter
     def restarts(self, restarts: dict[str, Restarts]) -> None:
-        written = self._restarts_path.with_suffix(".new")
-        written.write_bytes(msgspec.json.encode(restarts))
-        written.replace(self._restarts_path)
+        write_json(self._restarts_path, restarts)
 
     @contextmanager
     def supervision(self) -> Iterator[None]:

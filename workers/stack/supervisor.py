@@ -21,10 +21,10 @@ from workers.stack.status import SERVERS, SUPERVISORS
 LOOK_SECONDS = 1.0
 """The longest pause between two looks while nothing has died; a death ends it."""
 
-MEND_SECONDS = 0.2
+RESTART_LOOK_SECONDS = 0.2
 """The pause between two looks while something is dead. Each starts one service, so that not all start at once."""
 
-FOREIGN = ("postgres", "redis", "flower")
+FOREIGN = (*SERVERS, "flower")
 """The services whose programs can't rotate their logs themselves."""
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def main() -> None:
         keep_others_bounded([stack.log(each) for each in FOREIGN])
         supervisor = Supervisor(stack)
         while name in stack.started():
-            supervisor.wait(MEND_SECONDS if supervisor.look() else LOOK_SECONDS)
+            supervisor.wait(RESTART_LOOK_SECONDS if supervisor.look() else LOOK_SECONDS)
 
 
 if __name__ == "__main__":

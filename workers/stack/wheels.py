@@ -3,15 +3,15 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from cotrail.errors import UnavailableError
+from cotrail.engines.optional_packages import not_installed
 
 
 def package_folder(name: str, *, extra: str) -> Path:
     """Return the folder of an installed package, found without importing it.
 
-    extra: the optional part of cotrail that installs it. Raises UnavailableError where it isn't installed.
+    extra: the optional part of cotrail that installs it. Raises NotInstalledError where it isn't installed.
     """
     found = find_spec(name)
     if found is None or found.origin is None:
-        raise UnavailableError(f"the local stack needs {name}: pip install 'cotrail[{extra}]'")
+        raise not_installed(name, extra)
     return Path(found.origin).parent

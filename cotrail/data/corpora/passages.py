@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common.json_files import decode
+from cotrail.common.refusals import refusal
 from cotrail.common.tsv_files import rows
-from cotrail.common.validation import explained
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.record_checks import check_text
 from cotrail.errors import CorpusError
@@ -47,7 +47,7 @@ def of_rows(path: Path) -> Iterator[tuple[str, Paragraph]]:
         try:
             line = msgspec.convert(cells, _Line)
         except msgspec.ValidationError as cause:
-            raise CorpusError(f"{place}: {explained(cause, cells, _Line)}; correct the header") from cause
+            raise CorpusError(f"{place}: {refusal(cause, _Line, cells)}; correct the header") from cause
         yield place, _paragraph(line, place)
 
 

@@ -9,7 +9,7 @@ class Dataset(Struct, frozen=True, kw_only=True):
     """A dataset. Files of several forms are told apart by their content (`file_formats`).
 
     files: the publishers' files that can be read; source: where to get them; asks: what its questions ask for.
-    metric: what an answer is scored by; kinds: what a question's `kind` says, by which tables group; empty for none.
+    metric: what an answer is scored by; kinds: the names of the questions' kinds, with what they say; empty for none.
     """
 
     title: str
@@ -31,7 +31,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="https://hotpotqa.github.io",
         asks="two-step questions about Wikipedia",
         metric="exact match and F1, as its own script",
-        kinds="bridge, comparison",
+        kinds="type: bridge, comparison; level: easy, medium, hard",
     ),
     "2wikimultihopqa": Dataset(
         title="2WikiMultihopQA",
@@ -39,7 +39,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="https://github.com/Alab-NII/2wikimultihop",
         asks="questions of two steps and more about Wikipedia",
         metric="exact match and F1, as its own script; an answer's other names count",
-        kinds="compositional, comparison, inference, bridge_comparison",
+        kinds="type: compositional, comparison, inference, bridge_comparison",
     ),
     "musique": Dataset(
         title="MuSiQue",
@@ -47,7 +47,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="https://github.com/StonyBrookNLP/musique",
         asks="questions of two to four steps about Wikipedia",
         metric="exact match and F1, as its own script; aliases count",
-        kinds="the number and the arrangement of steps",
+        kinds="hops: the number and the arrangement of steps",
     ),
     "iirc": Dataset(
         title="IIRC",
@@ -55,7 +55,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="https://allenai.org/data/iirc",
         asks="questions about a passage that lacks a part of the answer",
         metric="exact match and F1, as DROP's script",
-        kinds="the type of the answer",
+        kinds="answer_type: span, value, binary",
     ),
     "strategyqa": Dataset(
         title="StrategyQA",
@@ -77,7 +77,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="http://qa.mpi-inf.mpg.de",
         asks="questions about time, the implicit ones",
         metric=_EM_F1,
-        kinds="the temporal signal",
+        kinds="signal: the temporal signal",
     ),
     "infotabs": Dataset(
         title="INFOTABS",
@@ -85,7 +85,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="https://github.com/infotabs/infotabs",
         asks="true or false, given a table of Wikipedia",
         metric="accuracy",
-        kinds="the table's category",
+        kinds="category: of the table; label: E, C",
     ),
     "zsre": Dataset(
         title="zsRE",
@@ -93,6 +93,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source=_KILT,
         asks="the object of a subject's relation",
         metric=_EM_F1,
+        kinds="relation",
     ),
     "trex": Dataset(
         title="T-REx",
@@ -100,6 +101,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source=_KILT,
         asks="the object of a subject's relation",
         metric=_EM_F1,
+        kinds="relation",
     ),
     "fever": Dataset(
         title="FEVER",
@@ -107,6 +109,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source=f"{_KILT}, https://fever.ai/dataset/fever.html",
         asks="whether a claim is true or false; of FEVER's own files also whether that can be told",
         metric="accuracy",
+        kinds="label: SUPPORTS, REFUTES, NOT ENOUGH INFO",
     ),
     "eli5": Dataset(
         title="ELI5",
@@ -121,7 +124,7 @@ CATALOGUE: Mapping[str, Dataset] = {
         source="you",
         asks="anything",
         metric=_EM_F1,
-        kinds="what the field `kind` says",
+        kinds="any, by the field `kinds`",
     ),
 }
 """The datasets by the names that `--dataset` takes; `strategyqa-facts` shows the annotators' facts, `jsonl` is

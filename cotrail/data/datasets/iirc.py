@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
 from cotrail.errors import DatasetError
@@ -94,7 +95,7 @@ def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]
         answers=(answer_of(spans),),
         gold=tuple(dict.fromkeys(gold)),
         pinned=pinned,
-        kinds={"answer_type": asked.answer.type},
+        kinds=named(answer_type=asked.answer.type),
     )
 
 

@@ -41,7 +41,7 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     gold: tuple[ParagraphReference, ...] = ()
     pinned: ParagraphReference | None = None
     kind: str = ""
-    kinds: dict[str, str] = {}
+    kinds: Mapping[str, str] = {}
     distractors: tuple[ParagraphReference, ...] = ()
     hops: int | None = None
     chain: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def _check(line: JsonlQuestion, place: str) -> None:
             check_text(paragraph.text, "text of a paragraph", place, DatasetError)
 
 
-def _kinds(line: JsonlQuestion, place: str) -> dict[str, str]:
+def _kinds(line: JsonlQuestion, place: str) -> Mapping[str, str]:
     """The kinds of a question, of which a single one needs no name."""
     if line.kind and line.kinds:
         raise DatasetError(f"{place}: there are both kind and kinds; put all of them into kinds")

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
 from cotrail.errors import DatasetError
@@ -53,7 +54,7 @@ def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
         text=line.question,
         answers=() if line.answer is None else tuple(dict.fromkeys((line.answer, *line.answer_aliases))),
         gold=gold,
-        kinds={"hops": hops} if mark else {},
+        kinds=named(hops=hops if mark else ""),
     )
     return AnnotatedQuestion(question=question, distractors=distractors)
 

@@ -1,12 +1,12 @@
 """The file `search.toml`: settings of new indexes on the search server, and existing indexes that are corpora."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.dotted_names import dotted
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.engines.retrieval.existing_index import ExistingIndex
@@ -41,17 +41,9 @@ def read_search_file(path: Path) -> SearchFile:
         read = msgspec.convert(written, SearchFile)
     except msgspec.ValidationError as error:
         raise InputError(f"{what} {path} are malformed: {refusal(error, SearchFile, written)}; correct them") from error
-    settings = {name.removeprefix("index."): value for name, value in _flat(read.index)}
+    # TOML reads dotted names as nested tables.
+    settings = {name.removeprefix("index."): value for name, value in dotted(read.index)}
     for name in settings:
         if name.startswith(OURS):
             raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
     return SearchFile(settings, {checked_name(name): index for name, index in read.corpora.items()})
-
-
-def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    # TOML reads dotted names as nested tables.
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value

@@ -8,10 +8,11 @@ from pathlib import Path
 from cotrail.common.file_locks import exclusive_folder
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback, Extent
 from cotrail.engines.retrieval.manifest import FILE_NAME, IndexManifest, corpora, corpus_directory, existing_corpus
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.errors import CorpusError, NotInstalledError
+from cotrail.errors import CorpusError
 
 
 class FolderStore:
@@ -58,10 +59,6 @@ def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
     """The server's corpora if a server is given, otherwise the folder's."""
     if server is None:
         return FolderStore(folder)
-    try:
+    with installed_with("elasticsearch"):
         from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(
-            f"COTRAIL_SEARCH_URL needs {error.name}; install it with `pip install 'cotrail[elasticsearch]'`"
-        ) from error
     return ElasticsearchStore(server)

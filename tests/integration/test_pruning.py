@@ -117,7 +117,7 @@ def test_a_run_that_hasnt_ended_is_refused_until_it_is_cancelled(
     finish("ended")
     begin(engine, id="live")
     before = count_rows(engine)
-    with pytest.raises(InputError, match="live haven't ended; `cotrail cancel RUN`"):
+    with pytest.raises(InputError, match="live hasn't ended; `cotrail cancel RUN`"):
         removed("ended", "live")
     assert count_rows(engine) == before
     cancel(engine, "live")

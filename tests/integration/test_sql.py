@@ -56,3 +56,9 @@ def test_where_there_is_no_psql_the_local_stacks_is_taken(finished: Engine, tmp_
 def test_the_url_is_printed_for_other_programs(finished: Engine) -> None:
     url = sql(finished, "--url").stdout.strip()
     assert url == finished.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def test_a_database_that_does_not_answer_is_named_with_what_to_do(finished: Engine) -> None:
+    refused = sql(finished, "SELECT 1", COTRAIL_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    assert refused.returncode == 3
+    assert "check the URL and the server" in refused.stderr

@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
@@ -15,3 +16,12 @@ Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="A tag, to filter runs by. May be repeated.", show_default=False),
 ]
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Has the shell complete an argument or an option by these names, which are asked for then (`autocompletion`)."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete

@@ -5,16 +5,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.arguments import Json
+from cli.arguments import Json, completing
 from cli.columns import Column, print_rows
 from cli.output import console, grid, heading, print_json
 from cotrail.common.humanize import count
+from cotrail.data.datasets.catalogue import CATALOGUE
 from services.dataset_list import ListedDataset, describe_dataset, list_datasets
 
 
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The dataset to describe.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The dataset to describe.",
+            show_default=False,
+            autocompletion=completing(lambda: CATALOGUE),
+        ),
     ] = None,
     *,
     json: Json = False,

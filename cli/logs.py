@@ -9,6 +9,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from cli.arguments import completing
 from configuration.settings import settings
 from cotrail.common.nearest import unknown
 from cotrail.common.printable_text import without_commands
@@ -20,6 +21,12 @@ LINES = 40
 """The number of last lines that are printed by default."""
 
 
+def _names() -> tuple[str, ...]:
+    from workers.stack.status import NAMES
+
+    return NAMES
+
+
 def logs(
     process: Annotated[
         str,
@@ -27,6 +34,7 @@ def logs(
             metavar="PROCESS",
             help="generation, retrieval, evidence, maintenance, postgres, redis, flower, supervisor-1 or supervisor-2.",
             show_default=False,
+            autocompletion=completing(_names),
         ),
     ],
     *,
@@ -53,10 +61,9 @@ def logs(
 
 def _log_of(process: str) -> Path:
     from workers.logs import log_path
-    from workers.stack.status import NAMES
 
-    if process not in NAMES:
-        raise UnknownNameError(unknown("process", process, NAMES))
+    if process not in _names():
+        raise UnknownNameError(unknown("process", process, _names()))
     return log_path(settings().home, process)
 
 

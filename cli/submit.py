@@ -1,12 +1,12 @@
 """`cotrail submit`: puts a run into the queue."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.arguments import Json
+from cli.arguments import Json, completing
 from cli.following import follow
 from cli.output import console, print_json
 from cli.run_text import summarize, warn_of_namesakes
@@ -20,11 +20,16 @@ from services.requests import REQUIRED, check_keys, make_request, read_run_file
 from services.store import open_store
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
+NAMES = tuple(dict.fromkeys(spec.name for spec in SYSTEMS))
 _SYSTEMS = ", ".join(dict.fromkeys(f"{spec.name} ({spec.title})" for spec in SYSTEMS))
 
 
-def _option(*names: str, text: str, panel: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
+def _option(*names: str, text: str, panel: str, metavar: str | None = None, known: Iterable[str] = ()) -> Any:
+    """An option; known: names that the shell completes."""
+    complete = completing(lambda: known)
+    return typer.Option(
+        *names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, autocompletion=complete
+    )
 
 
 def submit(
@@ -37,7 +42,9 @@ def submit(
             show_default=False,
         ),
     ] = None,
-    system: Annotated[str | None, _option("--system", text=f"{_SYSTEMS}.", panel=_WHAT, metavar="NAME")] = None,
+    system: Annotated[
+        str | None, _option("--system", text=f"{_SYSTEMS}.", panel=_WHAT, metavar="NAME", known=NAMES)
+    ] = None,
     dataset: Annotated[
         str | None,
         _option(
@@ -45,6 +52,7 @@ def submit(
             text=f"The dataset of the questions: {', '.join(DATASETS)} (your own).",
             panel=_WHAT,
             metavar="NAME",
+            known=DATASETS,
         ),
     ] = None,
     questions: Annotated[str | None, _option("--questions", text="The file.", panel=_WHAT, metavar="PATH")] = None,
@@ -258,10 +266,16 @@ def submit(
         "name": name,
         "tags": tags or None,
     }
-    given = read_run_file(run_file) if run_file else {}
+    given = _read(run_file) if run_file else {}
     given |= {key: value for key, value in options.items() if value is not None}
     _check_named(given)
     _submit(submission.prepare(make_request(given)), wait=wait, json=json)
+
+
+def _read(run_file: Path) -> dict[str, Any]:
+    if run_file.suffix in (".json", ".jsonl"):
+        raise InputError(f"{run_file} can't be a run file, which is TOML; a file of questions goes behind --questions")
+    return read_run_file(run_file)
 
 
 def _check_named(given: Mapping[str, Any]) -> None:

@@ -7,15 +7,22 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.arguments import Json
+from cli.arguments import Json, completing
 from cli.columns import Column, print_rows
 from cli.output import console, grid, heading, print_json
 from services.system_list import DescribedSystem, Setting, describe_system, list_systems
 
 
+def _names() -> list[str]:
+    return [each.name for each in list_systems()]
+
+
 def systems(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The system to describe.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The system to describe.", show_default=False, autocompletion=completing(_names)
+        ),
     ] = None,
     *,
     json: Json = False,

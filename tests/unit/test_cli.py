@@ -103,6 +103,7 @@ def test_the_version_is_told() -> None:
         (["submit", "--dataset", "hotpot"], 2, "did you mean hotpotqa?"),
         (["runs", "--filter", "sate=finished"], 2, "did you mean state?"),
         (["submit", "missing.toml"], 2, "missing.toml can't be read"),
+        (["submit", "questions.jsonl"], 2, "a file of questions goes behind --questions"),
         (["runs"], 3, "cotrail up"),
         (["show", "latest"], 3, "cotrail up"),
         (["watch", "latest"], 3, "cotrail up"),
@@ -170,6 +171,22 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(home: Path) -> None:
 )
 def test_each_kind_of_error_has_its_exit_code(error: CotrailError, code: int) -> None:
     assert exit_code(error) == code
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("logs mainten", "maintenance"),
+        ("submit --system sear", "searchain"),
+        ("submit --dataset musi", "musique"),
+        ("systems rethin", "rethinking"),
+        ("datasets hot", "hotpotqa"),
+    ],
+)
+def test_the_shell_completes_names(words: str, completed: str, cotrail: Run) -> None:
+    line = f"cotrail {words}"
+    environment = {"_COTRAIL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    assert cotrail(**environment).stdout.split() == [completed]
 
 
 def test_the_sample_can_be_started_from(home: Path, cotrail: Run) -> None:

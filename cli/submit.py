@@ -280,13 +280,14 @@ def _read(run_file: Path) -> dict[str, Any]:
 
 def _check_named(given: Mapping[str, Any]) -> None:
     """Refuses what is missing, and before that a name that is wrong, which says more than what is missing beside it."""
+    missing = next((field for field in REQUIRED if given.get(field) is None), None)
+    if missing is None:
+        return
     for field, check in (("system", find_system), ("dataset", check_dataset)):
         if isinstance(name := given.get(field), str):
             check(name)
     check_keys(given)
-    for field in REQUIRED:
-        if given.get(field) is None:
-            raise InputError(f"no {field} given; name it with --{field} or in the run file")
+    raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
 
 
 def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:

@@ -12,7 +12,7 @@ from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
-from cotrail.evaluation.experiments.protocols import AnyExperiment, experiment_of
+from cotrail.evaluation.experiments.protocols import AnyExperiment, complete_plan, experiment_of
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
@@ -42,7 +42,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
 
 
 def _subject(record: ExperimentRecord) -> str:
-    told = record.plan["experiment"]
+    told = complete_plan(record.plan)["experiment"]
     models = [each if isinstance(each, str) else each["name"] for each in told["models"]]
     parts = f"protocol {told['protocol']}", f"model {', '.join(models)}", f"questions of {', '.join(told['datasets'])}"
     return f"Experiment: {'; '.join(parts)}. Begun {local(record.created_at)}."

@@ -42,7 +42,7 @@ FROM base AS migrations
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-deps /wheels/*.whl
 USER cotrail
-CMD ["python", "-m", "migrations"]
+CMD ["cotrail", "migrate"]
 
 FROM migrations AS maintenance
 CMD ["cotrail", "worker", "maintenance"]
@@ -99,4 +99,4 @@ RUN pip install -r /requirements/monitoring.txt
 COPY --from=wheel /wheels /wheels
 RUN pip install --no-deps /wheels/*.whl
 USER cotrail
-CMD ["celery", "-A", "workers.app", "flower"]
+CMD ["cotrail", "flower"]

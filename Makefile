@@ -84,4 +84,4 @@ bench-end-to-end: install-dev
 	$(RUN)/python -m benchmarks.plots
 
 clean:
-	rm -rf $(VENV) .cotrail *.egg-info
+	rm -rf $(VENV) .compose_cache *.egg-info

@@ -71,8 +71,9 @@ Returned = TypeVar("Returned")
 
 MADE_UP = {
     "runs": """
-        INSERT INTO runs (id, created_at, reuse, state, system, system_version, settings, dataset, corpus_revision,
-            model_name, model, profile, temperature, seed, demonstrations, provenance, size, opened, digest)
+        INSERT INTO runs (id, created_at, reuse, desired_state, system, system_version, settings, dataset,
+            corpus_revision, model_name, model, profile, temperature, seed, demonstrations, provenance, size, opened,
+            digest)
         SELECT 'made-' || r, now() - r * interval '1 minute', false, 'active', 'ircot', 1, '{}', 'jsonl', 'c', 'm', 'm',
             'fast', 0, 0, '{}', '{}', :run_questions, md5('r' || r), md5('d' || r)
         FROM generate_series(:first / :run_steps, (:last - 1) / :run_steps) AS r

@@ -38,7 +38,7 @@ from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.evaluation.metrics.corpus_coverage import coverage
-from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.systems.ircot import IRCoTSettings
 from cotrail.systems.one_step import OneStepSettings
 from cotrail.systems.parts.reader import ReaderSettings
@@ -109,7 +109,7 @@ def main(
     *,
     output: Annotated[Path | None, typer.Option(help="Write the numbers into this JSON file as well.")] = None,
 ) -> None:
-    """Run both systems over the questions for every K; print the mean recall of gold paragraphs."""
+    """Run both systems over the questions for every K; print the mean paragraph recall."""
     asked, oracle = load_questions("musique", questions), ScriptedModel(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         build_index(read_corpus(corpus), Path(folder))
@@ -132,7 +132,7 @@ def main(
 
 def _row(world: OracleExecutor, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
     answered = [(question, world.answer(system, question, count)) for question in questions]
-    recalls = [support_recall(answer.paragraphs, question.gold) or 0.0 for question, answer in answered]
+    recalls = [paragraph_recall(answer.paragraphs, question.gold) or 0.0 for question, answer in answered]
     collected = [len(answer.paragraphs) for _, answer in answered]
     return {
         "system": system,
@@ -146,7 +146,7 @@ def _row(world: OracleExecutor, questions: Iterable[Question], system: str, coun
 
 def _print(report: dict[str, Any]) -> None:
     title = f"{report['questions']} questions, {report['paragraphs']} paragraphs"
-    table = Table("", "K", "mean recall", "paragraphs collected", title=title)
+    table = Table("", "K", "paragraph recall", "paragraphs collected", title=title)
     for row in report["systems"]:
         recall, collected = f"{100 * row['mean_recall']:.1f}", f"{row['mean_paragraphs']:.1f}"
         table.add_row(row["system"], str(row["retrieval_count"]), recall, collected)

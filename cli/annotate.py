@@ -74,6 +74,8 @@ def annotate(
 
 
 LONGEST_NAME = 200
+RULE = 100
+"""The most columns of the line between two chains."""
 """The longest name of an annotator, in characters: it is part of a key in the database."""
 
 
@@ -148,14 +150,14 @@ class AnnotationSession:
         """Prints the sentence below its paragraphs, its question and the chain so far."""
         key, position = place
         chain = self._chains[key]
-        screen.print(Rule(style="dim"))
+        screen.print(Rule(style="dim"), width=min(screen.width, RULE))
         for paragraph in chain.paragraphs[position]:
             screen.print(_paragraph(paragraph))
         screen.print()
         screen.print(heading(chain.question))
         for sentence in chain.sentences[:position]:
-            screen.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 3)))
-        screen.print(Padding(Text(chain.sentences[position], style="bold yellow"), (0, 0, 0, 3)))
+            screen.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 3), expand=False))
+        screen.print(Padding(Text(chain.sentences[position], style="bold yellow"), (0, 0, 0, 3), expand=False))
         left = count(len(self._open) - self._passed, "sentence")
         screen.print(f"sentence {position + 1} of question {key}; {left} to go; {KEYS}", style="dim")
 

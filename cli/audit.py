@@ -116,8 +116,12 @@ def export(
             _write_provenance(provenance(trail), run_id, question, output, json=json)
             return
         path = output or Path(f"{run_id}{SUFFIX}")
-        with _progress() as progress:
-            lines = write_bundle(path, _followed(read_trail(connection, run_id), progress), run_id, version("cotrail"))
+        try:
+            with _progress() as progress:
+                trail = _followed(read_trail(connection, run_id), progress)
+                lines = write_bundle(path, trail, run_id, version("cotrail"))
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
     if json:
         print_json({"run": run_id, "output": str(path), "lines": lines})
     else:

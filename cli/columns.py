@@ -6,6 +6,7 @@ Nothing is ever cut. Another program or a file gets whole lines.
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
@@ -39,6 +40,8 @@ def print_rows(
 ) -> None:
     """Prints rows of cells; styles: those of the rows, if any."""
     styles = styles or [""] * len(rows)
+    if not screen.is_terminal:
+        columns = [replace(column, most=None) for column in columns]
     texts = _by_column(columns, rows)
     whole = [_natural(column, cells) for column, cells in zip(columns, texts, strict=True)]
     least = [_least(column, cells) for column, cells in zip(columns, texts, strict=True)]
@@ -108,7 +111,7 @@ def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[C
         for column, cell in zip(columns[1:], others, strict=True)
         if cell.plain.strip() not in ("", NOTHING)
     ]
-    screen.print(Padding(Text(" · ", style="dim").join(parts), (0, 0, 0, 2)), style=style)
+    screen.print(Padding(Text(" · ", style="dim").join(parts), (0, 0, 0, 2), expand=False), style=style)
 
 
 def _cell(cell: Cell) -> Text:

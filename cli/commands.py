@@ -40,6 +40,24 @@ COMMANDS = (
     ),
     Entry(
         STACK,
+        "workers",
+        "workers:workers",
+        "List the workers of all hosts, and what each is doing; maintenance processes too.",
+    ),
+    Entry(
+        STACK,
+        "migrate",
+        "migrate:migrate",
+        "Bring the database's tables up to date: before the first start on a server of your own, and at each upgrade.",
+    ),
+    Entry(
+        STACK,
+        "flower",
+        "flower:flower",
+        "Run Flower in this process until it is stopped: a web page on what Celery's workers do.",
+    ),
+    Entry(
+        STACK,
         "demo",
         "demo:demo",
         "Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.",

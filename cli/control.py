@@ -10,14 +10,15 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from cli.arguments import Json, RunName
 from cli.output import console, print_json
 from cotrail.common.humanize import count
-from cotrail.errors import InputError
 from services import control
 from services.control import Report, RetriedRun
-from services.requests import MAX_PRIORITY
 from services.store import open_store
 
 
 def _check_priority(number: int) -> int:
+    from cotrail.errors import InputError
+    from services.requests import MAX_PRIORITY
+
     if abs(number) > MAX_PRIORITY:
         raise InputError(
             f"a priority of {number:,} can't be stored; take one from {-MAX_PRIORITY:,} to {MAX_PRIORITY:,}"

@@ -1,32 +1,32 @@
 """`cotrail demo`: everything on the bundled sample and this machine alone, from starting the stack to a report."""
 
-import os
-import shlex
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 from sqlalchemy import Engine
 
 from cli.files import write_text
-from cli.following import follow
+from cli.following import broker_problem, follow_with
+from cli.growing_traces import growing_traces
 from cli.local_stack import startable_stack
-from cli.output import console, heading
+from cli.output import console, grid
+from cli.pasting import pasteable
+from cli.run_speed import RunSpeed
 from cli.run_text import INCOMPLETE, closing_line, print_reasons
 from cli.sample import SAMPLE
 from cli.score import print_scores
 from configuration.settings import settings
-from cotrail.common.humanize import count, duration
-from cotrail.common.printable_text import one_line
+from cotrail.common.humanize import count, duration, number
+from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.metrics.question_scores import CAVEAT
-from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
-from models.queries.progress import read_causes
-from models.queries.traces import TracedQuestion, read_questions
+from models.queries.progress import Progress, read_causes
+from models.queries.traces import read_questions
 from models.schema.states import QuestionStatus
 from services import corpora, submission
 from services.reports.run_report import run_report
@@ -37,13 +37,15 @@ from services.store import open_store, reading
 if TYPE_CHECKING:
     from workers.stack.stack import Stack
 
-CORPUS = "sample"
+CORPUS = "demo"
+"""A name of its own, since a corpus `sample` may be the user's."""
+
 QUESTIONS = 8
 """The number of the sample's questions that run without --all."""
 
 REPORT = Path("cotrail-demo.html")
-HOME = Path(".cotrail")
-"""The home of the demo's stack in the working directory, unless COTRAIL_HOME is set."""
+
+BUNDLED = "smollm2-135m"
 
 
 def demo(
@@ -53,88 +55,87 @@ def demo(
 ) -> None:
     """Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
 
-    Only this machine is used. State goes into `./.cotrail` unless COTRAIL_HOME is set.
+    It has the folder, the servers and the model of every other command. A stack that is up already stays up.
     """
-    os.environ.setdefault("COTRAIL_HOME", str(HOME.absolute()))
-    settings.cache_clear()
     stack = startable_stack()
+    stays = keep or any(status.pid is not None for status in stack.status())
     screen = console()
+    _introduce(screen)
+    run = code = None
+    with suppress(KeyboardInterrupt), _running(stack, screen, stays=stays), open_store() as engine:
+        run = _submit(screen, engine, limit=None if every else QUESTIONS)
+        code = _demonstrate(screen, engine, run)
+    screen.print()
+    if code is None:
+        _print_interrupted(screen, run, stays=stays)
+        raise typer.Abort
+    _print_what_next(screen, run, stays=stays)
+    raise typer.Exit(code)
+
+
+def _introduce(screen: Console) -> None:
+    if settings().model == BUNDLED:
+        screen.print(
+            "Most answers will be wrong: this model, SmolLM2, has only 135 million parameters, so that it runs on any "
+            f"machine, and it is too small to combine what two paragraphs say. {_larger_models()}",
+            style="yellow",
+        )
+        screen.print()
     screen.print(
         "IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of reasoning, "
         "searches with that sentence, and so on. Each step is a task in a queue, recorded in PostgreSQL before the "
         "next one begins. The country in the sample is invented."
     )
-    with _running(stack, screen, keep=keep):
-        code = _demonstrate(screen, limit=None if every else QUESTIONS)
-    raise typer.Exit(code)
+
+
+def _larger_models() -> str:
+    paper = published()
+    reached = [
+        f"{row.model} ({paper.parameters[row.model]:g} billion parameters) {number(row.scores['hotpotqa'][0], 3)}"
+        for row in paper.answer_f1
+        if row.where == "table 4" and row.system == "ircot" and row.reader == paper.readers[row.model]
+    ]
+    return (
+        "The models of IRCoT's paper reach these F1 on HotpotQA, whose questions are of this kind: "
+        f"{', '.join(reached)} (table 4)."
+    )
 
 
 @contextmanager
-def _running(stack: "Stack", screen: Console, *, keep: bool) -> Iterator[None]:
-    """The local stack, stopped afterwards unless it was running before or `keep` is set."""
-    ran = _runs(stack)
+def _running(stack: "Stack", screen: Console, *, stays: bool) -> Iterator[None]:
+    """The local stack, stopped afterwards unless it stays."""
     _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
-    started = False
     try:
         with screen.status("starting…"):
             stack.up()
             stack.supervise()
-        started = True
         screen.print(f"Running, with its state in {settings().home}.", soft_wrap=True)
         yield
     finally:
-        if not (keep or ran):
-            with screen.status("stopping the stack…"):
+        if not stays:
+            with _uninterrupted(), screen.status("stopping the stack…"):
                 stack.down()
-        if started:
-            _print_what_next(screen, runs=keep or ran)
 
 
-def _print_what_next(screen: Console, *, runs: bool) -> None:
-    home = shlex.quote(str(settings().home))
-    screen.print()
-    if runs:
-        screen.print(f"The stack keeps running; to stop it: COTRAIL_HOME={home} cotrail down", soft_wrap=True)
-        return
-    screen.print("The stack is stopped, and the run is kept. To look further:")
-    screen.print(f"  export COTRAIL_HOME={home}", soft_wrap=True)
-    screen.print("  cotrail up && cotrail trace latest 1")
-    screen.print("To start with files of your own: cotrail sample")
-
-
-def _runs(stack: "Stack") -> bool:
-    return any(status.pid is not None for status in stack.status())
-
-
-def _demonstrate(screen: Console, *, limit: int | None) -> int:
-    _part(screen, "Index the corpus", "as `cotrail index` does")
-    indexed = corpora.index([SAMPLE / "corpus.jsonl"], CORPUS)
-    screen.print(f"{count(indexed.paragraphs, 'paragraph')} in {duration(indexed.seconds)}.")
-    with open_store() as engine:
-        run = _submit(screen, engine, limit)
-        _part(screen, "Let the workers work", "as `cotrail watch` shows it")
-        progress = follow(engine, run)
-        screen.print(closing_line(progress), soft_wrap=True)
-        _show_answers(screen, engine, run)
-        _part(screen, "Scores", "as `cotrail score` prints them")
-        with engine.connect() as connection:
-            print_scores(screen, read_scores(connection, run))
-            screen.print(CAVEAT, style="dim")
-            print_reasons(screen, read_causes(connection, run))
-        screen.print("The bundled model is tiny (135 million parameters) and often wrong; the chains show where.")
-    _part(screen, "Report", "as `cotrail report` writes it")
-    with reading() as connection:
-        write_text(REPORT, run_report(connection, run).html, "run the demo in another folder")
-    screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
-    return 0 if progress.questions[QuestionStatus.FINISHED] == progress.total else INCOMPLETE
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C again doesn't leave half of the stack behind."""
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def sample_request(limit: int | None) -> RunRequest:
     """The request for the demo's run."""
-    return make_request({**read_run_file(SAMPLE / "run.toml"), "limit": limit})
+    return make_request({**read_run_file(SAMPLE / "run.toml"), "corpus": CORPUS, "limit": limit})
 
 
 def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
+    _part(screen, "Index the corpus", "as `cotrail index` does")
+    indexed = corpora.index([SAMPLE / "corpus.jsonl"], CORPUS)
+    screen.print(f"{count(indexed.paragraphs, 'paragraph')} in {duration(indexed.seconds)}.")
     _part(screen, "Submit the run", "as `cotrail submit` does")
     prepared = submission.prepare(sample_request(limit))
     submission.submit(engine, prepared)
@@ -143,28 +144,72 @@ def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
     return prepared.submission.id
 
 
-def _show_answers(screen: Console, engine: Engine, run: str) -> None:
-    _part(screen, "Answers", "`+` marks the paragraphs found before a sentence, ★ those that are needed")
+def _demonstrate(screen: Console, engine: Engine, run: str) -> int:
+    """Shows the run to its end, and what came of it; returns the exit code."""
+    progress = _follow(screen, engine, run)
+    _show_answers(screen, engine, run)
+    _part(screen, "Scores", "as `cotrail score` prints them")
     with engine.connect() as connection:
-        for place, question in enumerate(read_questions(connection, run), start=1):
-            screen.print()
-            screen.print(heading(f"{place}. {question.text}"))
-            screen.print(Padding(_reasoning(question), (0, 0, 0, 3)))
+        print_scores(screen, read_scores(connection, run))
+        screen.print(CAVEAT, style="dim")
+        print_reasons(screen, read_causes(connection, run))
+    _part(screen, "Report", "as `cotrail report` writes it")
+    with reading() as connection:
+        write_text(REPORT, run_report(connection, run).html, "run the demo in another folder")
+    screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
+    return 0 if progress.questions[QuestionStatus.FINISHED] == progress.total else INCOMPLETE
 
 
-def _reasoning(question: TracedQuestion) -> Text:
-    """The titles of what each search added, each sentence, and the answer beside the gold one."""
-    text = Text()
-    for step in question.steps:
-        for hit in step.hits:
-            if hit.paragraph.digest in step.new:
-                mark = "★" if is_gold(hit.paragraph, question.gold) else " "
-                text.append(f"+ {mark} {one_line(hit.paragraph.title)}\n", style="yellow" if mark == "★" else "dim")
-        if step.kind == "reason" and step.generated:
-            text.append(f"{step.generated.text}\n", style="italic")
-    given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
-    text.append("answer ", style="dim").append(given or "(empty)", style="bold")
-    return text.append("\ngold   ", style="dim").append(question.answers[0] if question.answers else "none")
+def _follow(screen: Console, engine: Engine, run: str) -> Progress:
+    _part(screen, "Let the workers work", "`+` marks the paragraphs that a search added, ★ those that are needed")
+    with growing_traces(screen, engine, run) as show:
+        progress = follow_with(show, engine, run, RunSpeed(broker_problem))
+    screen.print(closing_line(progress), soft_wrap=True)
+    return progress
+
+
+def _show_answers(screen: Console, engine: Engine, run: str) -> None:
+    with engine.connect() as connection:
+        traced = list(read_questions(connection, run))
+    dataset = sample_request(None).dataset
+    right = [question.scores(dataset).answer_em == 1 for question in traced]
+    _part(screen, "Answers", f"{sum(right)} of {len(right)} are right")
+    table = grid("dim", "", "bold", "")
+    for place, (question, agrees) in enumerate(zip(traced, right, strict=True), start=1):
+        mark = Text("right", style="green") if agrees else Text("wrong", style="red")
+        table.add_row(f"{place}.", mark, question.answer or str(question.status), f"gold: {question.answers[0]}")
+    screen.print(table)
+
+
+def _print_interrupted(screen: Console, run: str | None, *, stays: bool) -> None:
+    if run is None:
+        stack = f"The stack keeps running; to stop it: {pasteable('down')}" if stays else "The stack is stopped."
+        screen.print(f"Interrupted before the run was submitted. {stack}", soft_wrap=True)
+    elif stays:
+        screen.print("Interrupted. The stack keeps running, and the workers continue the run. To see it, and to stop:")
+        _print_commands(screen, ("watch", run), ("down",))
+    else:
+        screen.print("Interrupted. The stack is stopped, and what the run has recorded is kept. To continue it:")
+        _print_commands(screen, ("up",), ("watch", run))
+
+
+def _print_what_next(screen: Console, run: str | None, *, stays: bool) -> None:
+    if stays:
+        screen.print("The stack keeps running. To look further, and to stop it:")
+        _print_commands(screen, ("trace", str(run), "1"), ("down",))
+    else:
+        screen.print("The stack is stopped, and the run is kept. To look further:")
+        _print_commands(screen, ("up",), ("trace", str(run), "1"), ("down",))
+    models = settings().catalogue_path
+    screen.print(f"To ask a model of your own, name it in {models} (README.md, “Other models”):", soft_wrap=True)
+    screen.print(f"  COTRAIL_MODEL=NAME {pasteable('demo')}", soft_wrap=True)
+    screen.print("To start with files of your own:")
+    _print_commands(screen, ("sample",))
+
+
+def _print_commands(screen: Console, *commands: tuple[str, ...]) -> None:
+    for words in commands:
+        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
 
 
 def _part(screen: Console, title: str, explained: str) -> None:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,14 +13,14 @@ from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from models.queries.runs import read_run, resolve_run
 from models.queries.traces import read_questions
-from services.exporting import Format, lines
+from services.exporting import lines
 from services.store import reading
 
 
 def export(
     run: RunName,
     form: Annotated[
-        Format,
+        Literal["jsonl", "hotpotqa", "musique"],
         typer.Option(
             "--format",
             help="`jsonl`: everything recorded for each question, one JSON object a line. "

@@ -42,17 +42,22 @@ Show = Callable[[Progress | None, RunSpeed], None]
 def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
     """Shows a run's progress until no question is open or one cause blocks it; returns the last that was read."""
     screen = console(stderr=stderr)
-    speed = RunSpeed(_broker_problem)
+    speed = RunSpeed(broker_problem)
     try:
         with _display(screen) as show:
-            for progress in _read_repeatedly(engine, run, speed, show):
-                show(progress, speed)
-                if not progress.open or progress.stopped:
-                    break
-        return progress
+            return follow_with(show, engine, run, speed)
     except KeyboardInterrupt:
-        screen.print(unwatched_line(run, speed.progress.standing if speed.progress else "running"), soft_wrap=True)
+        screen.print(unwatched_line(run, speed.progress.state if speed.progress else "running"), soft_wrap=True)
         raise
+
+
+def follow_with(show: Show, engine: Engine, run: str, speed: RunSpeed) -> Progress:
+    """The same, shown by `show` alone."""
+    for progress in _read_repeatedly(engine, run, speed, show):
+        show(progress, speed)
+        if not progress.open or progress.stopped:
+            break
+    return progress
 
 
 def pause_after(seconds: float) -> float:
@@ -60,10 +65,11 @@ def pause_after(seconds: float) -> float:
     return min(max(POLL_SECONDS, 10 * seconds), LONGEST_PAUSE)
 
 
-def _broker_problem() -> str | None:
-    from tasks.routing import broker_problem  # slow: it imports Celery
+def broker_problem() -> str | None:
+    """Why Redis doesn't answer; None where it does."""
+    from tasks import routing  # slow: it imports Celery
 
-    problem = broker_problem(settings().broker)
+    problem = routing.broker_problem(settings().broker)
     return None if problem is None else settings().secrets.hidden(problem)
 
 
@@ -94,14 +100,15 @@ def _read_repeatedly(engine: Engine, run: str, speed: "RunSpeed", show: "Show") 
 def _display(screen: Console) -> Iterator[Show]:
     """Bars on a terminal; elsewhere a line at intervals."""
     if not screen.is_terminal:
-        yield _lines(screen)
+        yield progress_lines(screen)
         return
     # Refreshed by hand, since only a new reading changes anything.
     with Live(console=screen, auto_refresh=False, transient=True) as live:
-        yield lambda progress, speed: live.update(_bars(progress, speed), refresh=True)
+        yield lambda progress, speed: live.update(progress_bars(progress, speed), refresh=True)
 
 
-def _lines(screen: Console) -> Show:
+def progress_lines(screen: Console) -> Show:
+    """A line at intervals."""
     printed, last = -LINE_SECONDS, ""
 
     def show(progress: Progress | None, speed: RunSpeed) -> None:
@@ -133,7 +140,8 @@ def _pace(progress: Progress, speed: RunSpeed) -> str:
     return f"{rate(speed.rate)} steps/s" + ("" if left is None else f", about {duration(left)} left")
 
 
-def _bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
+def progress_bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
+    """A bar of the questions and one of the steps, tokens, speed, and what holds the run back."""
     if progress is None:
         return Text(speed.slowness, style="yellow")
     steps = expected_steps(progress)

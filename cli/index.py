@@ -12,6 +12,7 @@ from cli.arguments import Json
 from cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digests import shortened
+from cotrail.data.corpora.documents import SUFFIXES
 from services import corpora
 
 
@@ -21,7 +22,8 @@ def index(
         typer.Argument(
             metavar="PATH",
             help='Files of `{"id", "title", "text"}`, one JSON object a line, or of the same under the names of BEIR, '
-            "Pyserini or DPR; or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
+            "Pyserini or DPR; Markdown (`.md`) and text files (`.txt`), or folders of these, which are cut into "
+            "passages; or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
             "whose contexts are taken, or of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
             "`cotrail data build` makes IRCoT's corpora.",
             show_default=False,
@@ -37,7 +39,7 @@ def index(
 
     It is kept in a folder, or in the search server that COTRAIL_SEARCH_URL names.
 
-    Example: `cotrail index corpus.jsonl --name mine`
+    Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes`
     """
     with _progress(shown=not json) as progress:
         done = corpora.index(paths, name, progress)
@@ -45,6 +47,9 @@ def index(
         print_json(done)
         return
     console().print(f"Indexed {count(done.paragraphs, 'paragraph')} as {name} in {duration(done.seconds)}.")
+    if done.left_out:
+        left_out = f"{count(done.left_out, 'other file')} left out: of a folder, {', '.join(SUFFIXES)} are read."
+        console().print(left_out, style="dim")
     console().print(f"Revision {shortened(done.revision)}", style="dim")
 
 

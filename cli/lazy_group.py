@@ -1,7 +1,9 @@
-"""A group of commands, each of which is imported when it is called: `cotrail --help` imports none of them."""
+"""A group of commands, each of which is imported when it is carried out.
+
+`cotrail --help` imports none of them, and a command's own help only what its signature needs (`cli.signatures`).
+"""
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
 import typer
@@ -9,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from cli.commands import COMMANDS, Entry
+from cli.signatures import signatures
 
 
 class LazyGroup(TyperGroup):
@@ -30,9 +33,9 @@ class LazyGroup(TyperGroup):
 
 
 def load(entry: Entry) -> Any:
-    """Import a command: a TyperCommand or a TyperGroup."""
+    """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
     module, name = entry.place.split(":")
-    found = getattr(import_module(f"cli.{module}"), name)
+    found = signatures(f"cli.{module}", [name])[name]
     app = typer.Typer(rich_markup_mode="markdown")
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=entry.name)

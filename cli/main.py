@@ -94,7 +94,10 @@ def _run() -> int:
         # Where a group was called without a command, its help is printed already, and there is no message.
         return _refuse(usage(error), 2) if error.format_message() else 2
     except CotrailError as error:
-        return _refuse(str(error), exit_code(error))
+        code = _refuse(str(error), exit_code(error))
+        for note in getattr(error, "__notes__", ()):
+            console(stderr=True).print(Text(_discreet(note)), soft_wrap=True)
+        return code
     except UnicodeEncodeError as error:
         return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
@@ -106,7 +109,9 @@ def _run() -> int:
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
         said = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-        return _refuse(said or type(error).__name__, 1)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "; make room, or set COTRAIL_HOME to a folder on another disk" if full else ""
+        return _refuse(f"{said or type(error).__name__}{advice}", 1)
     except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
         console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
         return 1

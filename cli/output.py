@@ -4,9 +4,10 @@ All output goes through here, so that no control character in a model's or a fil
 (`cotrail.common.printable_text`).
 """
 
+import io
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 import msgspec
 import typer
@@ -25,8 +26,23 @@ from cotrail.common.printable_text import (
     without_commands,
 )
 
-PLAIN_WIDTH = 100
-"""Columns where the output is no terminal."""
+PLAIN_WIDTH = 2**20
+"""Columns where the output is no terminal: a file or another program gets whole lines."""
+
+
+class _Trimmed(io.TextIOBase):
+    """A stream whose lines lose the spaces at their ends, which only fill up a table."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        *lines, rest = text.split("\n")
+        self._stream.write("".join(f"{line.rstrip(' ')}\n" for line in lines) + rest)
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 class Screen(Console):
@@ -54,9 +70,9 @@ def _without_commands(text: Text) -> Text:
 def console(*, stderr: bool = False) -> Console:
     """A console without markup, as texts may hold brackets."""
     stream = sys.stderr if stderr else sys.stdout
-    # Rich would take 80 columns, or those of a terminal that the output doesn't go to.
-    width = None if stream.isatty() else PLAIN_WIDTH
-    return Screen(file=stream, markup=False, emoji=False, highlight=False, width=width)
+    if stream.isatty():
+        return Screen(file=stream, markup=False, emoji=False, highlight=False)
+    return Screen(file=cast("IO[str]", _Trimmed(stream)), markup=False, emoji=False, highlight=False, width=PLAIN_WIDTH)
 
 
 def encode_json(value: Any) -> bytes:

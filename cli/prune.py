@@ -17,6 +17,9 @@ from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, 
 from models.queries.runs import resolve_run
 from services.store import open_store
 
+MOST_DAYS = 36_600
+"""A hundred years, as COTRAIL_RETENTION_DAYS may have."""
+
 
 def prune_runs(
     runs: Annotated[
@@ -26,7 +29,12 @@ def prune_runs(
     *,
     older_than: Annotated[
         float | None,
-        typer.Option(metavar="DAYS", min=0, help="All runs that ended, in any way, at least this many days ago."),
+        typer.Option(
+            metavar="DAYS",
+            min=0,
+            max=MOST_DAYS,
+            help="All runs that ended, in any way, at least this many days ago.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,

@@ -11,7 +11,6 @@ from cli.files import write_text
 from cli.output import console, print_json
 from cli.tables import print_tables
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from models.queries.runs import resolve_run
 from services.reports.documents import report_page
 from services.reports.experiment_report import ExperimentReport
@@ -57,7 +56,7 @@ def rethinking(
     screen = console()
     print_tables(report.tables, screen)
     screen.print()
-    screen.print(SOURCE, style="dim")
+    screen.print(report.summary, style="dim")
     for path in written:
         screen.print(f"Wrote {path}.", soft_wrap=True)
 

@@ -63,6 +63,11 @@ class RunSpeed:
             self._remaining.note(progress, now)
 
     @property
+    def answers(self) -> bool:
+        """Whether the last read of the database has ended, and with an answer."""
+        return self.lost is None and not self.reading_seconds
+
+    @property
     def rate(self) -> float:
         """Steps a second within the window."""
         first, last = self._samples[0], self._samples[-1]
@@ -83,7 +88,7 @@ class RunSpeed:
             return f"The database doesn't answer ({self.lost}): the workers and this command wait for it."
         if self.reading_seconds:
             return self.slowness
-        if progress.standing == "paused":
+        if progress.state == RunState.PAUSED:
             return f"Paused. `cotrail resume {progress.run}` continues it."
         if progress.state == RunState.CANCELLED:
             return f"It is being cancelled; if that was interrupted, `cotrail cancel {progress.run}` completes it."
@@ -104,7 +109,7 @@ class RunSpeed:
 
     def _stands_still(self, progress: Progress) -> bool:
         idle = any(self.idle(counts) > IDLE_SECONDS for counts in progress.kinds)
-        return progress.standing != "running" or bool(progress.blockage or progress.outages) or idle
+        return progress.state != RunState.RUNNING or bool(progress.blockage or progress.outages) or idle
 
     def _idleness(self, counts: StepCounts, seconds: float) -> str:
         waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"

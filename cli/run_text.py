@@ -3,6 +3,7 @@
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 from sqlalchemy import Engine
 
 from cli.output import console, heading, print_json
@@ -11,10 +12,25 @@ from models.queries.outages import Outage
 from models.queries.progress import Cause, Progress, read_causes
 from models.records.blockage import Blockage
 from models.records.labels import namesakes
-from models.schema.states import QuestionStatus
+from models.schema.states import QuestionStatus, RunState
+
+STYLES = {
+    RunState.RUNNING: "cyan",
+    RunState.PAUSED: "yellow",
+    RunState.BLOCKED: "bold red",
+    RunState.FINISHED: "green",
+    RunState.CANCELLED: "dim",
+    RunState.PRUNED: "dim",
+}
+"""The colours of runs' states on a terminal."""
 
 INCOMPLETE = 4
 """The exit code where questions ended without an answer."""
+
+
+def shown_state(state: RunState) -> Text:
+    """A run's state in its colour."""
+    return Text(state, style=STYLES[state])
 
 
 def summarize(engine: Engine, progress: Progress, *, json: bool) -> int:
@@ -39,7 +55,7 @@ def summary(progress: Progress) -> dict[str, Any]:
     """A run's progress as JSON."""
     return {
         "run": progress.run,
-        "standing": progress.standing,
+        "state": progress.state,
         "questions": progress.total,
         **progress.questions,
         "steps": progress.steps,
@@ -92,14 +108,14 @@ def blockage_line(run: str, blockage: Blockage) -> str:
     )
 
 
-def unwatched_line(run: str, standing: str) -> str:
+def unwatched_line(run: str, state: str) -> str:
     """What becomes of a run that isn't watched any more."""
     following = {
         "running": f"The run continues. `cotrail watch {run}` shows it again.",
         "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
         "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
     }
-    return following.get(standing, f"The run is {standing}. `cotrail show {run}` shows it.")
+    return following.get(state, f"The run is {state}. `cotrail show {run}` shows it.")
 
 
 def outage_line(outage: Outage) -> str:

@@ -8,18 +8,20 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cli.arguments import Json, RunName
-from cli.columns import Column, print_rows
+from cli.columns import Cell, Column, print_rows
 from cli.output import console, grid, heading, print_json
-from cli.run_text import blockage_line, outage_line, print_reasons, summary
+from cli.run_text import blockage_line, outage_line, print_reasons, shown_state, summary
 from cotrail.common.humanize import count, duration
-from models.queries.progress import Progress, count_repeated, read_causes, read_progress
-from models.queries.run_filters import KEYS
+from cotrail.evaluation.experiments.costs import Cost, outcomes
+from models.queries.progress import Progress, read_causes, read_progress
 from models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
 from models.records.labels import NO_LABELS, Labels, read_labels
-from models.schema.states import QuestionStatus
+from models.schema.states import QuestionStatus, RunState
 from services.reports.configuration import configuration, local
+from services.reports.costs import adopted_from, run_cost
 from services.run_list import read_filter, read_page
 from services.store import reading
 
@@ -34,8 +36,8 @@ def runs(
         typer.Option(
             "--filter",
             metavar="KEY=VALUE",
-            help=f"Only runs with this {', '.join(KEYS)}; or a text that their id, name or tags have. May be repeated: "
-            "all have to hold.",
+            help="Only runs with this state, system, dataset, corpus, model, experiment, name or tag; or a text that "
+            "their id, name or tags have. May be repeated: all have to hold.",
             show_default=False,
         ),
     ] = None,
@@ -73,13 +75,14 @@ def show(run: RunName, *, json: Json = False) -> None:
         labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
         progress = read_progress(connection, record.id)
         reasons = read_causes(connection, record.id)
-        repeated = count_repeated(connection, record.id)
+        cost = run_cost(connection, record.id)
     if json:
         print_json(
             {
                 **summary(progress),
                 "kinds": progress.kinds,
-                "repeated": repeated,
+                "cost": cost,
+                "adopted_from": adopted_from(record),
                 "reasons": reasons,
                 "configuration": record,
                 "name": labels.name,
@@ -88,13 +91,14 @@ def show(run: RunName, *, json: Json = False) -> None:
         )
         return
     screen = console()
-    screen.print(_title(record.id, progress.standing, labels))
+    screen.print(_title(record.id, progress.state, labels))
     screen.print(_configuration(record))
     screen.print()
-    screen.print(heading("Questions"), ", ".join(_standings(progress)) or "none")
+    screen.print(heading("Questions"), ", ".join(_question_counts(progress)) or "none")
     screen.print()
     _print_steps(screen, progress)
-    screen.print(_effort(progress, repeated), style="dim")
+    _print_cost(screen, cost, adopted_from(record))
+    screen.print(_effort(progress, cost), style="dim")
     if progress.blockage:
         screen.print(blockage_line(record.id, progress.blockage), style="yellow", soft_wrap=True)
     for outage in progress.outages:
@@ -105,12 +109,12 @@ def show(run: RunName, *, json: Json = False) -> None:
 
 def _summary(each: RunSummary) -> dict[str, Any]:
     record = msgspec.to_builtins(each.run, builtin_types=(datetime,))
-    brief = ("id", "created_at", "state", "priority", "system", "dataset", "corpus", "model")
+    brief = ("id", "created_at", "desired_state", "priority", "system", "dataset", "corpus", "model")
     return {
         "run": record.pop("id"),
         "name": each.labels.name,
         "tags": each.labels.tags,
-        "standing": each.standing,
+        "state": each.state,
         "total": sum(each.questions.values()),
         "questions": each.questions,
         **{name: record[name] for name in brief[1:]},
@@ -126,13 +130,13 @@ def _print_runs(summaries: Sequence[RunSummary]) -> None:
     print_rows(console(), columns, [[row[name] for name in shown] for row in rows])
 
 
-def _row(each: RunSummary) -> dict[str, str]:
+def _row(each: RunSummary) -> dict[str, Cell]:
     done = each.questions[QuestionStatus.FINISHED] + each.questions[QuestionStatus.FAILED]
     lost = each.questions[QuestionStatus.FAILED] + each.questions[QuestionStatus.BLOCKED]
     return {
         "run": each.run.id,
         "name": each.labels.name or "",
-        "state": each.standing,
+        "state": shown_state(each.state),
         "questions": f"{done}/{sum(each.questions.values())}" + (f" ({lost} without answer)" if lost else ""),
         "dataset": each.run.dataset,
         "corpus": each.run.corpus or "",
@@ -143,9 +147,9 @@ def _row(each: RunSummary) -> dict[str, str]:
     }
 
 
-def _title(run: str, standing: str, labels: Labels) -> str:
+def _title(run: str, state: RunState, labels: Labels) -> Text:
     named = f" ({', '.join(filter(None, (labels.name, *labels.tags)))})" if labels != NO_LABELS else ""
-    return f"{run}{named} is {standing}"
+    return Text(f"{run}{named} is ").append_text(shown_state(state))
 
 
 def _configuration(record: RunRecord) -> Table:
@@ -155,7 +159,7 @@ def _configuration(record: RunRecord) -> Table:
     return table
 
 
-def _standings(progress: Progress) -> Iterator[str]:
+def _question_counts(progress: Progress) -> Iterator[str]:
     for status, number in progress.questions.items():
         if number:
             yield f"{number:,} {status}"
@@ -176,10 +180,24 @@ def _print_steps(screen: Console, progress: Progress) -> None:
     print_rows(screen, columns, rows)
 
 
-def _effort(progress: Progress, repeated: dict[str, int]) -> str:
-    again = ", ".join(f"{number:,} {outcome}" for outcome, number in repeated.items())
-    repeats = f"; executions that didn't count: {again}" if again else ""
-    return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{repeats}"
+def _print_cost(screen: Console, cost: Cost, origin: str | None) -> None:
+    """Prints what the run asked for and spent; the two are the same where it adopted nothing."""
+    work = [("asked for", cost.asked), (f"adopted from {origin}", cost.adopted)] if cost.adopted.steps else []
+    titles = ("model calls", "searches", "tokens read", "cached", "written")
+    columns = [Column(title="work"), *(Column(title=title, right=True) for title in titles)]
+    columns.append(Column(title="time of model calls", right=True, whole=True))
+    rows: list[list[Cell]] = []
+    for name, each in (*work, ("made", cost.made)):
+        tokens = (each.prompt_tokens, each.cached_prompt_tokens, each.generated_tokens)
+        numbers = [f"{number:,}" if number else "-" for number in (each.model_calls, each.searches, *tokens)]
+        rows.append([name, *numbers, duration(each.model_seconds)])
+    screen.print()
+    print_rows(screen, columns, rows)
+
+
+def _effort(progress: Progress, cost: Cost) -> str:
+    lost = f"; executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}" if cost.lost else ""
+    return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{lost}"
 
 
 def _hint(screen: Console, run: str, progress: Progress) -> None:
@@ -190,5 +208,5 @@ def _hint(screen: Console, run: str, progress: Progress) -> None:
         "blocked": f"Once the reason is fixed, `cotrail resume {run}` continues it.",
         "finished": f"`cotrail score {run}` shows the scores, `cotrail trace {run} 1` the first question.",
     }
-    if hint := following.get(progress.standing):
+    if hint := following.get(progress.state):
         screen.print(hint, soft_wrap=True)

@@ -10,12 +10,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cli.arguments import Json
 from cli.output import print_json
-from configuration.settings import settings
+from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError, UnavailableError
-from services.store import reading
-
-READ_ONLY = "-c default_transaction_read_only=on"
-"""Options for the server: a record that is changed by hand no longer verifies."""
+from services.reader import reader_address
 
 
 def sql(
@@ -29,26 +26,25 @@ def sql(
 ) -> None:
     """Open the database in psql, for reading only; docs/store.md describes the tables.
 
-    psql is the one on the PATH, or else the local stack's. --json prints the URL as JSON.
+    psql is the local stack's, or else the one on the PATH. It connects as a role that can't write, and so do programs
+    with the URL that --url prints; --json prints that as JSON.
 
-    Example: `cotrail sql "SELECT id, state FROM runs"`
+    Example: `cotrail sql "SELECT id, state FROM run_states"`
     """
     if query is not None and (url or json):
         raise InputError("the URL is printed, or a query is run: leave out QUERY, or --url and --json")
-    address = settings().database.replace("postgresql+psycopg:", "postgresql:", 1)
+    address = reader_address()
     if json:
         print_json({"url": address})
     elif url:
         typer.echo(address)
     else:
-        with reading():  # psql's own message wouldn't say what to do
-            pass
         _open(address, query)
 
 
 def _open(address: str, query: str | None) -> NoReturn:
     parts = conninfo_to_dict(address)
-    environment = {**os.environ, "PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} {READ_ONLY}".strip()}
+    environment = dict(os.environ)
     # Every user of the host sees a process's arguments.
     if password := parts.pop("password", None):
         environment["PGPASSWORD"] = str(password)
@@ -58,14 +54,14 @@ def _open(address: str, query: str | None) -> NoReturn:
 
 
 def _psql() -> str:
-    if found := shutil.which("psql"):
-        return found
     from workers.stack.place import PACKAGE, PROGRAMS
     from workers.stack.wheels import package_folder
 
     try:
         return str(package_folder(PACKAGE, extra="local").parent / PROGRAMS / "psql")
     except UnavailableError as error:
+        if found := shutil.which("psql"):
+            return found
         raise UnavailableError(
-            "psql isn't installed: install PostgreSQL's client, or `pip install 'cotrail[local]'`"
+            f"psql isn't installed: install PostgreSQL's client, or `{install_extra('local')}`"
         ) from error

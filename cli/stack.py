@@ -34,7 +34,9 @@ def up(
     stack = startable_stack()
     access = stack.up(flower=flower)
     stack.supervise()
-    _show(stack.status(), json=json, access=access)
+    statuses = stack.status()
+    stack.check_started()
+    _show(statuses, json=json, access=access)
 
 
 def down(*, json: Json = False) -> None:
@@ -80,12 +82,22 @@ def _troubles(statuses: "tuple[Status, ...]") -> Iterator[str]:
     supervised = any(status.name in SUPERVISORS and status.pid is not None for status in statuses)
     for status in statuses:
         if status.problem is not None:
-            then = "it is started again" if supervised else "`cotrail up` starts another"
-            yield f"{status.name} doesn't work: {status.problem}; `kill -9 {status.pid}`, then {then}"
+            yield f"{status.name} doesn't work: {status.problem}{_then(status, supervised=supervised)}"
         elif status.state is State.DIED:
             yield f"{status.name} is dead{_how(status)}{_until(status)}"
     if not supervised and any(status.state is State.DIED for status in statuses):
         yield "`cotrail up` brings back what is dead."
+
+
+def _then(status: "Status", *, supervised: bool) -> str:
+    """What ends a problem that another process in its place may not have."""
+    from workers.stack.guard import PATIENCE_SECONDS
+
+    if not status.frozen:
+        return ""
+    if supervised:
+        return f"; once that has lasted for {PATIENCE_SECONDS:.0f} s, it is ended and started again"
+    return f"; `kill -9 {status.pid}`, then `cotrail up` starts another"
 
 
 def _how(status: "Status") -> str:

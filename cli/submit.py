@@ -267,15 +267,20 @@ def submit(
         "tags": tags or None,
     }
     given = _read(run_file) if run_file else {}
-    given |= {key: value for key, value in options.items() if value is not None}
+    places = dict.fromkeys(given, str(run_file))
+    chosen = {key: value for key, value in options.items() if value is not None}
+    given |= chosen
+    places |= {key: f"--{key.replace('_', '-')}" for key in chosen}
     _check_named(given)
-    _submit(submission.prepare(make_request(given)), wait=wait, json=json)
+    _submit(submission.prepare(make_request(given, places)), wait=wait, json=json)
 
 
 def _read(run_file: Path) -> dict[str, Any]:
     if run_file.suffix in (".json", ".jsonl"):
         raise InputError(f"{run_file} can't be a run file, which is TOML; a file of questions goes behind --questions")
-    return read_run_file(run_file)
+    given = read_run_file(run_file)
+    check_keys(given, str(run_file))
+    return given
 
 
 def _check_named(given: Mapping[str, Any]) -> None:
@@ -312,7 +317,8 @@ def _warnings(prepared: PreparedRun) -> list[str]:
         return list(prepared.notes)
     missing = (
         f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
-        f"{prepared.submission.corpus}: recall can't reach 1. `cotrail data build` makes a corpus that has them."
+        f"{prepared.submission.corpus}: paragraph recall can't reach 1. "
+        "`cotrail data build` makes a corpus that has them."
     )
     return [missing, *prepared.notes]
 

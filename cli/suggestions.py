@@ -2,11 +2,17 @@
 
 import re
 from collections.abc import Iterable
+from typing import Annotated, Any
 
 import typer
+from msgspec import Meta, inspect
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
-from cotrail.common.nearest import refused_choice, unknown
+from cotrail.common.expected_values import example, in_words
+from cotrail.common.humanize import cut
+from cotrail.common.nearest import nearest, refused_choice, unknown
+from cotrail.common.validation import LONGEST_VALUE
 
 _STACK, _RUNS, _SHOW = "`cotrail stack` (processes)", "`cotrail runs` (runs)", "`cotrail show RUN` (a run)"
 _UP, _DOWN, _SUBMIT = "`cotrail up` (the stack)", "`cotrail down` (the stack)", "`cotrail submit` (a run)"
@@ -20,7 +26,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "status": (_STACK, _SHOW),
     "ps": (_STACK, _RUNS),
     "top": (_STACK, "`cotrail watch RUN` (a run)"),
-    "workers": (_STACK,),
     "list": (_RUNS, *_LISTS),
     "ls": (_RUNS, *_LISTS),
     "history": (_RUNS, "`cotrail trace RUN QUESTION` (a question's steps)"),
@@ -47,6 +52,14 @@ WORDS: dict[str, tuple[str, ...]] = {
     "tag": (_LABEL,),
     "name": (_LABEL,),
     "rename": (_LABEL,),
+    "compare": (_SCORE, "`cotrail experiment report NAME` (a paper's tables)", "`cotrail rethinking RUN...`"),
+    "diff": (_SCORE, "`cotrail replay RUN` (a run's code against its record)"),
+    "config": (_LISTS[0], "`cotrail models`", "`cotrail show RUN` (a run's configuration)"),
+    "settings": (_LISTS[0], "`cotrail models`", "`cotrail show RUN` (a run's configuration)"),
+    "search": ("`cotrail corpora`", "`cotrail trace RUN QUESTION` (what was found)"),
+    "corpus": ("`cotrail corpora`", "`cotrail index FILE --name NAME`"),
+    "model": ("`cotrail models`",),
+    "test": ("`cotrail demo`",),
     "verify": ("`cotrail audit verify RUN`",),
     "build": ("`cotrail data build`", "`cotrail index`", "`cotrail knowledge build`"),
     "download": ("`cotrail datasets` (where to get them)",),
@@ -55,22 +68,32 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """Words of other programs that people try first, with the commands that do what these mean."""
 
-_COMMAND = re.compile(r"No such command '(?P<name>.*?)'\.?(?: Did you mean .*)?$", re.DOTALL)
-_ABSENT = re.compile(r"Missing (?:argument|option) '(?P<name>.*?)'(?:\. Choose from:\s*(?P<choices>.*))?$", re.DOTALL)
-_CHOICE = re.compile(
-    r"Invalid value for '(?P<what>.*?)': (?:Value error, )?'(?P<given>.*)' is not one of (?P<choices>.*)$", re.DOTALL
+_COMMAND = re.compile(r"\ANo such command '(?P<name>.*?)'\.?(?: Did you mean .*)?$", re.DOTALL)
+_ABSENT = re.compile(
+    r"\AMissing (?:argument|option) '(?P<name>.*?)'(?:\. Choose from:\s*+(?P<choices>.*))?$", re.DOTALL
 )
+_SURPLUS = re.compile(r"\AGot unexpected extra arguments?(?:\(s\))? \((?P<given>.*)\)$", re.DOTALL)
+_EXAMPLE = re.compile(r"Examples?: (`[^`]+`)")
+_CHOICE = re.compile(
+    r"\AInvalid value for '(?P<what>[^:]*)': (?:Value error, )?'(?P<given>.*)' is not one of (?P<choices>.*)$",
+    re.DOTALL,
+)
+_QUOTED = re.compile(r"'(.*?)'")
+
+
+LONGEST_HELP = 160
+"""Characters that a message has of an argument's help."""
 
 
 def usage(error: typer.TyperException) -> str:
     """One line on a command line that can't be understood: what is wrong with it, and where to read on."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "cotrail"
-    said = _problem(error.format_message().rstrip("."), context)
+    said = _problem(error, error.format_message().rstrip("."), context)
     return said if said.endswith("?") else f"{said}; see `{command} --help`"
 
 
-def _problem(said: str, context: typer.Context | None) -> str:
+def _problem(error: typer.TyperException, said: str, context: typer.Context | None) -> str:
     if context and (found := _ABSENT.match(said)):
         return _absent(found["name"], found["choices"], context)
     if context and said.startswith("No such option: "):
@@ -78,17 +101,33 @@ def _problem(said: str, context: typer.Context | None) -> str:
         return unknown("option", name, _options(context))
     if context and isinstance(context.command, TyperGroup) and (found := _COMMAND.match(said)):
         return unknown_command(found["name"], context.command.list_commands(context), context.command_path)
+    if isinstance(cause := error.__cause__, ValidationError) and cause.errors()[0]["type"] != "value_error":
+        return _refused_number(getattr(error, "param", None), cause)
+    if found := _SURPLUS.match(said):
+        return f"{found['given']} is one argument too many"
     if found := _CHOICE.match(said):
-        choices = re.findall(r"'(.*?)'", found["choices"])
+        choices = _QUOTED.findall(found["choices"])
         return refused_choice(found["what"], found["given"], choices)
     return said
+
+
+def _refused_number(parameter: Any, cause: ValidationError) -> str:
+    """The message for what is no number, or out of bounds; cause: pydantic's error, by which typer reads numbers."""
+    kind: type[int | float] = int if "int" in cause.title else float
+    low, high = (None if bound is None else kind(bound) for bound in (parameter.min, parameter.max))
+    bounded: Any = Annotated[kind, Meta(ge=low, le=high)]
+    declared = inspect.type_info(bounded)
+    name = parameter.metavar if not parameter.opts[0].startswith("-") else max(parameter.opts, key=len)
+    given = cut(str(cause.errors()[0]["input"]), LONGEST_VALUE)
+    return f"{name} must be {in_words(declared)}, e.g. {example(declared, None, None)}, not {given!r}"
 
 
 def unknown_command(name: str, commands: Iterable[str], group: str = "cotrail") -> str:
     """The message for a command that doesn't exist; group: the command line before it."""
     meant = WORDS.get(name.lower()) if group == "cotrail" else None
     if meant is None:
-        return unknown("command", name, commands)
+        said = unknown("command", name, commands)
+        return said if nearest(name, commands) else said.partition(";")[0]
     return f"there is no command {name!r}; did you mean {_either(meant)}?"
 
 
@@ -101,9 +140,9 @@ def _absent(name: str, choices: str | None, context: typer.Context) -> str:
     """The message for an argument or option that is missing, with what can stand there."""
     wanted = (each for each in context.command.params if name in (each.metavar, *each.opts))
     text = choices or next((getattr(each, "help", None) for each in wanted), None)
-    if not text:
-        return f"{name} is missing"
-    return f"{name} is missing: {' '.join(text.split()).rstrip('.')}"
+    found = _EXAMPLE.search(context.command.help or "")
+    said = f"{name} is missing{f', as in {found[1]}' if found else ''}"
+    return f"{said}: {cut(text, LONGEST_HELP).rstrip('.')}" if text else said
 
 
 def _options(context: typer.Context) -> list[str]:

@@ -14,6 +14,8 @@ from services.system_list import DescribedSystem, Setting, describe_system, list
 
 
 def _names() -> list[str]:
+    from services.system_list import list_systems
+
     return [each.name for each in list_systems()]
 
 

@@ -1,7 +1,7 @@
 """`cotrail trace`: one question, step by step."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 import typer
@@ -28,14 +28,17 @@ from models.schema.states import QuestionStatus
 from services import exporting
 from services.answer_details import details_of
 from services.evidence_texts import name_of
+from services.gold_paragraphs import FoundGold, gold_paragraphs, where
+from services.reasoning_trees import turns
+from services.scoring import scores_of
 from services.store import reading
 from services.written_facts import written_facts
 
 SNIPPET = 160
 """The most characters shown of a paragraph; `--full` shows all of it."""
 
-DETAILS: Mapping[type[object], Callable[[Any, Mapping[str, str]], RenderableType]] = {Weighing: weighed, Tree: reasoned}
-"""How the details of answers are drawn, by their type, given the paragraphs' names by digest; others are JSON."""
+MESSAGE, LINES = 1000, 20
+"""The most characters and lines shown of what a model wrote; `--full` shows all of it."""
 
 
 def trace(
@@ -48,12 +51,13 @@ def trace(
         typer.Option("--prompt", metavar="STEP", help="Print the exact prompt of this step, and nothing else."),
     ] = None,
     *,
-    full: Annotated[bool, typer.Option("--full", help="Show paragraphs whole.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show paragraphs and what the model wrote whole.")] = False,
     json: Json = False,
 ) -> None:
     """Show how a question was answered: each search with what it found, each sentence, and the answer.
 
-    `+` marks a paragraph that was collected at this step, `★` one that the dataset marks as gold.
+    `+` marks a paragraph that was collected at this step, `★` one that the dataset marks as gold; at the end, `✗` names
+    each gold paragraph that wasn't collected.
     """
     with reading() as connection:
         record = read_run(connection, resolve_run(connection, run))
@@ -72,22 +76,34 @@ def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: b
     screen.print(heading(traced.text))
     screen.print(f"{traced.key} in {record.id}: {traced.status}, {count(len(traced.steps), 'step')}", style="dim")
     titles = {hit.paragraph.digest: name_of(hit.paragraph) for step in traced.steps for hit in step.hits}
+    details = details_of(record, traced)
+    said = turns(record, traced)
     for step in traced.steps:
         screen.print()
-        screen.print(_head(step))
-        screen.print(Padding(_body(step, traced, titles, full=full), (0, 0, 0, 3)))
+        screen.print(_head(step, said.get(step.sequence, "")))
+        screen.print(Padding(_body(step, traced, titles, full=full), (0, 0, 0, 3), expand=False))
     screen.print()
     if traced.details is not None:
-        details = details_of(record, traced)
-        drawn = DETAILS.get(type(details))
-        screen.print(drawn(details, titles) if drawn else Text(_json(traced.details)))
+        screen.print(_drawn(details, titles, full=full) or Text(_json(traced.details)))
         screen.print()
     screen.print(_outcome(record, traced))
 
 
-def _head(step: TracedStep) -> Text:
+def _drawn(details: object, titles: Mapping[str, str], *, full: bool) -> RenderableType | None:
+    """The details of an answer, given the paragraphs' names by digest; None where they have no form of their own."""
+    match details:
+        case Weighing():
+            return weighed(details, titles)
+        case Tree():
+            return reasoned(details, titles, full=full)
+    return None
+
+
+def _head(step: TracedStep, turn: str) -> Text:
     text = Text(f"{step.sequence:>2} ", style="dim")
     text.append(step.kind, style="bold cyan")
+    if turn:
+        text.append(f"  {turn}", style="cyan")
     if step.source is not None:
         text.append(f"  {step.source}", style="cyan")
     if step.sample is not None:
@@ -106,7 +122,7 @@ def _body(step: TracedStep, traced: TracedQuestion, titles: Mapping[str, str], *
         return _hits(step, traced, full=full)
     if step.request is not None:
         return evidence_step(step, titles) or _recorded(step)
-    return _written(step)
+    return _written(step, full=full)
 
 
 def _recorded(step: TracedStep) -> Text:
@@ -141,11 +157,19 @@ def _paragraph(hit: Hit, *, full: bool) -> Text:
     return text.append(f"  {body}", style="not bold dim")
 
 
-def _written(step: TracedStep) -> Text:
+def _written(step: TracedStep, *, full: bool) -> Text:
     if step.generated is None:
         return _not_done(step, nothing="not done yet")
     facts = [*written_facts(step), *([step.worker] if step.worker else [])]
-    return Text(step.generated.text or "nothing").append(f"\n{' · '.join(facts)}", style="dim")
+    text = step.generated.text if full else _beginning(step.generated.text)
+    return Text(text or "nothing").append(f"\n{' · '.join(facts)}", style="dim")
+
+
+def _beginning(text: str) -> str:
+    """A text whose end is left out where it would bury what stands below it."""
+    shown = "\n".join(text[:MESSAGE].split("\n", LINES)[:LINES])
+    left_out = len(text) - len(shown)
+    return f"{shown}…\n({left_out:,} more characters: --full)" if left_out else text
 
 
 def _not_done(step: TracedStep, *, nothing: str) -> Text:
@@ -161,11 +185,23 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
     elif traced.reason:
         table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
     table.add_row("gold", " / ".join(traced.answers) or "none published")
-    scores = traced.scores(record.dataset)
+    scores = scores_of(record, traced)
     agreement = [f"EM {number(scores.answer_em, 0)}", f"F1 {number(scores.answer_f1, 2)}"]
     if scores.cover_em != scores.answer_em:
         agreement.append(f"cover EM {number(scores.cover_em, 0)}")
     if scores.rouge_l is not None:
         agreement.append(f"ROUGE-L {number(scores.rouge_l, 2)}")
-    table.add_row("scores", ", ".join([*agreement, f"recall {number(scores.support_recall, 2)}"]))
+    table.add_row("scores", ", ".join([*agreement, f"paragraph recall {number(scores.paragraph_recall, 2)}"]))
+    for place, gold in enumerate(gold_paragraphs(traced, record.dataset)):
+        table.add_row("" if place else "gold paragraphs", _gold(gold))
     return table
+
+
+def _gold(gold: FoundGold) -> Text:
+    text = Text("★ " if gold.collected else "✗ ", style="yellow" if gold.collected else "red")
+    text.append(one_line(cut(gold.name, SNIPPET)), style="not dim bold")
+    known = f"  {one_line(gold.id)}" if gold.id else ""
+    text.append(f"{known}  {where(gold)}", style="not bold dim" if gold.collected else "not bold red")
+    if not gold.collected and gold.title:
+        text.append(f"\n  {cut(gold.text, SNIPPET)}", style="not bold dim")
+    return text

@@ -37,6 +37,8 @@ from cotrail.engines.retrieval.search_server import SearchServer, check_node
 from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import InputError
 
+_SCHEME = re.compile("^postgres(ql)?://")
+
 MAX_SOCKET_PATH = 90
 """Unix socket paths have at most 107 bytes; the rest is for the sockets' own names."""
 
@@ -237,7 +239,7 @@ class Settings(BaseSettings):
         """The URL of PostgreSQL for SQLAlchemy."""
         if self.database_url is None:
             return f"postgresql+psycopg://postgres@/cotrail?host={quote(str(self.socket_path), safe='')}&port=5432"
-        return str(re.sub("^postgres(ql)?://", "postgresql+psycopg://", self.database_url.get_secret_value()))
+        return str(_SCHEME.sub("postgresql+psycopg://", self.database_url.get_secret_value()))
 
     @property
     def broker(self) -> str:

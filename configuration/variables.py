@@ -10,7 +10,9 @@ PREFIX = "COTRAIL_"
 
 OTHERS = (
     "FILES",
+    "FLOWER_ADDRESS",
     "FLOWER_PASSWORD",
+    "FLOWER_PORT",
     "FLOWER_USER",
     "LOG",
     "LOG_FILES",

@@ -21,6 +21,8 @@ CotrailError
     ├── UnreadableError        the record of a step, or content that it refers to, can't be read
     └── UnknownVersionError    this worker doesn't have the system's version
 
+An error may have notes (`add_note`): lines that are to be copied, such as a table for a file.
+
 Systems see neither `BlockedError` nor `UnavailableError`: a blocked question waits for `cotrail resume`, and a step
 whose server is unavailable waits until the server is back. The retry policy (`tasks/`) maps each error to what a
 worker does about it. `StepFailed`, which a system may catch, is in `cotrail.core.system`.

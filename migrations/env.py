@@ -1,17 +1,27 @@
-"""Alembic's environment: all migrations run in one transaction of one connection."""
+"""Alembic's environment: all migrations run in one transaction of one connection.
+
+The revisions before and after them are left in the configuration's attributes. With the tables comes the role that only
+reads them.
+"""
 
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
+from models.schema.database import NOTICED
+from models.schema.reader import provide_reader
 from models.schema.tables import Base
 
 LOCK = 0x6D696772
 """Key of the advisory lock that lets one process at a time migrate; the others then find nothing to do."""
 
-engine = create_engine(context.config.attributes["url"], poolclass=pool.NullPool)
+attributes = context.config.attributes
+engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=NOTICED)
 with engine.connect() as connection:
     context.configure(connection=connection, target_metadata=Base.metadata, compare_server_default=True)
     with context.begin_transaction():
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        attributes["before"] = context.get_context().get_current_revision()
         context.run_migrations()
+        attributes["after"] = context.get_context().get_current_revision()
+        provide_reader(connection)
 engine.dispose()

@@ -31,6 +31,7 @@ from services.labels import labels_of
 from services.named_engines import pin_named
 from services.provenance import INSTEAD, versions
 from services.requests import RunRequest
+from services.runnable import check_here, check_model
 from services.system_settings import ConfiguredSystem
 
 
@@ -88,6 +89,7 @@ def compose(
         shots=shots,
         provenance={**versions(), **provenance, **instead},
         priority=request.priority,
+        served=model.engine.served,
         labels=labels_of(request.name, request.tags),
     )
 
@@ -111,6 +113,7 @@ def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile
     """The model that the request names, or the default one, and its profile; raises InputError, UnknownNameError."""
     model = find_model(settings().catalogue_path, request.model or settings().model)
     profile = request.profile or default_profile(model, samples=needs.samples)
+    check_model(model)
     check_profile(model, profile)
     check_capabilities(model, needs.capabilities)
     return model, profile
@@ -129,6 +132,8 @@ def _choose_evidence_engines(needs: Needs, request: RunRequest, model: str) -> E
         return EvidenceEngines(knowledge=knowledge)
     embedder = find_embedder(settings().catalogue_path, request.embedder)
     entailer = find_entailer(settings().catalogue_path, request.entailer)
+    check_here(f"the embedder {embedder.name}", embedder.engine)
+    check_here(f"the entailer {entailer.name}", entailer.engine)
     return EvidenceEngines(
         embedder_name=embedder.name,
         embedder=embedder.identity(),

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from configuration.settings import settings
+from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.manifest import IndexManifest, unknown
 from cotrail.errors import InputError
@@ -16,12 +17,13 @@ from models.queries.runs import searching_runs
 
 
 class Indexed(Struct, frozen=True, kw_only=True):
-    """A corpus that was just indexed."""
+    """A corpus that was just indexed; left_out: files of the folders that are no documents."""
 
     corpus: str
     paragraphs: int
     revision: str
     seconds: float
+    left_out: int = 0
 
 
 def index(paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None) -> Indexed:
@@ -36,6 +38,7 @@ def index(paths: Sequence[Path], name: str, progress: Callable[[int], None] | No
         paragraphs=manifest.paragraphs,
         revision=manifest.revision,
         seconds=time.monotonic() - started,
+        left_out=sum(look_into(path).others for path in paths if path.is_dir()),
     )
 
 

@@ -10,6 +10,8 @@ from cotrail.core.actions.registry import has_prompt
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from models.queries.runs import RunRecord
 from models.queries.traces import Collected, TracedQuestion, TracedStep
+from services.gold_paragraphs import gold_paragraphs
+from services.scoring import scores_of
 
 Format = Literal["jsonl", "hotpotqa", "musique"]
 
@@ -34,8 +36,8 @@ def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
         "sentences": question.sentences,
         "details": question.details,
         "paragraphs": [_paragraph(each, question) for each in question.collected],
-        "gold_paragraphs": question.gold,
-        **msgspec.structs.asdict(question.scores(record.dataset)),
+        "gold_paragraphs": gold_paragraphs(question, record.dataset),
+        **msgspec.structs.asdict(scores_of(record, question)),
         "reason": question.reason,
     }
 
@@ -68,7 +70,7 @@ def _musique(question: TracedQuestion) -> dict[str, Any]:
     """The support indexes count within the dataset's own paragraphs, which a search of a corpus doesn't know."""
     return {
         "id": question.key,
-        "predicted_answer": question.answer or "",
+        "predicted_answer": question.stated or question.answer or "",
         "predicted_support_idxs": [],
         "predicted_answerable": True,
     }
@@ -78,7 +80,7 @@ def _hotpotqa(questions: Iterable[TracedQuestion]) -> dict[str, Any]:
     """Supporting facts as the first sentence of each collected paragraph: cotrail retrieves whole paragraphs."""
     answers, facts = {}, {}
     for question in questions:
-        answers[question.key] = question.answer or ""
+        answers[question.key] = question.stated or question.answer or ""
         facts[question.key] = [[paragraph.title, 0] for paragraph in question.paragraphs]
     return {"answer": answers, "sp": facts}
 
@@ -88,8 +90,8 @@ def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
     return {
         "run": record.id,
         **_outcome(traced),
-        "gold_paragraphs": traced.gold,
-        **msgspec.structs.asdict(traced.scores(record.dataset)),
+        "gold_paragraphs": gold_paragraphs(traced, record.dataset),
+        **msgspec.structs.asdict(scores_of(record, traced)),
         "reason": traced.reason,
         "sentences": traced.sentences,
         "details": traced.details,

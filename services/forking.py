@@ -181,7 +181,10 @@ def _resolved(record: RunRecord, key: str) -> str:
     known = (*NAMES, *NUMBERS, *settings)
     # A setting is as well known by the last part of its path.
     meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
-    raise InputError(f"there is no {key!r} to set in run {record.id}{meant}; there are: {', '.join(known)}")
+    there = "" if meant else f"; there are {len(known)}, such as {', '.join(known[: len(NAMES)])}"
+    raise InputError(
+        f"there is no {key!r} to set in run {record.id}{meant}{there}; `cotrail systems {record.system}` lists settings"
+    )
 
 
 def _storable(key: str, value: Any) -> Any:

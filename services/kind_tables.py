@@ -10,7 +10,7 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import MeanScores
 from services.scoring import RunScores
 
-MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "support_recall", "cover_em")
+MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "paragraph_recall", "cover_em")
 SHOWN_METRICS = 3
 """The number of them that a line of 80 columns has room for: the first that the run has."""
 

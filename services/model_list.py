@@ -7,16 +7,16 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 
 from configuration.settings import settings
-from cotrail.common.nearest import unknown
 from cotrail.core.capabilities import Capability
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.embedding.catalogue import embedders
 from cotrail.engines.entailment.catalogue import entailers
 from cotrail.engines.extraction.catalogue import extractors
-from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile
+from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile, unknown_model
 from cotrail.engines.models_file import ModelKind
+from cotrail.engines.optional_packages import check_library
 from cotrail.engines.rating.catalogue import raters
-from cotrail.errors import InputError, NotInstalledError, UnknownNameError
+from cotrail.errors import InputError, NotInstalledError
 
 State = Literal["found", "missing", "server"]
 """Whether a model's files, and the packages that run it, are there; a server isn't asked."""
@@ -62,8 +62,7 @@ def describe_models(name: str) -> tuple[DescribedModel, ...]:
     found = tuple(_described(*each) for each in engines if each[1] == name)
     if not found:
         known = dict.fromkeys(each[1] for each in engines)
-        path = settings().catalogue_path
-        raise UnknownNameError(f"{unknown('model', name, known)}; further ones are listed in {path}")
+        raise unknown_model(settings().catalogue_path, name, known)
     return found
 
 
@@ -102,6 +101,7 @@ def _found(engine: Any) -> tuple[State, str, str]:
         return "missing", "", str(error)
     try:
         engine.check()
+        check_library(engine)
     except (InputError, NotInstalledError) as error:
         return "missing", location, str(error)
     if location.startswith(("http://", "https://")):

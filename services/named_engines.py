@@ -1,13 +1,16 @@
 """Engines of further roles, which a run has to name: what each is for, and the identity that the run pins."""
 
 from pathlib import Path
+from typing import Any
 
 from cotrail.core.binding import PINNED_ROLES, PinnedRole
+from cotrail.engines.evidence_models import EvidenceSpec
 from cotrail.engines.extraction.catalogue import find_extractor
 from cotrail.engines.rating.catalogue import find_rater
 from cotrail.errors import InputError
 from cotrail.systems.spec import Needs
 from services.requests import RunRequest
+from services.runnable import check_here
 
 _WORK: dict[PinnedRole, str] = {
     "extractor": "reads answers out of paragraphs",
@@ -40,7 +43,9 @@ def pin_named(needs: Needs, request: RunRequest, path: Path) -> dict[str, str]:
 
 
 def _identity(role: PinnedRole, name: str, path: Path) -> str:
-    return (find_extractor(path, name) if role == "extractor" else find_rater(path, name)).identity()
+    found: EvidenceSpec[Any] = find_extractor(path, name) if role == "extractor" else find_rater(path, name)
+    check_here(f"the {role} {name}", found.engine)
+    return found.identity()
 
 
 def _table(role: PinnedRole) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
@@ -91,14 +92,21 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {field: Path(name) for field, name in named.items() if name and not _is_bundled(field, name)}
 
 
-def check_keys(given: Mapping[str, Any]) -> None:
-    """Raises InputError for a key that no request has; it may be what is missing, in another spelling."""
+def check_keys(given: Mapping[str, Any], where: str = "") -> None:
+    """Raises InputError for a key that no request has; it may be what is missing, in another spelling.
+
+    where: the file that has the keys.
+    """
     if unknown := sorted(given.keys() - set(RunRequest.__struct_fields__)):
-        raise InputError(nearest.unknown("key", unknown[0], RunRequest.__struct_fields__))
+        said = nearest.unknown("key", unknown[0], RunRequest.__struct_fields__)
+        raise InputError(f"{f'{where}: ' if where else ''}{said}; `cotrail submit --help` has all")
 
 
-def make_request(given: Mapping[str, Any]) -> RunRequest:
-    """The request with its types and bounds checked; InputError names the field."""
+def make_request(given: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})) -> RunRequest:
+    """The request with its types and bounds checked; InputError names the field.
+
+    places: where fields were given, for errors: the name of a file, or an option.
+    """
     check_keys(given)
     for field in REQUIRED:
         if given.get(field) is None:
@@ -106,7 +114,9 @@ def make_request(given: Mapping[str, Any]) -> RunRequest:
     try:
         return msgspec.convert(dict(given), RunRequest)
     except msgspec.ValidationError as error:
-        raise InputError(f"the run can't be submitted: {refusal(error, RunRequest, given)}; correct it") from error
+        said = refusal(error, RunRequest, given)
+        key = next((key for key in places if said.startswith((f"`{key}`", f"`{key}.", f"`{key}["))), "")
+        raise InputError(f"{places.get(key, 'this run')}: {said}; correct it") from error
 
 
 def read_run_file(path: Path) -> dict[str, Any]:

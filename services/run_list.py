@@ -7,8 +7,12 @@ from sqlalchemy import Connection
 
 from cotrail.common.nearest import refused_choice, unknown
 from cotrail.errors import InputError
-from models.queries.run_filters import KEYS, STANDINGS, RunFilter
+from models.queries.run_filters import KEYS, RunFilter
 from models.queries.runs import RunSummary, count_runs, list_runs, resolve_run
+from models.schema.states import RunState
+
+RUN_STATES = tuple(map(str, RunState))
+"""The states by which runs are filtered."""
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
@@ -39,6 +43,6 @@ def read_filter(text: str) -> RunFilter:
         return RunFilter(None, text)
     if key not in KEYS:
         raise InputError(f"{unknown('key', key, KEYS)}; a text without = is looked for in ids and labels")
-    if key == "state" and value not in STANDINGS:
-        raise InputError(refused_choice("state", value, STANDINGS))
+    if key == "state" and value not in RUN_STATES:
+        raise InputError(refused_choice("state", value, RUN_STATES))
     return RunFilter(key, value)

@@ -13,11 +13,18 @@ from cotrail.data.datasets.loading import load_official
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import KindedScores, MeanScores, mean_scores, scores_by_kind
+from cotrail.evaluation.metrics.question_scores import (
+    KindedScores,
+    MeanScores,
+    QuestionScores,
+    mean_scores,
+    scores_by_kind,
+)
 from models.queries.progress import Progress, read_progress
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
 from models.schema.states import QuestionStatus
+from services.answer_details import has_answers
 
 
 class RunScores(Struct, frozen=True, kw_only=True):
@@ -57,13 +64,18 @@ def score(connection: Connection, run: str, *, dataset: str | None = None, offic
 def read_scores(connection: Connection, run_id: str) -> RunScores:
     """The scores of a run as it stands."""
     record = read_run(connection, run_id)
-    scored = [kinded_scores(question, record.dataset) for question in read_questions(connection, run_id)]
+    scored = [kinded_scores(record, question) for question in read_questions(connection, run_id)]
     return run_scores(record, read_progress(connection, run_id), scored)
 
 
-def kinded_scores(question: TracedQuestion, dataset: str) -> KindedScores:
-    """The question's scores by that dataset's metrics."""
-    return KindedScores(kinds=question.kinds, scores=question.scores(dataset))
+def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
+    """The scores of a run's question by the metrics of its dataset."""
+    return question.scores(record.dataset, answering=has_answers(record))
+
+
+def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
+    """The same with the kinds of the question."""
+    return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
 
 
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
@@ -76,8 +88,9 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
         )
     # Only some processed files lack answers; for the others no official file is read.
     published = load_official(dataset, official, f"run {run_id}")
-    scored = [kinded_scores(_answered(each, published), dataset) for each in read_questions(connection, run_id)]
-    return run_scores(replace(record, dataset=dataset), read_progress(connection, run_id), scored)
+    known = replace(record, dataset=dataset)
+    scored = [kinded_scores(known, _answered(each, published)) for each in read_questions(connection, run_id)]
+    return run_scores(known, read_progress(connection, run_id), scored)
 
 
 def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:

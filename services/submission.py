@@ -15,7 +15,8 @@ from models.commands import submission
 from services.composing import check_evidence, compose
 from services.prepared_run import PreparedRun
 from services.provenance import file_record
-from services.requests import LABELS, RunRequest
+from services.requests import LABELS, PATHS, RunRequest
+from services.runnable import check_splitter
 from services.shots import make_shots, read_shown, read_words
 from services.system_settings import ConfiguredSystem, configure
 
@@ -24,7 +25,14 @@ def prepare(request: RunRequest) -> PreparedRun:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
+    if empty := next((field for field in PATHS if getattr(request, field) == ""), None):
+        raise InputError(f"`{empty}` is empty; name a file, or leave it out")
+    if request.sets and not (request.demonstrations or request.title_demonstrations):
+        raise InputError(
+            "`sets` says which of the demonstrations are shown, and there are none; name `demonstrations` too"
+        )
     system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
+    check_splitter(system.settings)
     # A system that searches no corpus may name one, from which gold paragraphs that a file gives by id are read.
     corpus = _open_corpus(system, request.corpus)
     path, official = Path(request.questions), Path(request.official) if request.official else None

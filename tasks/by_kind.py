@@ -7,15 +7,19 @@ from celery import shared_task
 
 from cotrail.core.actions.registry import KINDS
 from models.records.dispatch import Dispatch
+from models.schema.states import AttemptOutcome
 from tasks import step
+from tasks.monitoring import NotFinished, StepRequest
 from tasks.routing import task_name
 
 
 def _register(kind: str) -> None:
-    @shared_task(name=task_name(kind))
+    @shared_task(name=task_name(kind), Request=StepRequest)
     def execute(step_id: int, epoch: int) -> None:
         # By the module, so that tests can watch every step of a worker by replacing `step.perform`.
-        step.perform(Dispatch(step_id, epoch, kind), step.carry_out)
+        became = step.perform(Dispatch(step_id, epoch, kind), step.carry_out)
+        if became is not AttemptOutcome.FINISHED:
+            raise NotFinished(became)
 
 
 for _kind in KINDS:

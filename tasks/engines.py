@@ -43,8 +43,10 @@ class LoadedEngines:
         self._settings = settings
         self._store = KnowledgeStore(settings.knowledge_path)
         # Engines are opened under a lock, since a second copy of a model might not fit into memory. Evidence has a
-        # lock of its own, which is taken first: opening an entailer may open the language model that it asks.
+        # lock of its own, which is taken first: opening an entailer may open the language model that it asks. So have
+        # served models: one that computes may take minutes to load.
         self._opening = threading.Lock()
+        self._opening_served = threading.Lock()
         self._opening_evidence = threading.Lock()
         self._language_models: dict[tuple[str, str], LanguageModel] = {}
         self._retrievers: dict[str, Corpus] = {}
@@ -52,12 +54,13 @@ class LoadedEngines:
 
     def load(self, name: str, profile: str) -> LanguageModel:
         """The language model of that name in a serving profile; raises UnknownNameError."""
-        with self._opening:
-            if (name, profile) not in self._language_models:
-                spec = find_model(self._settings.catalogue_path, name)
-                slots = self._settings.generation_slots
-                self._language_models[name, profile] = open_model(spec, cast(Profile, profile), slots)
-            return self._language_models[name, profile]
+        if (name, profile) not in self._language_models:
+            spec = find_model(self._settings.catalogue_path, name)
+            with self._opening_served if spec.engine.served else self._opening:
+                if (name, profile) not in self._language_models:
+                    slots = self._settings.generation_slots
+                    self._language_models[name, profile] = open_model(spec, cast(Profile, profile), slots)
+        return self._language_models[name, profile]
 
     def language_model(self, run: RunPlan) -> LanguageModel:
         """The run's language model."""

@@ -7,6 +7,7 @@ from typing import Any
 from cotrail.core.results import Failure, failure_of
 from models.execution.claims import Claim
 from models.execution.leases import Leases
+from models.schema.states import AttemptOutcome
 from tasks.circuit_breaker import CircuitBreaker, needed
 from tasks.retry_policy import Block, Fail, Hold, Retry, verdict
 
@@ -25,13 +26,13 @@ class FailureHandler:
         self._insist = insist
         self._max_attempts = max_attempts
 
-    def decide(self, claim: Claim, error: BaseException) -> Failure | None:
-        """The failure that the step ends with; None where it was given back instead."""
+    def decide(self, claim: Claim, error: BaseException) -> Failure | AttemptOutcome:
+        """The failure that the step ends with; where it was given back instead, how this execution ended."""
         retries = self._insist(self._leases.retries, claim)
         decided = verdict(error, retries, self._max_attempts)
         if isinstance(decided, Hold):
             self._hold(claim, error, decided.seconds)
-            return None
+            return AttemptOutcome.UNAVAILABLE
         # Whatever else was raised, the engine answered.
         self._breaker.succeeded(needed(claim))
         match decided:
@@ -41,10 +42,11 @@ class FailureHandler:
             case Retry(seconds):
                 logger.warning("step %d failed, retry %d: %s", claim.step_id, retries + 1, error, exc_info=error)
                 self._insist(self._leases.retry, claim, error, seconds)
+                return AttemptOutcome.RETRIED
             case Block():
                 logger.warning("step %d blocks its question: %s", claim.step_id, error)
                 self._insist(self._leases.block, claim, error)
-        return None
+                return AttemptOutcome.BLOCKED
 
     def _hold(self, claim: Claim, error: BaseException, asked: float | None) -> None:
         wait = self._breaker.failed(needed(claim), asked)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from cotrail.errors import InputError
 from models.records.dispatch import Dispatch
-from tasks.routing import task_name
+from tasks.routing import kind_in, task_name
 
 SERIALIZER = "cotrail-json"
 """Celery's name of the JSON that msgspec writes and reads, which takes a fraction of the time of Celery's own."""
@@ -68,15 +68,16 @@ _MESSAGES = msgspec.json.Decoder(Message)
 _BODIES = msgspec.json.Decoder(tuple[_Arguments, _NoKeywords, _NoCallbacks])
 
 
-def read(raw: bytes, kind: str) -> tuple[Message, Dispatch]:
-    """A message out of the queue of that kind, decoded; raises InputError where it isn't the message of such a step."""
+def read(raw: bytes, queue: str) -> tuple[Message, Dispatch]:
+    """A message out of a queue of steps, decoded; raises InputError where it isn't the message of such a step."""
+    kind = kind_in(queue) or queue
     try:
         message = _MESSAGES.decode(raw)
         (step_id, epoch), _, _ = _BODIES.decode(b64decode(message["body"], validate=True))
     except (ValueError, RecursionError) as error:
         raise InputError(repr(str(error)[:LONGEST_REASON])) from error
-    if message["headers"]["task"] != task_name(kind) or message["properties"]["delivery_info"]["routing_key"] != kind:
-        raise InputError(f"it is that of another task or queue than {kind}")
+    if message["headers"]["task"] != task_name(kind) or message["properties"]["delivery_info"]["routing_key"] != queue:
+        raise InputError(f"it is that of another task or queue than {queue}")
     return message, Dispatch(step_id, epoch, kind)
 
 

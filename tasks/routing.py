@@ -25,10 +25,33 @@ PATIENCE_SECONDS = 2.0
 TASKS = "cotrail."
 """The beginning of the names of all tasks."""
 
+_SERVED = ".served"
+
 
 def task_name(kind: str) -> str:
-    """The Celery task that executes steps of a kind; its queue has the kind's own name."""
+    """The Celery task that executes steps of a kind."""
     return f"{TASKS}{kind}"
+
+
+def queues_of(kind: str) -> dict[str, tuple[bool, ...]]:
+    """The queues of a kind's steps, and for each of them whether the models of its runs are served.
+
+    Steps that a language model carries out have two: those of served models never wait for a model that computes.
+    """
+    if KINDS[kind].role == "generation":
+        return {kind: (False,), served_queue(kind): (True,)}
+    return {kind: (False, True)}
+
+
+def served_queue(kind: str) -> str:
+    """The queue of a kind's steps whose language model is served."""
+    return f"{kind}{_SERVED}"
+
+
+def kind_in(queue: str) -> str | None:
+    """The kind of the steps whose queue this is; None where it is no queue of steps."""
+    kind = queue.removesuffix(_SERVED)
+    return kind if kind in KINDS and queue in queues_of(kind) else None
 
 
 def message_of(task: str, arguments: Sequence[object]) -> Dispatch | None:
@@ -85,6 +108,13 @@ def _post(producer: Producer, message: Dispatch) -> None:
     """Sends one message as `Celery.send_task` does, but without declaring the queue: a worker does as it starts."""
     amqp, name, arguments = current_app.amqp, task_name(message.kind), (message.step_id, message.epoch)
     task = amqp.create_task_message(
-        str(uuid4()), name, arguments, {}, ignore_result=True, argsrepr=str(arguments), kwargsrepr="{}"
+        str(uuid4()),
+        name,
+        arguments,
+        {},
+        ignore_result=True,
+        argsrepr=message.about,
+        kwargsrepr=f"step_id={message.step_id}, epoch={message.epoch}",
     )
-    amqp.send_task_message(producer, name, task, queue=message.kind, declare=[], priority=priority(message.sequence))
+    queue = next(queue for queue, served in queues_of(message.kind).items() if message.served in served)
+    amqp.send_task_message(producer, name, task, queue=queue, declare=[], priority=priority(message.sequence))

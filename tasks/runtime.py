@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
@@ -15,6 +16,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_e
 from configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.results import Failure
 from cotrail.errors import OverdueError
 from cotrail.systems.registry import find_system
 from models.execution.claims import Claim, Completion, Renewal
@@ -27,6 +29,7 @@ from tasks.failures import FailureHandler
 from tasks.lease import Lease
 from tasks.micro_batching import MicroBatcher
 from tasks.routing import send
+from tasks.turns import Turns
 
 Done = TypeVar("Done")
 
@@ -83,6 +86,10 @@ class Runtime:
         self._claims: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
             "claims", self._claim, BATCH_SECONDS, self._crowded
         )
+        turns = Turns(partial(self.insist, self.ledger.next_in_turn), self._claim)
+        self._claims_in_turn: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
+            "claims in turn", turns.claim, BATCH_SECONDS, self._crowded
+        )
         self._room = threading.BoundedSemaphore(UNRECORDED)
         self._commits: MicroBatcher[Completion, None] = MicroBatcher(
             "commits", self._commit, BATCH_SECONDS, self._crowded
@@ -93,12 +100,15 @@ class Runtime:
         self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heartbeat.start()
 
-    def claim_ahead(self, message: Dispatch) -> Future[Lease | None]:
-        """Has a message's step claimed before a thread takes it up; once the future is done, `claimed` doesn't wait."""
-        claim = self._claims.hand_in(message)
-        # Of two messages for a step the first claim counts: the second one's comes out as None.
-        self._ahead.setdefault(message, claim)
-        return claim
+    def claim_ahead(self, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
+        """Has a message's step claimed before a thread takes it up; once the future is done, `claimed` doesn't wait.
+
+        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`tasks.turns`).
+        """
+        if in_turn:
+            # A second message for a step claims nothing ahead: its lease would be held under the same message.
+            return self._ahead.get(message) or self._hold_ahead(message, self._claims_in_turn.hand_in(message))
+        return self._hold_ahead(message, self._claims.hand_in(message))
 
     def forgo(self, messages: Iterable[Dispatch]) -> None:
         """Gives back steps that were claimed ahead and won't be executed here."""
@@ -159,7 +169,7 @@ class Runtime:
         if stuck:
             ids = ", ".join(str(lease.claim.step_id) for lease in stuck)
             return f"{len(stuck)} of its threads don't come back from their steps: {ids}"
-        busy = max(self._claims.busy_seconds, self._commits.busy_seconds)
+        busy = max(each.busy_seconds for each in (self._claims, self._claims_in_turn, self._commits))
         if busy > BUSY_SECONDS and not self._away:
             return f"what it claims or records hasn't come to an end for {busy:.0f} s, though the database answers"
         return None
@@ -183,6 +193,11 @@ class Runtime:
         self.forgo(list(self._ahead))
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
+
+    def _hold_ahead(self, message: Dispatch, claim: Future[Lease | None]) -> Future[Lease | None]:
+        # Of two messages for a step the first claim counts: the second one's comes out as None.
+        self._ahead.setdefault(message, claim)
+        return claim
 
     def _claim(self, messages: Sequence[Dispatch]) -> list[Lease | None]:
         in_doubt = False
@@ -287,7 +302,7 @@ class Runtime:
                 continue
             lease.cancellation.cancel()
             # In a thread of its own, as recording it may wait for the database, and the other leases mustn't.
-            threading.Thread(target=self._give_up, args=(lease,), daemon=True).start()
+            threading.Thread(target=self._give_up, args=(lease,), name="overdue", daemon=True).start()
 
     def _give_up(self, lease: Lease) -> None:
         claim, limit = lease.claim, self._limit(lease)
@@ -296,7 +311,7 @@ class Runtime:
             f"it was tried in {self.ledger.worker}, whose engine may hang"
         )
         failure = self.failures.decide(claim, error)
-        if failure is not None:
+        if isinstance(failure, Failure):
             self.commit(Completion(claim=claim, outcome=failure, milliseconds=lease.took() * 1000))
 
     def _limit(self, lease: Lease) -> float:

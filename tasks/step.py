@@ -10,9 +10,10 @@ from celery.exceptions import Reject
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import Interrupted
-from cotrail.core.results import Result
+from cotrail.core.results import Failure, Result
 from models.execution.claims import Claim, Completion
 from models.records.dispatch import Dispatch
+from models.schema.states import AttemptOutcome
 from tasks.circuit_breaker import needed
 from tasks.engines import StepEngines
 from tasks.lease import Lease
@@ -30,21 +31,24 @@ def carry_out(here: Runtime, claim: Claim) -> Result:
     return result
 
 
-def perform(message: Dispatch, execute: Execute) -> None:
+def perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | None:
     """Executes or adopts a step unless its claim fails, records how it ended, and sends what follows from it.
+
+    Returns what became of it: the failure that it ended with, or how its execution ended; None where it couldn't be
+    claimed, as another worker has it, or nobody needs it any more.
 
     Every execution of every step comes through here, the first as well as one after a crash. Celery gets nothing but an
     `Exception`: after anything else it never gives that thread work again.
     """
     try:
-        _perform(message, execute)
+        return _perform(message, execute)
     except BaseException as error:
         if isinstance(error, Exception) or _ends_process(error):
             raise
         raise RuntimeError(f"step {message.step_id} came to nothing: {error!r}") from error
 
 
-def _perform(message: Dispatch, execute: Execute) -> None:
+def _perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | None:
     here = runtime()
     if here.stopping.is_set():
         here.forgo([message])
@@ -52,31 +56,32 @@ def _perform(message: Dispatch, execute: Execute) -> None:
     with here.claimed(message) as lease:
         if lease is None:
             logger.debug("step %d in epoch %d can't be claimed", message.step_id, message.epoch)
-            return
+            return None
         completion = _completion(here, lease, execute)
-        if completion is None:
-            return
+        if isinstance(completion, AttemptOutcome):
+            return completion
         here.commit(completion)
+        return completion.outcome if isinstance(completion.outcome, Failure) else AttemptOutcome.FINISHED
 
 
-def _completion(here: Runtime, lease: Lease, execute: Execute) -> Completion | None:
-    """How the step ended, here or where its twin was computed; None where it was given back instead."""
+def _completion(here: Runtime, lease: Lease, execute: Execute) -> Completion | AttemptOutcome:
+    """How the step ended, here or where its twin was computed; where it was given back, how this execution ended."""
     claim = lease.claim
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
     wait = here.breaker.wait(needed(claim))
     if wait is not None:
         here.insist(here.ledger.defer, claim, wait)
-        return None
+        return AttemptOutcome.UNAVAILABLE
     started = time.perf_counter()
     outcome = _outcome(here, lease, execute)
-    if outcome is None:
-        return None
+    if isinstance(outcome, AttemptOutcome):
+        return outcome
     return Completion(claim=claim, outcome=outcome, milliseconds=(time.perf_counter() - started) * 1000)
 
 
-def _outcome(here: Runtime, lease: Lease, execute: Execute) -> Outcome | None:
-    """The step's result or failure; None where the step was given back, here or by the heartbeat as overdue."""
+def _outcome(here: Runtime, lease: Lease, execute: Execute) -> Outcome | AttemptOutcome:
+    """The step's result or failure; how this execution ended where it was given back, here or as overdue."""
     claim = lease.claim
     lease.begin()
     try:
@@ -86,16 +91,16 @@ def _outcome(here: Runtime, lease: Lease, execute: Execute) -> Outcome | None:
         here.breaker.cut_off(needed(claim))
         if lease.settle():
             here.insist(here.ledger.release, [claim])
-        return None
+        return AttemptOutcome.RELEASED
     except BaseException as error:  # a panic of a library in Rust is no Exception, and must not cost a thread either
         if _ends_process(error):
             raise
         if not isinstance(error, Exception):
             here.engines.forget_retriever(claim.run)
-        return here.failures.decide(claim, error) if lease.settle() else None
+        return here.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())
-        return None
+        return AttemptOutcome.RETRIED
     if here.breaker.succeeded(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result

@@ -32,7 +32,7 @@ def no_variables() -> Iterator[None]:
     settings.cache_clear()
 
 
-def wait_until(condition: Callable[[], object], what: str = "what was waited for", seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], what: str = "what was waited for", seconds: float = 150) -> None:
     """Waits until a condition holds; fails the test with `what` if it doesn't in time."""
 
     def late(_: object) -> None:

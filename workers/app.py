@@ -14,18 +14,23 @@ from configuration.refusals import refusing
 from configuration.settings import settings
 from cotrail.common.log_formatting import print_safely
 from cotrail.core.actions.registry import carried_out_by
+from tasks import roll_call
 from tasks.runtime import close_runtime, runtime, stop_runtime
 from workers.celery_app import app
 from workers.claiming import ClaimAhead
 from workers.health import keep_telling
 from workers.logs import keep_bounded
+from workers.ready import withdraw
+from workers.served_models import ServedConsumer, ServedPool
 
 __all__ = ["app"]  # Celery looks for it here
 
 YOUNG = 100_000
 """The number of new objects after which Python looks for reference cycles; messages and rows leave hardly any."""
 
-app.steps["consumer"].add(ClaimAhead)
+app.steps["worker"].add(ServedPool)
+app.steps["consumer"].update({ServedConsumer, ClaimAhead})
+roll_call.answer_calls()
 
 
 @signals.after_setup_task_logger.connect
@@ -36,8 +41,9 @@ def _print_safely(logger: Logger, **_: Any) -> None:
 
 
 @signals.worker_init.connect
-def _keep_log(**_: Any) -> None:
-    """Bound the log before anything is loaded that may write much."""
+def _begin(**_: Any) -> None:
+    """Bound the log before anything is loaded that may write much, and drop what a former process reported."""
+    withdraw()
     keep_bounded()
 
 

@@ -2,6 +2,9 @@
 
 A process that exists may be frozen, and one that answers may have no working thread left. So workers report every few
 seconds what keeps them from their work, if anything does, and the maintenance process reports after each sweep.
+
+The check itself ends nothing. Whoever runs it ends a process that has failed it for long enough: the supervisor of the
+local stack (`workers.stack.guard`), Compose's health checks, or Kubernetes' liveness probe.
 """
 
 import os
@@ -11,6 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+
 from workers.ready import VARIABLE, announce
 
 SILENT_SECONDS = 30.0
@@ -18,6 +23,18 @@ SILENT_SECONDS = 30.0
 
 TOLD_SECONDS = 3.0
 """The interval between reports."""
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """What keeps a process from its work."""
+
+    said: str
+
+    starting: bool = False
+    """Whether that is only that it is starting, however long it takes."""
+
+    restart: bool = False
+    """Whether another process in its place may work: this one is frozen, or says that it can't go on."""
 
 
 def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = TOLD_SECONDS) -> None:
@@ -37,15 +54,16 @@ def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = 
     threading.Thread(target=tell, name="health", daemon=True).start()
 
 
-def problem_of(path: Path) -> str | None:
+def problem_of(path: Path) -> Problem | None:
     """Return what is wrong with the process that writes this file; None where it works."""
     try:
         silent, said = time.time() - path.stat().st_mtime, path.read_text()
     except FileNotFoundError:
-        return f"{path} isn't there: the process hasn't begun to work"
+        return Problem(said=f"{path} isn't there: the process hasn't begun to work", starting=True)
     if silent > SILENT_SECONDS:
-        return f"it has reported nothing for {silent:.0f} s"
-    return " ".join(said.splitlines()[1:]).strip() or None
+        return Problem(said=f"it has reported nothing for {silent:.0f} s", restart=True)
+    reported = " ".join(said.splitlines()[1:]).strip()
+    return Problem(said=reported, restart=True) if reported else None
 
 
 def main() -> None:
@@ -53,7 +71,8 @@ def main() -> None:
     path = os.environ.get(VARIABLE)
     if not path:
         sys.exit(f"{VARIABLE} isn't set; set it for the process and for this check to the same file")
-    sys.exit(problem_of(Path(path)))
+    problem = problem_of(Path(path))
+    sys.exit(problem.said if problem else None)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
+from models.records.maintaining import LEADER, session_name
 from models.records.waking import WAKE
 from models.schema.database import NOTICED, SESSION, set_session
-
-LEADER = 0x636F7472
-"""The advisory lock."""
 
 IDLE_SECONDS = 15.0
 """How long a session may be idle: the server ends the session of a frozen process, which releases the lock.
@@ -66,7 +64,7 @@ def session(engine: Engine, pause: float) -> Iterator[Session]:
     """
     # Not as a URL: libpq reads URLs differently from how SQLAlchemy writes them, and its errors quote them.
     _, named = engine.dialect.create_connect_args(engine.url)
-    with psycopg.connect(**{**NOTICED, **named}, autocommit=True) as connection:
+    with psycopg.connect(**{**NOTICED, **named, "application_name": session_name()}, autocommit=True) as connection:
         idle = max(IDLE_SECONDS, 5 * pause)
         set_session(connection, (*SESSION, f"idle_session_timeout = {idle * 1000:.0f}"))
         connection.execute(f"LISTEN {WAKE}")

@@ -36,14 +36,14 @@ from models.execution.recovery import (
 )
 from models.records.dispatch import Dispatch
 from models.schema.database import connect, reason_of, unanswered
-from tasks.routing import BROKER_ERRORS, send
+from tasks.routing import BROKER_ERRORS, queues_of, send
 from workers.backoff import Backoff
 from workers.cancelling import continue_cancelling
 from workers.celery_app import app
 from workers.closing import Closing
 from workers.leading import Session, session
 from workers.logs import keep_bounded
-from workers.ready import announce
+from workers.ready import announce, withdraw
 from workers.retention import Retention
 
 logger = logging.getLogger(__name__)
@@ -215,17 +215,20 @@ class Maintenance:
         due: list[Dispatch] = []
         queued = self._queued(kinds) if kinds else {}
         with self.engine.begin() as connection:
-            for kind, messages in queued.items():
-                lost = take_lost(connection, kind, messages, self.settings.resend_seconds)
-                if lost:
-                    logger.warning("%d %s messages seem lost and are sent again", len(lost), kind)
-                due += lost + take_unsent(connection, kind, BUNCH)
+            for kind in kinds:
+                for queue, served in queues_of(kind).items():
+                    lost = take_lost(connection, kind, queued[queue], self.settings.resend_seconds, served)
+                    if lost:
+                        logger.warning("%d messages of %s seem lost and are sent again", len(lost), queue)
+                    due += lost
+                due += take_unsent(connection, kind, BUNCH)
         return due
 
     def _queued(self, kinds: Sequence[str]) -> dict[str, int]:
         """Return how many messages the queues hold, over a pooled connection: opening one takes long."""
         with self.app.producer_or_acquire() as producer:
-            return {kind: producer.channel.queue_declare(kind).message_count for kind in kinds}
+            queues = [queue for kind in kinds for queue in queues_of(kind)]
+            return {queue: producer.channel.queue_declare(queue).message_count for queue in queues}
 
 
 def _sent(messages: Sequence[Dispatch]) -> int:
@@ -238,6 +241,7 @@ def _sent(messages: Sequence[Dispatch]) -> int:
 
 def main() -> None:
     """Run until SIGTERM or SIGINT."""
+    withdraw()
     keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)

@@ -12,6 +12,15 @@ def announce(name: str, problem: str = "") -> None:
     """Write that the process of that name lives, and what keeps it from its work; nothing where no file is named."""
     if path := os.environ.get(VARIABLE):
         written = Path(f"{path}.{os.getpid()}")
-        with suppress(OSError):  # as on a full disk: a reader sees by its age that the file is old
+        try:
             written.write_text(f"{name} {os.getpid()}\n{problem}\n")
             written.replace(path)
+        except OSError:  # as on a full disk, where the former report can still be touched: this process isn't silent
+            with suppress(OSError):
+                os.utime(path)
+
+
+def withdraw() -> None:
+    """Remove what another process reported in the same file: a container that is started again keeps its files."""
+    if path := os.environ.get(VARIABLE):
+        Path(path).unlink(missing_ok=True)

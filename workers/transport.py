@@ -19,6 +19,7 @@ from kombu.utils.json import loads
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from tasks.messages import read
+from tasks.routing import kind_in, queues_of
 
 Done = TypeVar("Done")
 
@@ -63,17 +64,18 @@ class Channel(redis.Channel):
 
         A message that a worker takes first does no harm: its claim finds that the step was cancelled.
         """
-        return sum(self._withdraw(kind, key, step_ids) for kind in KINDS for key in self._lists(kind))
+        queues = [queue for kind in KINDS for queue in queues_of(kind)]
+        return sum(self._withdraw(queue, key, step_ids) for queue in queues for key in self._lists(queue))
 
-    def _withdraw(self, kind: str, key: str, step_ids: Collection[int]) -> int:
+    def _withdraw(self, queue: str, key: str, step_ids: Collection[int]) -> int:
         name = f"{self.global_keyprefix}{key}"
-        raws = self._mended(self._lists(kind), self.client.lrange, name, 0, -1)
-        found = [raw for raw in raws if _step_id(raw, kind) in step_ids]
+        raws = self._mended(self._lists(queue), self.client.lrange, name, 0, -1)
+        found = [raw for raw in raws if _step_id(raw, queue) in step_ids]
         return sum(self.client.lrem(name, 1, raw) for raw in found)
 
     def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
         """Put a message as kombu does for queues that don't expire, but encode it with msgspec."""
-        if queue not in KINDS:
+        if kind_in(queue) is None:
             super()._put(queue, message, **options)
             return
         key = self._q_for_pri(queue, self._get_message_priority(message))
@@ -115,7 +117,7 @@ class Channel(redis.Channel):
                     self._hand_on(queue, further)
 
     def _hand_on(self, queue: str, raw: bytes) -> None:
-        if queue not in KINDS:  # an answer to `celery inspect`
+        if kind_in(queue) is None:  # an answer to `celery inspect`
             self.connection._deliver(loads(bytes_to_str(raw)), queue)
             return
         try:
@@ -190,9 +192,9 @@ class Amqp(AMQP):
     Connection = Connection
 
 
-def _step_id(raw: bytes, kind: str) -> int | None:
+def _step_id(raw: bytes, queue: str) -> int | None:
     """Return the step that a message is about; None where it is unreadable, which a worker will find too."""
     try:
-        return read(raw, kind)[1].step_id
+        return read(raw, queue)[1].step_id
     except InputError:
         return None

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cotrail.audit.records import UNREADABLE, Record, end_of, read_record, text, write_record
+from cotrail.audit.records import FORMAT, FORMATS, UNREADABLE, Names, Record, end_of, read_record, text, write_record
 from cotrail.audit.referenced_contents import ReferencedContents
 from cotrail.errors import BundleError, InputError
 
@@ -13,9 +13,6 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-FORMAT = "1"
-"""Version of the file format."""
 
 LEVEL = 9
 """Zstandard's level; prompts repeat each other over long distances, which only the larger windows find."""
@@ -73,14 +70,21 @@ def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Recor
 
 def read_bundle(path: Path) -> Iterator[Record]:
     """Read the records of a bundle; BundleError where the file isn't one, is damaged or was cut off."""
+    names = FORMATS[FORMAT]
     try:
         for number, line in enumerate(_lines(path), start=1):
-            record = read_record(line, number)
-            if record.table == "bundle" and record.row["format"] != FORMAT:
-                raise BundleError(f"{path} is a bundle of another form than {FORMAT}: take a later cotrail")
+            record = read_record(line, number, names)
+            if record.table == "bundle":
+                names = _names(path, record)
             yield record
     except (zstd.ZstdError, EOFError) as error:
-        raise BundleError(f"{path} is damaged, cut off, or no bundle at all ({error})") from error
+        raise BundleError(f"{path} is damaged, cut off, or no bundle of `cotrail audit export` ({error})") from error
+
+
+def _names(path: Path, bundle: Record) -> Names:
+    if (format_ := text(bundle.row, "format")) not in FORMATS:
+        raise BundleError(f"{path} is a bundle of another form than {' or '.join(FORMATS)}: take a later cotrail")
+    return FORMATS[format_]
 
 
 def _lines(path: Path) -> Iterator[bytes]:

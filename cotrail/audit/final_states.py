@@ -10,7 +10,7 @@ ENDED_QUESTIONS = ("finished", "failed", "cancelled")
 """Final statuses of questions."""
 
 CLOSED_RUNS = ("active", "paused", "cancelled")
-"""States in which a run may be closed."""
+"""Desired states in which a run may be closed."""
 
 PRUNED = "pruned"
-"""State of a run that is being removed for good."""
+"""Desired state of a run that is being removed for good."""

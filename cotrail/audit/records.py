@@ -14,6 +14,7 @@ A run's records come in a fixed order, whether they are read from a store or fro
 
 import re
 import sys
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +35,15 @@ UNREADABLE = (
 """Exceptions that reading changed JSON may raise, anywhere between decoding and building a prompt."""
 
 Row = dict[str, str | None]
+
+Names = Mapping[str, Mapping[str, str]]
+"""By table, the columns whose names in a bundle differ from today's: either name leads to the other."""
+
+FORMAT = "2"
+"""Version of the bundles' format."""
+
+FORMATS: Mapping[str, Names] = {"1": {"runs": {"state": "desired_state", "desired_state": "state"}}, FORMAT: {}}
+"""The versions that are read."""
 
 
 class Record(Struct, frozen=True):
@@ -93,22 +103,33 @@ def write_record(record: Record) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-def read_record(line: bytes, number: int) -> Record:
+def read_record(line: bytes, number: int, names: Names = FORMATS[FORMAT]) -> Record:
     """Decode a line of a bundle; BundleError names the line, counted from 1.
+
+    names: those of the bundle's format.
 
     Only the exact bytes of `write_record` are accepted: otherwise a changed file could still verify.
     """
     try:
         record = _DECODER.decode(line)
-        check_record(record)
         if write_record(record) != line:
             raise ValueError("it isn't written as records are")
+        record = renamed(record, names)
+        check_record(record)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BundleError(
             f"line {number} is no record of an audit trail ({str(error)[:_QUOTED]}): it was changed, or the file is no "
             "bundle that this version's `cotrail audit export` wrote"
         ) from error
     return record
+
+
+def renamed(record: Record, names: Names) -> Record:
+    """Return a bundle's record with today's names of its columns, and the other way round."""
+    if record.table not in names:
+        return record
+    other = names[record.table]
+    return Record(record.table, {other.get(name, name): value for name, value in record.row.items()})
 
 
 def check_record(record: Record) -> None:

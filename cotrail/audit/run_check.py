@@ -42,8 +42,8 @@ class _RunCheck:
                 yield self._found("it has a digest, and questions of it haven't ended", column="digest")
             elif not self.sealed:
                 yield self._unsealed()
-        elif self.run["state"] not in (*CLOSED_RUNS, PRUNED):
-            yield self._found(f"no run is {self.run['state']}", column="state")
+        elif self.run["desired_state"] not in (*CLOSED_RUNS, PRUNED):
+            yield self._found(f"no run is {self.run['desired_state']}", column="desired_state")
 
     def _reconfigured(self) -> Finding:
         if self.sealed:
@@ -59,7 +59,7 @@ class _RunCheck:
         return self._found(detail, perhaps=("experiments",) if ambiguous else ())
 
     def _unsealed(self) -> Finding:
-        values = {"state": CLOSED_RUNS, "priority": ("0",)}
+        values = {"desired_state": CLOSED_RUNS, "priority": ("0",)}
         changed = changed_column(self.run, text(self.run, "digest"), self._digest, values, self.guesses)
         if changed is not None:
             return self._found(f"it held {changed[1]!r}", column=changed[0])

@@ -51,7 +51,7 @@ RUN_OPENED = (
 )
 """A run's configuration: the columns that never change."""
 
-RUN = (*RUN_OPENED, "opened", "state", "priority")
+RUN = (*RUN_OPENED, "opened", "desired_state", "priority")
 
 QUESTION_OPENED = ("run_id", "position", "key", "text", "answers", "gold", "pinned", "evidence", "kind")
 """A question as it was submitted."""

@@ -13,7 +13,19 @@ from cotrail.audit.findings import MOST, Finding, Verification
 from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
-from cotrail.audit.records import UNREADABLE, Record, Row, check_record, end_of, number, size_of, write_record
+from cotrail.audit.records import (
+    FORMAT,
+    FORMATS,
+    UNREADABLE,
+    Record,
+    Row,
+    check_record,
+    end_of,
+    number,
+    renamed,
+    size_of,
+    write_record,
+)
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_run
 from cotrail.audit.run_check import check_run, digest_of_run
 from cotrail.audit.run_context import RunContext, run_context
@@ -53,6 +65,7 @@ class _Trail:
         self._within: list[Record] = []
         self._end: Row | None = None
         self._written = hashlib.sha256()
+        self._names = FORMATS[FORMAT]
         self._held = Counter[str]()
         self.stopped: Finding | None = None
 
@@ -65,7 +78,9 @@ class _Trail:
             return
         self.counts[record.table] += 1
         if self.bundled:
-            self._written.update(write_record(record))
+            if record.table == "bundle":
+                self._names = FORMATS.get(record.row["format"] or "", {})
+            self._written.update(write_record(renamed(record, self._names)))
         elif not self._is_whole(record):
             return
         self._sort(record)

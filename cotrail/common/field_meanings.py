@@ -7,6 +7,7 @@ from functools import cache
 from msgspec import Struct
 
 _ENTRY = re.compile(r"(?:(?<=\n)|(?<=; ))(\w+(?:, \w+)*): ")
+_CONTINUED = re.compile(r"\n +")
 
 
 @cache
@@ -21,7 +22,7 @@ def field_meanings(of: type[Struct]) -> dict[str, str]:
 
 def _entries(docstring: str, fields: tuple[str, ...]) -> dict[str, str]:
     # An entry begins on a line of its own, or behind a semicolon; indented lines continue it.
-    text = re.sub(r"\n +", " ", "\n" + inspect.cleandoc(docstring))
+    text = _CONTINUED.sub(" ", "\n" + inspect.cleandoc(docstring))
     _, *parts = _ENTRY.split(text)
     entries = zip(parts[::2], parts[1::2], strict=True)
     return {

@@ -12,6 +12,7 @@ import msgspec
 
 from cotrail.common.input_limits import (
     CORRECT,
+    MAX_DEPTH,
     MAX_FILE_BYTES,
     MAX_RECORD_BYTES,
     numbered_lines,
@@ -22,6 +23,7 @@ from cotrail.common.input_limits import (
 from cotrail.common.json_streaming import OversizeError, elements
 from cotrail.common.refusals import refusal
 from cotrail.common.text_files import opened
+from cotrail.common.validation import shown
 from cotrail.errors import InputError
 
 T = TypeVar("T")
@@ -49,7 +51,9 @@ def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.
     try:
         found = msgspec.json.decode(raw, type=list[msgspec.Raw])
     except msgspec.ValidationError as cause:
-        raise error(f"{path}: {cause}; the file must be one JSON list") from cause
+        raise error(
+            f"{path} must be one JSON list, `[{{...}}, ...]`; it begins with {shown(raw[:40].decode(errors='replace'))}"
+        ) from cause
     except RecursionError as cause:
         raise error(too_deep(f"{path}, entry {_whole_entries(raw) + 1}")) from cause
     except msgspec.DecodeError as cause:
@@ -75,9 +79,24 @@ def _whole_entries(raw: bytes) -> int:
 
 def is_list(path: Path, error: type[InputError]) -> bool:
     """Return whether the file is one JSON list, going by its first character."""
+    return _start(path, error).startswith(b"[")
+
+
+def is_object(path: Path, error: type[InputError]) -> bool:
+    """Return whether the file is a JSON object, or lines of them, by its first character; an empty one is, too."""
+    start = _start(path, error)
+    return not start or start.startswith(b"{")
+
+
+def beginning(path: Path, error: type[InputError]) -> str:
+    """The beginning of a file, for errors."""
+    return shown(_start(path, error)[:60].decode(errors="replace"))
+
+
+def _start(path: Path, error: type[InputError]) -> bytes:
     with opened(path, error) as file:
         pieces = iter(partial(file.read, 65_536), b"")
-        return next((piece for piece in pieces if piece.strip()), b"").lstrip().startswith(b"[")
+        return next((piece for piece in pieces if piece.strip()), b"").lstrip()
 
 
 def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[InputError]) -> T:
@@ -91,8 +110,13 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(f"{place}: {problem_of(cause, raw, kind)}; correct the record or take it out") from cause
     except RecursionError as cause:
         raise error(too_deep(place)) from cause
-    except (msgspec.DecodeError, UnicodeDecodeError) as cause:
-        raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
+    except UnicodeDecodeError as cause:
+        byte = cause.object[cause.start]
+        raise error(
+            f"{place}: this isn't text in UTF-8 (it has the byte 0x{byte:02x}); save the file as UTF-8"
+        ) from cause
+    except msgspec.DecodeError as cause:
+        raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
     content = bytes(raw)
     # The substring test comes first because it is much faster than the regular expression, and nearly always false.
     if b"\\u0000" in content and _NUL.search(content):
@@ -106,5 +130,7 @@ def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:
         return str(cause)
     try:
         return refusal(cause, kind, msgspec.json.decode(raw))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # behind the place that validation stopped at
-        return str(cause)
+    except RecursionError:  # this and the next: behind the place that validation stopped at
+        return f"lists or objects stand more than {MAX_DEPTH} deep within one another"
+    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+        return f"this isn't valid JSON in UTF-8 ({broken})"

@@ -3,8 +3,16 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from cotrail.common.humanize import cut
+
 LONGEST_NAME = 200
 """Characters of a name that are compared: comparing takes time quadratic in them."""
+
+FEW = 16
+"""This many names are all listed; more are too long to read."""
+
+SOME = 6
+"""Names that are listed of many."""
 
 PART = 3
 """A part of this many characters or more stands for the only name that has it."""
@@ -28,10 +36,26 @@ def guess(name: str, known: Iterable[str]) -> str:
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """e.g. `there is no dataset 'hotpot' (did you mean hotpotqa?); there are: hotpotqa, musique`."""
     names = tuple(known)
-    return f"there is no {what} {name!r}{guess(name, names)}; there are: {', '.join(names) or 'none yet'}"
+    return f"there is no {what} {cut(name, LONGEST_NAME)!r}{guess(name, names)}{_others(name, names)}"
+
+
+def unknown_key(key: str, known: Iterable[str], where: str = "") -> str:
+    """e.g. ``there is no key `limt` in `grid` (did you mean limit?); there are: limit, model``.
+
+    where: what stands behind the key, e.g. `` in `grid` ``.
+    """
+    names = tuple(known)
+    return f"there is no key `{cut(key, LONGEST_NAME)}`{where}{guess(key, names)}{_others(key, names)}"
 
 
 def refused_choice(what: str, given: str, choices: Iterable[str]) -> str:
     """e.g. `reader can't be 'coot' (did you mean cot?); there are: cot, direct, none`."""
     known = tuple(choices)
-    return f"{what} can't be {given!r}{guess(given, known)}; there are: {', '.join(known)}"
+    return f"{what} can't be {cut(given, LONGEST_NAME)!r}{guess(given, known)}{_others(given, known)}"
+
+
+def _others(name: str, known: tuple[str, ...]) -> str:
+    """All names, as far as that helps: of many, some where none is like the given one."""
+    if len(known) <= FEW:
+        return f"; there are: {', '.join(known) or 'none yet'}"
+    return "" if nearest(name, known) else f"; there are {len(known)}, such as {', '.join(known[:SOME])}"

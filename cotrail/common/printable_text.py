@@ -9,19 +9,19 @@ import re
 UNPRINTABLE = "\ufffd"
 """Replacement for removed characters, so that a reader sees that there was something."""
 
-_SEQUENCE = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+_SEQUENCE = r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]"
 """Sequences that begin with CSI: colours, cursor movements, erasing."""
 
-_STRING = r"(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
+_STRING = r"(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*+(?:\x07|\x1b\\|\x9c)"
 """Strings that begin with DCS, SOS, OSC, PM or APC, up to their terminator: titles, links, the clipboard."""
 
-_ESCAPE = r"\x1b[ -/]*[0-~]?"
+_ESCAPE = r"\x1b[ -/]*+[0-~]?"
 """Any other sequence, or one without an end."""
 
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 """C0 except tab and newline, DEL, C1, Unicode's line separators (which end isolates), and lone surrogates."""
 
-COMMANDS = re.compile(f"(?:{_SEQUENCE}|{_STRING}|{_ESCAPE}|{_CONTROL})+")
+COMMANDS = re.compile(f"(?:{_SEQUENCE}|{_STRING}|{_ESCAPE}|{_CONTROL})++")
 """Everything that a terminal would interpret as a command or can't display."""
 
 _BREAKS = re.compile("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
@@ -33,7 +33,7 @@ _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u206f]")
 _LEFTWARDS = "\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
 """Characters of right-to-left scripts, and the right-to-left mark."""
 
-_PASSAGE = re.compile(rf"[{_LEFTWARDS}]+(?:(?:[^\w\n]|[\d_])*[{_LEFTWARDS}]+)*")
+_PASSAGE = re.compile(rf"[{_LEFTWARDS}](?:(?>[^\w\n]|[\d_{_LEFTWARDS}])*[{_LEFTWARDS}])?")
 """A right-to-left passage within one line, with the spaces, digits and punctuation inside it."""
 
 _IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 INSTEAD = "[secret]"
+_ESCAPE = re.compile("%..")
 
 
 class Secrets:
@@ -34,7 +35,7 @@ def _forms(secret: str) -> Iterator[str]:
     yield secret
     for encoded in (quote(secret), quote(secret, safe=""), quote_plus(secret)):
         yield encoded
-        yield re.sub("%..", lambda escape: escape[0].lower(), encoded)
+        yield _ESCAPE.sub(lambda escape: escape[0].lower(), encoded)
     yield html.escape(secret)
     yield json.dumps(secret)[1:-1]
     yield repr(secret)[1:-1]

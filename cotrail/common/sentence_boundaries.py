@@ -10,13 +10,15 @@ docs/sentences.md reports the error rate of these rules.
 """
 
 import re
-from itertools import accumulate
+from collections.abc import Iterator
+from heapq import merge
 
-from sentencex import segment
+from cotrail.common.segmentation import segment_ends
 
 _SPACE = re.compile(r"\s")
 _LETTER = re.compile(r"[^\W\d_]")
-_WHOLE_WORD = re.compile(r"\s*\S*\w\S*\s")
+_WHOLE_WORD = re.compile(r"\A\s*+[^\w\s]*+\w\S*+\s")
+_STOP_MARK = re.compile("[.!?…]")
 _PAIRS = ("()", "[]", "“”", "«»")
 
 _NEAR = 40
@@ -27,8 +29,14 @@ LONGEST = 4_000
 
 The bound limits the work: models sometimes repeat themselves without a full stop until the token limit."""
 
+_EXACT = 1_000
+"""Characters of a text up to which every further word is looked at; few sentences have more."""
+
+_ITEM = re.compile(r"\((\d{1,3}|[a-z]|[ivx]{2,4})\)")
+"""The mark of an item, as in "(1) the Academy of Music (2) Mozarteum"; behind one sentencex would end nothing."""
+
 _GAP = re.compile(r"\s+")
-_FULL_STOP = re.compile(r"[.!?…]\W*$")
+_FULL_STOP = re.compile(r"[.!?…][^\w.!?…]*+$")
 _ASKED_OR_EXCLAIMED = re.compile(r"[!?]$")
 _TRAILING_OFF = re.compile(r"(!|…|(?<!\.)\.{3})$")
 _BEGINNING = re.compile(
@@ -45,13 +53,27 @@ _BEFORE_NAMES = re.compile(
 )
 """Abbreviations that are followed by a name of the same sentence more often than by a new sentence."""
 
+_NAME_WORDS = 4
+_BEHIND_NAMES = ("", " ", ",", "'", "\u2019")
+"""What may follow a name that is said again; after "J. J." another initial or a name follows."""
+
 
 def first_sentence(text: str) -> str:
     """The first sentence of the text's first line, stripped; empty where that line is blank.
 
     A text that begins with a line break has no sentence, as in the authors' code, where models stop at line breaks.
     """
-    return _head(text.partition("\n")[0].lstrip()).strip()
+    return next(sentences(text.partition("\n")[0]), "")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of the text, line by line, stripped: of each line the first one, then that of what follows it."""
+    for line in text.split("\n"):
+        rest, start = line.strip(), 0
+        while start < len(rest):
+            end = start + _end(rest[start : start + LONGEST + _NEAR], len(rest) - start)
+            yield rest[start:end].strip()
+            start = end
 
 
 class SentenceStop:
@@ -62,6 +84,8 @@ class SentenceStop:
 
     def __init__(self) -> None:
         self._text = ""
+        self._may_end = False
+        self._next_look = 0
 
     def feed(self, piece: str) -> bool:
         """Add the next piece of the text; return True once the first sentence is complete."""
@@ -70,20 +94,30 @@ class SentenceStop:
         if len(self._text) > LONGEST:
             return False
         self._text = (self._text + piece).lstrip()
-        if not _SPACE.search(piece):
-            return False  # Without white space no word was completed, and the answer is the same as before.
-        head = _head(self._text)
-        return bool(_WHOLE_WORD.match(self._text, len(head))) and _is_closed(head)
+        self._may_end = self._may_end or _STOP_MARK.search(piece) is not None
+        # Without white space no word was completed, and the answer is the same as before.
+        if not self._may_end or not _SPACE.search(piece) or len(self._text) < self._next_look:
+            return False
+        # So that a text without an end isn't looked at in full at each of its words.
+        self._next_look = 17 * len(self._text) // 16 if len(self._text) > _EXACT else 0
+        end = _end(self._text[: LONGEST + _NEAR], len(self._text))
+        return _WHOLE_WORD.match(self._text[end:]) is not None and _is_closed(self._text[:end])
 
 
-def _head(line: str) -> str:
-    """The first sentence of a line, with the white space after it."""
-    looked_at = line[:LONGEST]
-    cuts = set(accumulate(map(len, segment("en", looked_at)))) - {len(looked_at)}
-    for end in sorted(cuts.union(gap.end() for gap in _GAP.finditer(looked_at))):
-        if _LETTER.search(line, 0, end) and _ends(line, end, cut=end in cuts):
-            return line[:end]
-    return line
+def _end(beginning: str, whole: int) -> int:
+    """The end of a line's first sentence, with the white space after it.
+
+    beginning: the line, or as much of it as decides; whole: the length of the line, which is its end if nothing else.
+    """
+    looked_at = beginning[:LONGEST]
+    letter = _LETTER.search(looked_at)
+    if letter is None:
+        return whole
+    cuts = {*segment_ends(_ITEM.sub(r"X\1X", looked_at))} - {len(looked_at)}
+    # One after the other, since most lines have many sentences, of which only the first is wanted.
+    ends = merge(sorted(cuts), (gap.end() for gap in _GAP.finditer(looked_at)))
+    found = (end for end in ends if end > letter.start() and _ends(beginning, end, cut=end in cuts))
+    return next(found, whole)
 
 
 def _ends(line: str, end: int, *, cut: bool) -> bool:
@@ -91,18 +125,25 @@ def _ends(line: str, end: int, *, cut: bool) -> bool:
 
     Where sentencex cuts, these aren't ends: "(1) ... (2) ...", after "Mr.", within "Who Dat? is a song" and "Oh Boy!
     (album)"; and within "Author! Author!" and "We Are... Robin" only if the next word usually begins a sentence. Where
-    it doesn't cut, a sentence ends after every word that is neither an initial nor a title before names, if a capital
-    follows.
+    it doesn't cut, a sentence ends after every word that is neither an initial nor a title before names, and after a
+    name that is said again, if a capital follows.
     """
     before, behind = line[max(0, end - _NEAR) : end].rstrip(), line[end : end + _NEAR]
     if not _FULL_STOP.search(before) or _NEVER_LAST.search(before):
         return False
     if not cut:
         is_word = _WORD.search(before) and not _BEFORE_NAMES.search(before)
-        return bool(is_word) and behind[:1].isupper() and _is_closed(line[:end])
+        return (bool(is_word) or _repeats(before, behind)) and behind[:1].isupper() and _is_closed(line[:end])
     if behind[:1].islower() or (behind.startswith("(") and _ASKED_OR_EXCLAIMED.search(before)):
         return False
     return not _TRAILING_OFF.search(before) or bool(_BEGINNING.match(behind))
+
+
+def _repeats(before: str, behind: str) -> bool:
+    """Return whether a text begins with the name that the one before it ends with: "It is Hun Sen. Hun Sen was"."""
+    words = before.removesuffix(".").split(" ")[-_NAME_WORDS:]
+    names = (" ".join(words[start:]) for start in range(len(words)))
+    return any(name and behind.startswith(name) and behind[len(name) :][:1] in _BEHIND_NAMES for name in names)
 
 
 def _is_closed(text: str) -> bool:

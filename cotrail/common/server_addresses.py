@@ -14,7 +14,7 @@ from msgspec import Struct
 _PLAIN = r"A-Za-z0-9._~!$&'()*+,;="
 _ENCODED = "%[0-9A-Fa-f]{2}"
 _ADDRESS = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+]*)://"
+    r"\A(?P<scheme>[a-z][a-z0-9+]*)://"
     rf"(?:(?P<user>(?:[{_PLAIN}-]|{_ENCODED})*)(?::(?P<password>(?:[{_PLAIN}:-]|{_ENCODED})*))?@)?"
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*)"
     r"(?::(?P<port>[0-9]{1,5}))?"
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(
     r"(?:\?(?P<query>[^#@\s\x00-\x1f\x7f]*))?"
 )
 _SHOWABLE = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?P<hidden>.*@)?(?P<host>\[[0-9A-Fa-f:.]*\]?|[A-Za-z0-9._-]*)"
+    r"\A(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?(?P<hidden>.*@)?(?P<host>\[[0-9A-Fa-f:.]*\]?|[A-Za-z0-9._-]*)"
     r"(?P<port>:[0-9]+(?![^/]))?(?P<path>/[A-Za-z0-9._/-]*)?",
     re.DOTALL,
 )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from cotrail.common.input_limits import read_whole
 from cotrail.errors import InputError
 
 _WIDE = (
@@ -40,6 +41,24 @@ def opened(path: Path, error: type[InputError], what: str = "") -> Iterator[Bina
             yield file
     except OSError as cause:
         raise error(f"{name} can't be read ({cause.strerror}); check the path") from cause
+
+
+def read_text(path: Path, error: type[InputError], most: int) -> str:
+    """Read a whole text of at most `most` bytes, its lines ended by line feeds; an error names a line that isn't UTF-8.
+
+    NUL characters are refused: PostgreSQL can't store them.
+    """
+    with opened(path, error) as file:
+        content = read_whole(file, str(path), error, most)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as cause:
+        line = content.count(b"\n", 0, cause.start) + 1
+        raise error(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8") from cause
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise error(f"{path}, line {line}: a NUL byte, which no text has; check that it is the right file")
+    return text.replace("\r\n", "\n")
 
 
 def skip_mark(file: Peekable, name: str, error: type[InputError]) -> None:

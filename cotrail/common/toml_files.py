@@ -30,10 +30,15 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
             raise InputError(f"{name}, line {number}: the line is longer than {MAX_TOML_LINE:,} bytes; divide it")
     try:
         found = tomllib.loads(raw.decode())
+    except UnicodeDecodeError as error:
+        number = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name}, line {number}: not UTF-8 text; check that it is a TOML file, saved as UTF-8"
+        ) from error
     except RecursionError as error:
         raise InputError(_nested(name)) from error
     except ValueError as error:  # TOMLDecodeError is one; so is what numbers with too many digits raise.
-        raise InputError(f"{name} isn't TOML in UTF-8: {error}") from error
+        raise InputError(f'{name} isn\'t TOML: {error}; a line is like `key = "text"`, or `key = 4`') from error
     for depth, value in _values(found):
         if depth > MAX_DEPTH:
             raise InputError(_nested(name))

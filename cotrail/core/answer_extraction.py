@@ -12,7 +12,7 @@ YES_OR_NO = "Yes or no: "
 OPENING = "So the answer is"
 """The beginning of a sentence that states an answer."""
 
-_STATED = re.compile(r".* answer is:? (.*)")
+_STATED = re.compile(r"\A.* answer is:? (.*)")
 
 
 def stated_answer(sentence: str, *, empty: bool = False) -> str | None:

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
-class GoldParagraph(Struct, frozen=True, kw_only=True):
-    """A paragraph that the dataset marks as needed for the answer."""
+class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A paragraph that the dataset marks as needed for the answer; id: in its corpus, where the dataset gives it."""
 
     title: str
     text: str
+    id: str = ""
 
 
 class Question(Struct, frozen=True, kw_only=True):

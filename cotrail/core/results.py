@@ -45,6 +45,10 @@ class Result(Struct, frozen=True, kw_only=True):
         return sum(len(leaf) if isinstance(leaf, str) else DIGITS for leaf in leaves)
 
     @property
+    def _counted(self) -> str:
+        return f", {DIGITS} for each of its numbers," if any(True for _ in self.numbers) else ""
+
+    @property
     def numbers(self) -> Iterable[float]:
         """Its numbers that may not be finite."""
         return (leaf for leaf in _leaves(msgspec.to_builtins(self)) if isinstance(leaf, float))
@@ -62,7 +66,7 @@ class Result(Struct, frozen=True, kw_only=True):
         """Raises UnrecordableError where it is too large, or holds numbers that can't be read again."""
         if (held := self.characters) > MOST_CHARACTERS:
             raise UnrecordableError(
-                f"the result holds {held:,} characters, and at most {MOST_CHARACTERS:,} are recorded; "
+                f"the result holds {held:,} characters{self._counted}, and at most {MOST_CHARACTERS:,} are recorded; "
                 "look at what the model or the search server answered"
             )
         # JSON has no NaN and no infinity: such a number would come back as null, and its replay would differ.
@@ -157,9 +161,9 @@ class Generated(Result, frozen=True, kw_only=True):
 
     @property
     def characters(self) -> int:
-        """See `Result`."""
+        """What the model wrote, counted once: the text is a part of it, and tokens divide it; each has a number."""
         called = sum(len(call.name) + len(call.arguments) for call in self.calls)
-        return len(self.text) + len(self.raw) + called + sum(len(text) + DIGITS for text, _ in self.tokens)
+        return max(len(self.text), len(self.raw)) + called + DIGITS * len(self.tokens)
 
     @property
     def numbers(self) -> Iterable[float]:

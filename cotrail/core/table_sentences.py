@@ -4,16 +4,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from sentencex import segment
-
+from cotrail.common.segmentation import segments
 from cotrail.core.paragraphs import Hit, Paragraph
 
 VERSION = 1
 """Version of how premises are cut; a change that finds other sentences raises it."""
 
 _DATE = re.compile(r"\(\d{4}-\d{2}-\d{2}\)")
-_HEADS = re.compile(r"(?:^|\.\s+)The (\S.*?) are ")
-_DATED = re.compile(r"(\S.*?) was \S.*? on ")
+LONGEST_NAME = 255
+"""Characters of a title and of a key, at most; Wikipedia's titles have no more bytes."""
+
+_HEADS = re.compile(r"(?:^|\.\s++)The (?:(\S.*?) are |\S.*)")
+"""What stands between "The" and "are", or the rest of a line without a further "are"."""
+
+_DATED = re.compile(rf"\A(?>(\S.{{0,{LONGEST_NAME - 1}}}?) was (?=\S))\S.*? on ")
+_OF = re.compile(" of ")
 
 
 class Table:
@@ -63,17 +68,24 @@ def _listed(values: Sequence[str]) -> str:
 def _cut(line: str) -> Iterator[str]:
     title = _title(line)
     if title is None:
-        yield from filter(None, map(str.strip, segment("en", line)))
-        return
+        yield from filter(None, map(str.strip, segments(line)))
+    else:
+        yield from boundary(title).split(line)
+
+
+def boundary(title: str) -> re.Pattern[str]:
+    """Finds what separates the sentences of a table about this title, of at most `LONGEST_NAME` characters."""
     named = re.escape(title)
-    within = r"(?:(?!\. [A-Z]).)+?"  # a key, not the rest of a value and a key
-    yield from re.split(rf"(?<=\.)\s+(?=The {within} of {named} are |{named} was {within} on )", line)
+    within = rf"(?:(?!\. [A-Z]).){{1,{LONGEST_NAME}}}?"  # a key, not the rest of a value and a key
+    return re.compile(rf"(?<=\.)\s++(?=The {within} of {named} are |{named} was {within} on )")
 
 
 def _title(line: str) -> str | None:
     """The table's subject: the text that most of its sentences name behind an "of", the longest of equals."""
     heads: list[str] = _HEADS.findall(line)
-    found = Counter(head[match.end() :] for head in heads for match in re.finditer(" of ", head))
+    found = Counter(
+        head[match.end() :] for head in heads for match in _OF.finditer(head, max(0, len(head) - LONGEST_NAME - 4))
+    )
     if found:
         return max(found, key=lambda title: (found[title], len(title)))
     dated = _DATED.match(line)

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from cotrail.core.ports.language_model import Profile
+from cotrail.engines.optional_packages import Library
 
 ModelT = TypeVar("ModelT")
 OpenedT = TypeVar("OpenedT", covariant=True)
@@ -14,6 +15,10 @@ OpenedT = TypeVar("OpenedT", covariant=True)
 
 class EvidenceEngine(Protocol[OpenedT]):
     """Opens a model in one kind of engine."""
+
+    @property
+    def library(self) -> Library:
+        """See `OnLibrary`."""
 
     def check(self) -> None:
         """Raises NotInstalledError, which says how to get it, where it isn't installed."""
@@ -33,6 +38,12 @@ class BuiltIn(Struct, Generic[ModelT], frozen=True):
 
     folder: Callable[[], Path]
     engine: type[Any]
+
+    @property
+    def library(self) -> Library:
+        """See `OnLibrary`."""
+        library: Library = self.engine.library
+        return library
 
     @property
     def engine_name(self) -> str:

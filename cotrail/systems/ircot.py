@@ -36,7 +36,15 @@ from cotrail.systems.parts.rules import released_reading, released_retrieval, re
 from cotrail.systems.parts.steps import text_of
 from cotrail.systems.spec import Needs, SystemSpec
 
-Splitter = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.+!-]+)?$", max_length=200)]
+Splitter = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.+!-]+)?$",
+        max_length=200,
+        description="`rules`, or the name of a spaCy pipeline, with or without its version",
+        examples=["en_core_web_sm", "en_core_web_sm@3.8.0"],
+    ),
+]
 
 
 class IRCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +126,9 @@ def next_query(question: str, sentences: tuple[str, ...], settings: IRCoTSetting
     return query_of(next(stating, question), settings.retrieval)
 
 
-_ARITHMETIC = re.compile(r"(\d[\d,]*\.?\d+|\d+) [+-] (\d[\d,]*\.?\d+|\d+) = (\d[\d,]*\.?\d+|\d+)")
+_ARITHMETIC = re.compile(r"\d [+-] \d[\d,]*+(?:\.\d++)?(?<=\d) = \d")
+r"""A sum or a difference. It is found where the authors' `(N) [+-] (N) = (N)` is, N being `\d[\d,]*\.?\d+|\d+`; theirs
+takes time cubic in a run of digits."""
 
 
 def is_reasoning(sentence: str, openings: tuple[str, ...]) -> bool:

@@ -22,7 +22,7 @@ SYSTEMS: tuple[SystemSpec, ...] = (
     *chain_of_thought.SPECS,
     *self_consistency.SPECS,
     *rethinking.SPECS,
-    searchain.SPEC,
+    *searchain.SPECS,
 )
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -68,7 +68,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     readerless: whether it can end without a reader, by its paragraphs or by what its chains state; a run of any other
         system with the reader `none` is refused.
     ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
-    states_answer: whether its chain of thought states an answer, so that it does without a reader (IRCoT, appendix F).
+    states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
     """
 
     name: str
@@ -88,6 +88,10 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""
         return {} if rules == "paper" else self.released(instructed=instructed)
+
+    def answers_with(self, settings: Mapping[str, Any]) -> bool:
+        """Whether a run with these settings has answers: without a reader and stated ones, all it has is paragraphs."""
+        return self.states_answer or settings.get("reading", {}).get("reader") != "none"
 
     def details_in(self, recorded: Any) -> Struct | None:
         """The details of a recorded answer, which the store keeps as JSON; None where it has none."""

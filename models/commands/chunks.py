@@ -12,10 +12,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError, UnknownNameError
 from models.records.questions import REPLAYED
-from models.schema.states import QuestionStatus, RunState
+from models.schema.states import DesiredState, QuestionStatus
 from models.schema.tables import questions, runs
 
-FINAL = (RunState.CANCELLED, RunState.PRUNED)
+FINAL = (DesiredState.CANCELLED, DesiredState.PRUNED)
 """The states that a run never leaves."""
 
 LOCK_SECONDS = 1
@@ -72,7 +72,7 @@ def by_chunks(
     status: QuestionStatus,
     do: Chunk,
     *,
-    final: Sequence[RunState] = FINAL,
+    final: Sequence[DesiredState] = FINAL,
     tries: int = TRIES,
 ) -> Iterator[int]:
     """Do something once to each question of a run with that status; yields to how many, chunk by chunk.
@@ -94,7 +94,7 @@ def by_chunks(
 
 
 def _next(
-    engine: Engine, run_id: str, status: QuestionStatus, do: Chunk, final: Sequence[RunState], after: int
+    engine: Engine, run_id: str, status: QuestionStatus, do: Chunk, final: Sequence[DesiredState], after: int
 ) -> tuple[int, int | None]:
     """Return to how many of the next questions it was done, and the id of the last one, None where none are left."""
     with engine.begin() as connection:
@@ -107,13 +107,13 @@ def _next(
         return (do(connection, locked) if locked else 0), (ids[-1] if ids else None)
 
 
-def lock_run(connection: Connection, run_id: str, final: Sequence[RunState] = FINAL) -> None:
+def lock_run(connection: Connection, run_id: str, final: Sequence[DesiredState] = FINAL) -> None:
     """Lock a run for this transaction; raises UnknownNameError, and InputError where it is in one of these states.
 
     FOR NO KEY UPDATE: two commands on the same run come one after the other, and workers continue to record its steps,
     whose foreign keys lock it FOR KEY SHARE.
     """
-    query = select(runs.c.state).where(runs.c.id == run_id).with_for_update(key_share=True)
+    query = select(runs.c.desired_state).where(runs.c.id == run_id).with_for_update(key_share=True)
     state = connection.execute(query).scalar()
     if state is None:
         raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")

@@ -33,8 +33,8 @@ from models.schema.states import (
     UNENDED_QUESTIONS,
     UNENDED_STEPS,
     AttemptOutcome,
+    DesiredState,
     QuestionStatus,
-    RunState,
     StepState,
 )
 from models.schema.tables import attempts, questions, runs, steps
@@ -66,7 +66,9 @@ _CANCEL_QUESTIONS = (
     .values(_ended_question | {"digest": question_digest(question_head(), _ended_question)})
 )
 _unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
-_BEING_CANCELLED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.state == RunState.CANCELLED, _unended)
+_BEING_CANCELLED = select(runs.c.id).where(
+    runs.c.digest.is_(None), runs.c.desired_state == DesiredState.CANCELLED, _unended
+)
 
 _SEND_AGAIN = (
     update(steps)
@@ -79,13 +81,13 @@ _SEND_AGAIN = (
 def pause(engine: Engine, run_id: str) -> None:
     """Have no further step of the run begun; results of those under way are recorded."""
     with engine.begin() as connection:
-        _change(connection, run_id, state=RunState.PAUSED)
+        _change(connection, run_id, desired_state=DesiredState.PAUSED)
 
 
 def resume(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> None:
     """Make a paused run active again, and open the blocked questions of any run again."""
     with engine.begin() as connection:
-        _change(connection, run_id, state=RunState.ACTIVE)
+        _change(connection, run_id, desired_state=DesiredState.ACTIVE)
         connection.execute(_SEND_AGAIN, {"run": run_id})
         wake(connection, run_id)
     unblock(engine, run_id, find_system, report)
@@ -102,7 +104,7 @@ def cancel(engine: Engine, run_id: str, report: OnProgress = silently) -> None:
     """End a run for good: what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
         if run_id not in being_cancelled(connection):
-            _change(connection, run_id, state=RunState.CANCELLED)
+            _change(connection, run_id, desired_state=DesiredState.CANCELLED)
     through(cancelling(engine, run_id), report)
 
 
@@ -115,7 +117,7 @@ def cancelling(engine: Engine, run_id: str, tries: int = TRIES) -> Iterator[int]
     """Cancel the questions of a cancelled run, a chunk at each `next`; yields how many were in it."""
     # Open questions first: some may become blocked meanwhile, but no blocked one is opened again in a cancelled run.
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
-        yield from by_chunks(engine, run_id, status, _cancel, final=(RunState.PRUNED,), tries=tries)
+        yield from by_chunks(engine, run_id, status, _cancel, final=(DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
         wake(connection, run_id)
 
@@ -127,7 +129,7 @@ def _cancel(connection: Connection, ids: Sequence[int]) -> int:
 
 def _change(connection: Connection, run_id: str, **values: Any) -> None:
     lock_run(connection, run_id)
-    standing = questions.c.run_id == run_id, questions.c.status.in_(UNENDED_QUESTIONS)
-    if connection.execute(select(questions.c.id).where(*standing).limit(1)).first() is None:
+    unended = questions.c.run_id == run_id, questions.c.status.in_(UNENDED_QUESTIONS)
+    if connection.execute(select(questions.c.id).where(*unended).limit(1)).first() is None:
         raise InputError(f"all questions of run {run_id} have ended; `cotrail retry` tries failed ones again")
     connection.execute(update(runs).where(runs.c.id == run_id).values(values))

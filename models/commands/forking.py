@@ -45,7 +45,7 @@ from models.records.runs import FindSystem, RunPlan, Runs
 from models.records.waking import wake
 from models.schema.rows import Rows, recordset
 from models.schema.seals import amending, step_digest
-from models.schema.states import QuestionStatus, RunState, StepState
+from models.schema.states import DesiredState, QuestionStatus, StepState
 from models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
 
 
@@ -182,8 +182,10 @@ def fork(
 
 def _origin_questions(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
     """Return the origin's questions that the fork asks, after locking the origin against removal."""
-    origin = select(runs.c.state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
-    if connection.execute(origin).scalar() in (None, RunState.PRUNED):
+    origin = (
+        select(runs.c.desired_state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
+    )
+    if connection.execute(origin).scalar() in (None, DesiredState.PRUNED):
         raise UnknownNameError(f"run {submission.origin} is being removed; fork another one")
     of_run = select(questions).where(questions.c.run_id == submission.origin).order_by(questions.c.position)
     rows = connection.execute(of_run).mappings().all()

@@ -11,7 +11,7 @@ from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from models.records.contents import save_demonstrations
-from models.records.labels import NO_LABELS, Labels, save_labels
+from models.records.labels import NO_LABELS, Labels, check_name, save_labels
 from models.schema.rows import Rows, insert_computed, recordset
 from models.schema.seals import question_opened, run_opened
 from models.schema.tables import questions, runs
@@ -24,6 +24,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     experiment, cell: the experiment that the run is part of, which must be recorded, and the run's name within it.
     reuse: whether this run and the experiment's others that reuse adopt each other's steps.
     priority: runs with a higher one have their questions admitted first.
+    served: whether its language model answers from a server or a script and doesn't compute in the worker.
     origin, forked_at: the run that it is forked from, and the step or kind that was named.
     labels: its name and tags, which may be changed later.
     """
@@ -44,6 +45,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     cell: str | None = None
     reuse: bool = False
     priority: int = 0
+    served: bool = False
     origin: str | None = None
     forked_at: str | None = None
     labels: Labels = NO_LABELS
@@ -65,8 +67,13 @@ def insert_run(connection: Connection, submission: Submission, size: int) -> boo
 
 
 def open_run(connection: Connection, submission: Submission) -> str:
-    """Store an inserted run's demonstrations, labels and the digest of its configuration; returns the digest."""
+    """Store an inserted run's demonstrations, labels and the digest of its configuration; returns the digest.
+
+    Raises InputError where its name may be taken for the id of a run.
+    """
     if submission.labels != NO_LABELS:
+        if submission.labels.name is not None:
+            check_name(connection, submission.labels.name)
         save_labels(connection, submission.id, submission.labels)
     save_demonstrations(connection, {shots.digest: shots for shots in submission.shots.values()})
     return str(connection.execute(_OPEN_RUN, {"run": submission.id}).scalar_one())
@@ -84,6 +91,7 @@ def _run_row(submission: Submission) -> dict[str, Any]:
         "cell": submission.cell,
         "reuse": submission.reuse,
         "priority": submission.priority,
+        "served": submission.served,
         "origin": submission.origin,
         "forked_at": submission.forked_at,
         "system": submission.system,

@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
 from models.schema.seals import amending
-from models.schema.states import UNENDED_QUESTIONS, RunState
+from models.schema.states import UNENDED_QUESTIONS, DesiredState
 from models.schema.tables import (
     attempts,
     demonstrations,
@@ -76,7 +76,7 @@ class Weight(Struct, frozen=True, kw_only=True):
 
 def begun(connection: Connection) -> list[str]:
     """Return the runs whose pruning was begun and not completed, the oldest first."""
-    query = select(runs.c.id).where(runs.c.state == RunState.PRUNED)
+    query = select(runs.c.id).where(runs.c.desired_state == DesiredState.PRUNED)
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 
@@ -121,13 +121,13 @@ def _bytes(table: str) -> Any:
 def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
     """Mark runs as being removed, which is final."""
     amending(connection)
-    chosen = select(runs.c.id, _has_ended.label("ended"), runs.c.state).where(runs.c.id.in_(run_ids))
+    chosen = select(runs.c.id, _has_ended.label("ended"), runs.c.desired_state).where(runs.c.id.in_(run_ids))
     rows = connection.execute(chosen.order_by(runs.c.id).with_for_update()).all()
-    live = [row.id for row in rows if not row.ended and row.state != RunState.PRUNED]
+    live = [row.id for row in rows if not row.ended and row.desired_state != DesiredState.PRUNED]
     if live:
         have = "hasn't" if len(live) == 1 else "haven't"
         raise InputError(f"{', '.join(live)} {have} ended; `cotrail cancel RUN` ends a run, then prune it")
-    connection.execute(update(runs).where(runs.c.id.in_(run_ids)).values(state=RunState.PRUNED))
+    connection.execute(update(runs).where(runs.c.id.in_(run_ids)).values(desired_state=DesiredState.PRUNED))
 
 
 def _remove_questions(engine: Engine, run_id: str) -> int:

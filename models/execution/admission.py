@@ -13,10 +13,11 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
 
 from models.records.blockage import STOPPED
-from models.records.dispatch import Dispatch
+from models.records.dispatch import Dispatch, described
+from models.records.steps import DESCRIBED
 from models.schema.conditions import QUESTION_OPEN
 from models.schema.rows import recordset
-from models.schema.states import RunState, StepState
+from models.schema.states import DesiredState, StepState
 from models.schema.tables import runs, steps
 
 LEAST = 16
@@ -45,7 +46,7 @@ _of_run = steps.c.run_id == runs.c.id
 _WAITING = (
     select(runs.c.id, runs.c.priority)
     .where(
-        runs.c.state == RunState.ACTIVE,
+        runs.c.desired_state == DesiredState.ACTIVE,
         runs.c.digest.is_(None),  # so that an index leaves out the runs that have ended
         exists().where(_of_run, steps.c.state == StepState.WAITING),
         ~STOPPED,
@@ -78,7 +79,7 @@ _ADMIT = (
     update(steps)
     .where(steps.c.id == _admitted.c.id)
     .values(state=StepState.READY, sent_at=func.now())
-    .returning(steps.c.run_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+    .returning(*DESCRIBED)
 )
 
 
@@ -93,8 +94,8 @@ def admit(connection: Connection) -> list[Dispatch]:
     rows = [{"run_id": run_id, "room": room} for run_id, room in rooms.items()]
     admitted = connection.execute(_ADMIT, {"rows": rows})
     messages: dict[str, list[Dispatch]] = defaultdict(list)
-    for run_id, *message in sorted(admitted, key=lambda row: row.id):
-        messages[run_id].append(Dispatch(*message))
+    for row in sorted(admitted, key=lambda row: row.id):
+        messages[row.run_id].append(described(*row))
     return _alternately(list(messages.values()))
 
 

@@ -37,9 +37,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.results import Result
 from models.execution.claims import Adopted
 from models.execution.statements import DEFER
-from models.records.dispatch import Dispatch
+from models.records.dispatch import Dispatch, described
 from models.records.histories import RECORD, read_records
 from models.records.paragraphs import ParagraphCache
+from models.records.steps import DESCRIBED
 from models.schema.states import StepState
 from models.schema.tables import steps
 
@@ -113,7 +114,7 @@ _SEND_WAITING = (
     update(steps)
     .where(steps.c.id == _waiting.c.id)
     .values(sent_at=func.now(), not_before=None)
-    .returning(_waiting.c.twin, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+    .returning(_waiting.c.twin, *DESCRIBED)
 )
 
 
@@ -149,7 +150,7 @@ def take_waiting(connection: Connection, step_ids: Sequence[int]) -> dict[int, l
     waiting: dict[int, list[Dispatch]] = defaultdict(list)
     if step_ids:
         for twin, *message in connection.execute(_SEND_WAITING, {"ids": step_ids}):
-            waiting[twin].append(Dispatch(*message))
+            waiting[twin].append(described(*message))
     return waiting
 
 

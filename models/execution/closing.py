@@ -5,14 +5,14 @@ from sqlalchemy import Connection, Engine, Text, bindparam, exists, select, upda
 from sqlalchemy.exc import OperationalError
 
 from models.schema.seals import run_digest
-from models.schema.states import UNENDED_QUESTIONS, RunState
+from models.schema.states import UNENDED_QUESTIONS, DesiredState
 from models.schema.tables import questions, runs
 
 _run = bindparam("run", type_=Text)
 _unended = questions.c.status.in_(UNENDED_QUESTIONS)
 _due = (
     runs.c.digest.is_(None),  # so that an index leaves out the runs that are closed
-    runs.c.state != RunState.PRUNED,
+    runs.c.desired_state != DesiredState.PRUNED,
     ~exists().where(questions.c.run_id == runs.c.id, _unended),
 )
 _DUE = select(runs.c.id).where(*_due).order_by(runs.c.created_at, runs.c.id)

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from cotrail.core.results import Failure, failure_of
 from models.execution import statements
 from models.execution.claims import Claim, ClaimKey, Renewal
+from models.records.blockage import reason_here
 from models.records.dispatch import Dispatch
 from models.schema.rows import Rows
 from models.schema.states import AttemptOutcome
@@ -65,7 +66,7 @@ class Leases:
 
     def block(self, claim: ClaimKey, error: BaseException) -> None:
         """Block a question until a person has fixed what the error says, unless the claim was lost meanwhile."""
-        reason = failure_of(error)
+        reason = reason_here(error)
         question = {"blocking": claim.question_id}
         with self.engine.begin() as connection:
             held = {"rows": _keys([claim]), "holder": self.worker}

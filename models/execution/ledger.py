@@ -26,6 +26,7 @@ from models.execution.adoption import find_twins, take_waiting
 from models.execution.claims import Adopted, Claim, ClaimKey, Completion
 from models.execution.leases import Leases
 from models.execution.requests import decoded, unreadable
+from models.execution.turns import next_in_turn
 from models.records.advancing import ReplayCache, advance_questions
 from models.records.contents import save_paragraphs
 from models.records.dispatch import Dispatch
@@ -72,6 +73,11 @@ class Ledger(Leases):
             logger.warning("step %d blocks its question: %s", held.step_id, error)
             self.block(held, error)
         return [claims.pop(message.step_id, None) for message in messages]
+
+    def next_in_turn(self, kind: str, own: Sequence[int], latest: Sequence[str], room: int) -> list[Dispatch]:
+        """Return the steps to claim next where models compute (`models.execution.turns`)."""
+        with self.engine.begin() as connection:
+            return next_in_turn(connection, kind, own, latest, room)
 
     def commit(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
         """Record how steps ended and what follows; returns for each the messages to be sent now.

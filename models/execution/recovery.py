@@ -8,11 +8,27 @@ so that none of these shares its end.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, Connection, String, and_, bindparam, exists, func, not_, or_, select, update
+from msgspec.structs import replace
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Connection,
+    String,
+    and_,
+    bindparam,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from models.execution.statements import after, since_failure
-from models.records.dispatch import Dispatch
-from models.schema.conditions import ACTIVE
+from models.records.dispatch import Dispatch, described
+from models.records.steps import DESCRIBED
+from models.schema.conditions import ACTIVE, SERVED
 from models.schema.states import AttemptOutcome, StepState
 from models.schema.tables import attempts, steps
 
@@ -72,21 +88,17 @@ def _sent(*which: Any, oldest: Any) -> Any:
         .with_for_update(of=steps, skip_locked=True)
         .subquery("chosen")
     )
-    return (
-        update(steps)
-        .where(steps.c.id == chosen.c.id)
-        .values(sent_at=func.now())
-        .returning(steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
-    )
+    return update(steps).where(steps.c.id == chosen.c.id).values(sent_at=func.now()).returning(*DESCRIBED)
 
 
 _overdue = steps.c.sent_at < after("patience")
 _unsent = steps.c.sent_at.is_(None)
 _SEND_NEW = _sent(_ready, _unsent, not_(_suspect), oldest=steps.c.id)
-_SEND_AGAIN = _sent(_ready, _overdue, oldest=steps.c.sent_at)
+_asked_for = func.array_position(bindparam("served", type_=ARRAY(Boolean)), SERVED).is_not(None)
+_SEND_AGAIN = _sent(_ready, _overdue, _asked_for, oldest=steps.c.sent_at)
 _SEND_SUSPECT = _sent(_due, _unsent, _suspect, oldest=steps.c.id)
 _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
-    _ready, ACTIVE, steps.c.sent_at.is_not(None)
+    _ready, ACTIVE, _asked_for, steps.c.sent_at.is_not(None)
 )
 
 _kinds = func.unnest(bindparam("kinds", type_=ARRAY(String))).table_valued("kind", name="asked").render_derived()
@@ -118,7 +130,7 @@ def ready_kinds(connection: Connection, kinds: Iterable[str]) -> list[str]:
 
 def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
     """Mark up to `room` due steps of a kind as sent that weren't, except suspects; returns their messages."""
-    return [Dispatch(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
+    return [described(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
 
 
 def take_suspect(connection: Connection) -> list[Dispatch]:
@@ -126,21 +138,24 @@ def take_suspect(connection: Connection) -> list[Dispatch]:
     if connection.execute(_at_large).scalar_one():
         return []
     sent = connection.execute(_SEND_SUSPECT, {"room": 1})
-    return [Dispatch(step_id, epoch, kind, sequence=FARTHEST) for step_id, epoch, kind, _ in sent]
+    return [replace(described(*row), sequence=FARTHEST) for row in sent]
 
 
-def take_lost(connection: Connection, kind: str, queued: int, patience_seconds: float) -> list[Dispatch]:
-    """Return messages of a kind to send again, as they seem lost: more steps wait than the queue holds messages.
+def take_lost(
+    connection: Connection, kind: str, queued: int, patience_seconds: float, served: Sequence[bool] = (False, True)
+) -> list[Dispatch]:
+    """Return messages of a queue to send again, as they seem lost: more steps wait than the queue holds messages.
 
     queued: how many messages the queue holds; patience_seconds: after how long an unclaimed step is overdue.
+    served: whether the queue is that of runs whose model is served, of the others, or of both.
     The longest overdue come first. Sending is idempotent: the claim of a second message finds nothing to do.
     """
-    parameters = {"wanted": kind, "patience": -patience_seconds}
+    parameters = {"wanted": kind, "patience": -patience_seconds, "served": [*served]}
     waiting = connection.execute(_WAITING, parameters).one()
     room = min(waiting.overdue, waiting.waiting - queued)
     if room <= 0:
         return []
-    return [Dispatch(*row) for row in connection.execute(_SEND_AGAIN, {**parameters, "room": room})]
+    return [described(*row) for row in connection.execute(_SEND_AGAIN, {**parameters, "room": room})]
 
 
 def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:

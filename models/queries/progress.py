@@ -7,12 +7,10 @@ from msgspec import Struct
 from sqlalchemy import Connection, and_, bindparam, cast, exists, func, literal_column, select
 
 from models.queries.outages import Outage, read_outages
-from models.queries.runs import no_questions, standing
+from models.queries.runs import no_questions, state_of
 from models.records.blockage import Blockage, read_blockage
-from models.schema.states import AttemptOutcome, QuestionStatus, StepState
-from models.schema.tables import attempts, questions, runs, steps
-
-_REPEATED = (AttemptOutcome.EXPIRED, AttemptOutcome.RETRIED, AttemptOutcome.RELEASED, AttemptOutcome.UNAVAILABLE)
+from models.schema.states import QuestionStatus, RunState, StepState
+from models.schema.tables import questions, runs, steps
 
 
 class StepCounts(Struct, frozen=True, kw_only=True):
@@ -54,7 +52,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     """Progress of a run; seconds: from the start of its first step to the end of its last one."""
 
     run: str
-    state: str
+    desired_state: str
     questions: dict[str, int]
     kinds: tuple[StepCounts, ...]
     seconds: float
@@ -89,9 +87,9 @@ class Progress(Struct, frozen=True, kw_only=True):
         return sum(counts.done for counts in self.kinds)
 
     @property
-    def standing(self) -> str:
-        """See `models.queries.runs.standing`."""
-        return standing(self.state, self.questions, stopped=self.stopped)
+    def state(self) -> RunState:
+        """See `models.queries.runs.state_of`."""
+        return state_of(self.desired_state, self.questions, stopped=self.stopped)
 
     def tokens(self, name: str) -> int:
         """Return the sum over all kinds of `prompt_tokens`, `cached_prompt_tokens` or `generated_tokens`."""
@@ -119,7 +117,7 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
     ended = max((row["ended"] for row in rows if row["ended"]), default=None)
     return Progress(
         run=run_id,
-        state=connection.execute(select(runs.c.state).where(runs.c.id == run_id)).scalar_one(),
+        desired_state=connection.execute(select(runs.c.desired_state).where(runs.c.id == run_id)).scalar_one(),
         questions=counts,
         kinds=tuple(StepCounts(**{name: row[name] for name in StepCounts.__struct_fields__}) for row in rows),
         seconds=(ended - began).total_seconds() if began and ended else 0.0,
@@ -169,18 +167,6 @@ def read_causes(connection: Connection, run_id: str) -> list[Cause]:
         Cause(status=status, type=type_, message=text, questions=number, examples=tuple(sorted(named)[:3]))
         for status, type_, text, number, named in connection.execute(query)
     ]
-
-
-def count_repeated(connection: Connection, run_id: str) -> dict[str, int]:
-    """Return the number of executions that didn't count, by their outcome; empty where every step was executed once."""
-    query = (
-        select(attempts.c.outcome, func.count())
-        .join_from(attempts, steps, attempts.c.step_id == steps.c.id)
-        .where(steps.c.run_id == run_id, attempts.c.outcome.in_(_REPEATED))
-        .group_by(attempts.c.outcome)
-        .order_by(attempts.c.outcome)
-    )
-    return {str(outcome): number for outcome, number in connection.execute(query)}
 
 
 def _total(name: str) -> Any:

@@ -5,11 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Text, and_, cast, exists, not_, or_, select
 
-from models.schema.states import QuestionStatus, RunState
+from models.schema.states import DesiredState, QuestionStatus, RunState
 from models.schema.tables import questions, run_labels, runs
-
-STANDINGS = ("running", "paused", "blocked", "finished", "cancelled", "pruned")
-"""The words for how a run stands; see `models.queries.runs.standing`."""
 
 
 class RunFilter(Struct, frozen=True):
@@ -24,7 +21,7 @@ def condition(wanted: RunFilter, stopped: Collection[str]) -> ColumnElement[bool
     if wanted.key is None:
         return _has_text(wanted.value)
     if wanted.key == "state":
-        return _stands(wanted.value, stopped)
+        return _is(wanted.value, stopped)
     return _BY[wanted.key](wanted.value)
 
 
@@ -57,20 +54,20 @@ KEYS = ("state", *_BY)
 """What runs can be filtered by."""
 
 
-def _stands(standing: str, stopped: Collection[str]) -> ColumnElement[bool]:
-    """Return the condition that `standing` of the runs is this word."""
-    if standing in (RunState.CANCELLED, RunState.PRUNED):
-        return runs.c.state == standing
+def _is(state: str, stopped: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that this is the runs' state; see `models.queries.runs.state_of`."""
+    if state in (DesiredState.CANCELLED, DesiredState.PRUNED):
+        return runs.c.desired_state == state
     can_continue = and_(_has(QuestionStatus.OPEN), runs.c.id.not_in(stopped))
-    live = runs.c.state.in_((RunState.ACTIVE, RunState.PAUSED))
+    live = runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED))
     # A run that is closed has a digest and neither open nor blocked questions; an index leaves these out.
     unsealed = runs.c.digest.is_(None)
     return {
-        "running": and_(unsealed, runs.c.state == RunState.ACTIVE, can_continue),
-        "paused": and_(unsealed, runs.c.state == RunState.PAUSED, can_continue),
-        "blocked": and_(unsealed, live, not_(can_continue), _has(QuestionStatus.BLOCKED)),
-        "finished": and_(live, not_(can_continue), not_(_has(QuestionStatus.BLOCKED))),
-    }[standing]
+        RunState.RUNNING: and_(unsealed, runs.c.desired_state == DesiredState.ACTIVE, can_continue),
+        RunState.PAUSED: and_(unsealed, runs.c.desired_state == DesiredState.PAUSED, can_continue),
+        RunState.BLOCKED: and_(unsealed, live, not_(can_continue), _has(QuestionStatus.BLOCKED)),
+        RunState.FINISHED: and_(live, not_(can_continue), not_(_has(QuestionStatus.BLOCKED))),
+    }[RunState(state)]
 
 
 def _has(status: QuestionStatus) -> ColumnElement[bool]:

@@ -1,6 +1,6 @@
-"""Runs: which there are, how each was configured, and how its questions stand."""
+"""Runs: which there are, how each was configured, and in which states they are."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from cotrail.errors import InputError, UnknownNameError
 from models.queries.run_filters import RunFilter, conditions
 from models.records.blockage import stopped_runs
 from models.records.labels import NO_LABELS, Labels, read_labels
-from models.schema.states import QuestionStatus, RunState
+from models.schema.states import DesiredState, QuestionStatus, RunState
 from models.schema.tables import questions, run_labels, runs
 
 LATEST = "latest"
@@ -24,14 +24,14 @@ COMPARED = 1000
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
-    """A row of `runs`: the configuration of a run, and its state."""
+    """A row of `runs`: the configuration of a run, and what a person wants of it."""
 
     id: str
     created_at: datetime
     experiment_id: str | None
     cell: str | None
     reuse: bool
-    state: str
+    desired_state: str
     priority: int
     size: int
     origin: str | None
@@ -70,24 +70,27 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     labels: Labels = NO_LABELS
 
     @property
-    def standing(self) -> str:
-        """See `standing`."""
-        return standing(self.run.state, self.questions, stopped=self.stopped)
+    def state(self) -> RunState:
+        """See `state_of`."""
+        return state_of(self.run.desired_state, self.questions, stopped=self.stopped)
 
 
-def standing(state: str, counts: dict[str, int], *, stopped: bool) -> str:
-    """Return a run's state in one word: running, paused, blocked, finished, cancelled or pruned."""
-    if state in (RunState.CANCELLED, RunState.PRUNED):
-        return str(state)
+def state_of(desired: str, counts: Mapping[str, int], *, stopped: bool) -> RunState:
+    """Return a run's state, as the view `run_states` does.
+
+    desired: what a person wants of it; counts: of its questions by status; stopped: whether one cause blocks it.
+    """
+    if desired in (DesiredState.CANCELLED, DesiredState.PRUNED):
+        return RunState(desired)
     if counts[QuestionStatus.OPEN] and not stopped:
-        return "paused" if state == RunState.PAUSED else "running"
-    return "blocked" if counts[QuestionStatus.BLOCKED] else "finished"
+        return RunState.PAUSED if desired == DesiredState.PAUSED else RunState.RUNNING
+    return RunState.BLOCKED if counts[QuestionStatus.BLOCKED] else RunState.FINISHED
 
 
 def resolve_run(connection: Connection, given: str) -> str:
     """Return the id of a run given by its id, its name, the beginning of its id, or `latest`.
 
-    Raises UnknownNameError, and InputError where several runs have that name, or ids that begin so.
+    Raises UnknownNameError, and InputError where it may be several runs: none is preferred, as commands may remove it.
     """
     if not given:  # every id begins so
         raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
@@ -95,20 +98,23 @@ def resolve_run(connection: Connection, given: str) -> str:
         if newest := connection.execute(select(runs.c.id).order_by(*_NEWEST).limit(1)).scalar():
             return str(newest)
         raise UnknownNameError("there is no run yet; `cotrail submit` begins one")
-    named = runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == given))
-    begun = runs.c.id.startswith(given, autoescape=True)
-    for how, advice, condition in (
-        ("is the id of", "", runs.c.id == given),
-        ("is the name of", "give the id, or rename one with `cotrail label ID --name NAME`", named),
-        ("begins the ids of", "write more of the id", begun),
-    ):
-        found = connection.execute(select(runs.c.id).where(condition).order_by(*_NEWEST).limit(6)).scalars().all()
-        if len(found) == 1:
-            return str(found[0])
-        if found:
-            raise InputError(f"{given!r} {how} several runs ({', '.join(found)}); {advice}")
+    named = _found(connection, runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == given)))
+    whole = _found(connection, runs.c.id == given)
+    begun = whole or _found(connection, runs.c.id.startswith(given, autoescape=True))
+    if len(found := list(dict.fromkeys((*named, *begun)))) == 1:
+        return found[0]
+    if found:
+        how = {"is the name of": named, "is the id of" if whole else "begins the id of": begun}
+        said = " and ".join(f"{words} {', '.join(ids)}" for words, ids in how.items() if ids)
+        advice = "rename one with `cotrail label ID --name NAME`" if named else "write more of the id"
+        raise InputError(f"{given!r} {said}; {'give an id, or ' if named and not whole else ''}{advice}")
     meant = guess(given, _newest_names(connection))
     raise UnknownNameError(f"there is no run {given!r}{meant}; `cotrail runs` lists them")
+
+
+def _found(connection: Connection, condition: ColumnElement[bool]) -> list[str]:
+    """Return the ids of the newest few of these runs."""
+    return list(connection.execute(select(runs.c.id).where(condition).order_by(*_NEWEST).limit(6)).scalars())
 
 
 def _newest_names(connection: Connection) -> list[str]:
@@ -173,7 +179,7 @@ def searching_runs(connection: Connection, corpus: str) -> list[str]:
     unended = exists().where(
         questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
     )
-    live = runs.c.state.in_((RunState.ACTIVE, RunState.PAUSED))
+    live = runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED))
     found = select(runs.c.id).where(runs.c.corpus == corpus, runs.c.digest.is_(None), live, unended)
     return list(connection.execute(found.order_by(*_NEWEST)).scalars())
 

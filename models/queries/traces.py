@@ -55,6 +55,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
     compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
         they were compared with; embedded, entailed: what was found.
     request, result: as they are recorded, of a kind that none of the fields above shows.
+    batch: equal for the steps that the system asked for together.
     attempts: how many executions there were, this one included; adopted: whether another run computed the result.
     """
 
@@ -65,6 +66,7 @@ class TracedStep(Struct, frozen=True, kw_only=True):
     attempts: int
     milliseconds: float | None
     adopted: bool = False
+    batch: str = ""
     query: str | None = None
     source: str | None = None
     hits: tuple[Hit, ...] = ()
@@ -108,9 +110,24 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
         """The collected paragraphs alone."""
         return tuple(each.paragraph for each in self.collected)
 
-    def scores(self, dataset: str) -> QuestionScores:
-        """The scores of the answer and the paragraphs by that dataset's metrics."""
-        return question_scores(dataset, self.answer, self.answers, self.paragraphs, self.gold, pinned=self.pinned)
+    @property
+    def stated(self) -> str:
+        """The span that an answer of several sentences states, by its details; empty where they have none."""
+        found = self.details.get("stated") if isinstance(self.details, dict) else None
+        return found if isinstance(found, str) else ""
+
+    def scores(self, dataset: str, *, answering: bool = True) -> QuestionScores:
+        """The scores of the answer and the paragraphs by that dataset's metrics; answering: see `question_scores`."""
+        return question_scores(
+            dataset,
+            self.answer,
+            self.answers,
+            self.paragraphs,
+            self.gold,
+            pinned=self.pinned,
+            stated=self.stated,
+            answering=answering,
+        )
 
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
@@ -245,6 +262,7 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
     request = row["request"]
     common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
     common["adopted"] = row["adopted_from"] is not None
+    common["batch"] = row["previous"]
     common["failure"] = msgspec.convert(row["failure"], Failure | None)
     if finds_paragraphs(row["kind"]):
         return TracedStep(

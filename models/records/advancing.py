@@ -106,7 +106,10 @@ def advance_questions(
             ended.append(blocking(row["id"], error))
             continue
         if isinstance(outcome, Next):
-            following += (NewStep(run=plan, question_id=row["id"], step=step, previous=head) for step in outcome.steps)
+            following += (
+                NewStep(run=plan, question_id=row["id"], question=row["key"], step=step, previous=head)
+                for step in outcome.steps
+            )
             contents.add(row["id"], outcome.steps, history.records, plan)
         else:
             ended.append(ending(row["id"], outcome) | {"head": head})

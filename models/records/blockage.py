@@ -5,15 +5,31 @@ are all blocked by one cause: then no further questions are admitted. Resuming o
 again, and so closes it.
 """
 
+import socket
+
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, not_, or_, select
 
+from cotrail.core.results import Failure, failure_of
+from cotrail.errors import ReplayMismatchError, UnreadableError
 from models.schema.conditions import QUESTION_OPEN
-from models.schema.states import QuestionStatus, RunState, StepState
+from models.schema.states import DesiredState, QuestionStatus, StepState
 from models.schema.tables import questions, runs, steps
 
 IN_A_ROW = 20
 """The number of questions blocked by one cause in a row after which no further ones are admitted."""
+
+
+OF_THE_RECORD = (ReplayMismatchError, UnreadableError)
+"""What blocks a question on whichever host; everything else is about what the host of this process has."""
+
+
+def reason_here(error: BaseException) -> Failure:
+    """Return why a question is blocked, as it is stored: with the host where a person has to fix it."""
+    failure = failure_of(error)
+    if isinstance(error, OF_THE_RECORD):
+        return failure
+    return Failure(type=failure.type, message=f"on the host {socket.gethostname()}, {failure.message}")
 
 
 class Blockage(Struct, frozen=True, kw_only=True):
@@ -48,7 +64,7 @@ _under_way = or_(
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
     _of_open.where(steps.c.state == StepState.RUNNING),
 )
-_STOPPED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.state == RunState.ACTIVE, STOPPED)
+_STOPPED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.desired_state == DesiredState.ACTIVE, STOPPED)
 _BLOCKED = (
     select(_type, questions.c.reason["message"].astext, func.count().over(partition_by=_type))
     .where(questions.c.run_id == bindparam("run"), questions.c.status == QuestionStatus.BLOCKED)

@@ -6,7 +6,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
-from models.schema.tables import run_labels
+from cotrail.errors import InputError
+from models.schema.tables import run_labels, runs
 
 
 class Labels(Struct, frozen=True, kw_only=True):
@@ -30,6 +31,16 @@ def read_labels(connection: Connection, run_ids: Collection[str]) -> dict[str, L
     """Return the labels of these runs, by id; runs without any are left out."""
     rows = connection.execute(select(run_labels).where(run_labels.c.run_id.in_(run_ids)))
     return {row.run_id: Labels(name=row.name, tags=tuple(row.tags)) for row in rows}
+
+
+def check_name(connection: Connection, name: str) -> None:
+    """Refuse a new name that the beginning of a run's id may be, the run's own among them: others will begin so too."""
+    begun = select(runs.c.id).where(runs.c.id.startswith(name, autoescape=True))
+    if found := connection.execute(begun.order_by(runs.c.created_at.desc()).limit(1)).scalar():
+        raise InputError(
+            f"{name!r} can't be a run's name, as the id of run {found} {'is' if found == name else 'begins with'} it: "
+            "RUN would mean either; choose another name"
+        )
 
 
 def namesakes(connection: Connection, run_id: str, name: str) -> list[str]:

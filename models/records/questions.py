@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.history import Failed, Finished
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.core.results import failure_of
 from cotrail.errors import BlockedError
+from models.records.blockage import reason_here
 from models.schema.rows import Rows, recordset
 from models.schema.seals import question_digest
 from models.schema.states import QuestionStatus
@@ -78,7 +78,7 @@ def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
 
 def blocking(question_id: int, error: BlockedError) -> dict[str, Any]:
     """Return the columns of a question that record what blocks it."""
-    return _end(question_id, QuestionStatus.BLOCKED, reason=failure_of(error))
+    return _end(question_id, QuestionStatus.BLOCKED, reason=reason_here(error))
 
 
 def record_endings(connection: Connection, endings: Rows) -> None:

@@ -42,6 +42,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """A run as its steps need it.
 
     shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
+    served: whether its language model answers from a server or a script.
     """
 
     id: str
@@ -53,6 +54,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     corpus: str | None
     model_name: str
     shared_in: str | None
+    served: bool = False
     embedder_name: str = ""
     entailer_name: str = ""
 
@@ -98,5 +100,6 @@ class Runs:
             },
             binding=read_binding(row),
             shared_in=row["experiment_id"] if row["reuse"] else None,
+            served=row["served"],
             **{column: row[column] for column in NAMES.values()},
         )

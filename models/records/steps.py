@@ -4,28 +4,39 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
-from sqlalchemy import Connection, func
+from sqlalchemy import Connection, func, select
 
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Step
-from models.records.dispatch import Dispatch
+from models.records.dispatch import Dispatch, described
 from models.records.runs import RunPlan
+from models.schema.conditions import SERVED
 from models.schema.rows import insert_rows
 from models.schema.states import StepState
-from models.schema.tables import steps
+from models.schema.tables import questions, steps
 
 _COLUMNS = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
+
+# A scalar subquery rather than a join, see `models.schema.conditions`.
+_key = select(questions.c.key).where(questions.c.id == steps.c.question_id).correlate(steps).scalar_subquery()
+
+DESCRIBED = (steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence, SERVED, steps.c.run_id, _key)
+"""The columns of a step's message, in the order of the arguments of `models.records.dispatch.described`."""
 
 _NEW_SENT = insert_rows(steps, *_COLUMNS, sent_at=func.now()).returning(*_MESSAGE)
 _NEW_UNSENT = insert_rows(steps, *_COLUMNS).returning(*_MESSAGE)
 
 
 class NewStep(Struct, frozen=True, kw_only=True):
-    """A step to be recorded, its run and question, and the head of what was recorded of the question before."""
+    """A step to be recorded, its run and question, and the head of what was recorded of the question before.
+
+    question_id: that of the question's row; question: its own, which a person knows.
+    """
 
     run: RunPlan
     question_id: int
+    question: str
     step: Step
     previous: str
 
@@ -40,9 +51,11 @@ def record_steps(
     if not following:
         return {}
     rows = [_row(new) | {"state": state} for new in following]
+    asked = {new.question_id: (new.run.served, new.run.id, new.question) for new in following}
     dispatches: dict[int, list[Dispatch]] = defaultdict(list)
-    for question_id, *message in connection.execute(_NEW_SENT if send else _NEW_UNSENT, {"rows": rows}):
-        dispatches[question_id].append(Dispatch(*message))
+    recorded = connection.execute(_NEW_SENT if send else _NEW_UNSENT, {"rows": rows})
+    for question_id, step_id, epoch, kind, sequence in recorded:
+        dispatches[question_id].append(described(step_id, epoch, kind, sequence, *asked[question_id]))
     return dispatches
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.audit.records import UNREADABLE, Record, Row, number, text
+from cotrail.audit.records import COLUMNS, UNREADABLE, Record, Row, number, text
 from cotrail.audit.referenced_contents import (
     References,
     references_of_collected,
@@ -38,7 +38,8 @@ _digests = func.any(bindparam("digests", type_=ARRAY(Text)))
 
 
 def _texts(table: Table, *where: ColumnElement[bool]) -> Select[Any]:
-    names = table.columns.keys()
+    """Select a table's records: the columns that a trail has, which are not those that only steer the work."""
+    names = [column.name for column in table.columns if column.name in COLUMNS[table.name]]
     columns = [column.label(name) for name, column in zip(names, texts(table, names), strict=True)]
     return cast("Select[Any]", select(*columns).where(*where))
 

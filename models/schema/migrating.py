@@ -4,8 +4,14 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from msgspec import Struct
 from psycopg.errors import DeadlockDetected
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
+
+from cotrail.errors import InputError
+from models.schema.refusals import explained
 
 TRIES = 10
 """The number of tries of a migration that deadlocks with live workers."""
@@ -13,10 +19,32 @@ TRIES = 10
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 
-@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
-def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema up to a revision; a migration that deadlocks with live workers is tried again."""
-    command.upgrade(alembic_config(url), revision)
+class Migrated(Struct, frozen=True, kw_only=True):
+    """The revision of a schema before and after a migration; None: there were no tables yet."""
+
+    before: str | None
+    after: str | None
+
+
+def migrate(url: str, revision: str = "head") -> Migrated:
+    """Bring the schema up to a revision, and provide the role that only reads.
+
+    A migration that deadlocks with live workers is tried again. Raises UnavailableError where the database doesn't
+    answer or lets this user make no tables, InputError where a newer cotrail has migrated it.
+    """
+    config = alembic_config(url)
+    with explained():
+        try:
+            _upgrade(config, revision)
+        except CommandError as error:
+            before, known = config.attributes["before"], ScriptDirectory.from_config(config)
+            if before is None or before in {each.revision for each in known.walk_revisions()}:
+                raise
+            raise InputError(
+                f"the database's schema has revision {before}, and this cotrail knows those up to "
+                f"{known.get_current_head()}: a newer cotrail has migrated it; install that one"
+            ) from error
+    return Migrated(before=config.attributes["before"], after=config.attributes["after"])
 
 
 def alembic_config(url: str) -> Config:
@@ -25,3 +53,8 @@ def alembic_config(url: str) -> Config:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["url"] = url
     return config
+
+
+@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
+def _upgrade(config: Config, revision: str) -> None:
+    command.upgrade(config, revision)

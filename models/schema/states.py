@@ -4,7 +4,27 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """What a person wants of a run. Whether it has finished shows in its questions."""
+    """The state of a run, as people see it: it follows from what is wanted of it and from its questions.
+
+    It is stored nowhere: `models.queries.runs.state_of` and the view `run_states` say it.
+    """
+
+    RUNNING = "running"
+    """It has open questions."""
+    PAUSED = "paused"
+    """The same, and none of their steps is begun."""
+    BLOCKED = "blocked"
+    """It can't continue: a person has to fix what blocks its questions."""
+    FINISHED = "finished"
+    """All its questions have ended."""
+    CANCELLED = "cancelled"
+    """Final; its open questions and their steps are cancelled."""
+    PRUNED = "pruned"
+    """Final; it is being removed."""
+
+
+class DesiredState(StrEnum):
+    """What a person wants of a run: `runs.desired_state`."""
 
     ACTIVE = "active"
     """Its steps are claimed and executed."""

@@ -16,11 +16,23 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, cast
 
-from sqlalchemy import BigInteger, CheckConstraint, Double, ForeignKey, Identity, Index, MetaData, String, Table, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    MetaData,
+    String,
+    Table,
+    false,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
 
 Json = dict[str, Any]
 now = text("now()")
@@ -46,7 +58,7 @@ class Base(DeclarativeBase):
         datetime: TIMESTAMP(timezone=True),
         float: Double,
         int: BigInteger,
-        RunState: String,
+        DesiredState: String,
         QuestionStatus: String,
         StepState: String,
         AttemptOutcome: String,
@@ -83,7 +95,7 @@ class Run(Base):
 
     __tablename__ = "runs"
     __table_args__ = (
-        _one_of("state", RunState),
+        _one_of("desired_state", DesiredState),
         Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
         Index("runs_created_at_id_idx", "created_at", "id"),
         Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
@@ -96,9 +108,12 @@ class Run(Base):
     """The run's name within its experiment."""
     reuse: Mapped[bool] = mapped_column(default=False)
     """True where steps that another run of the experiment computed are adopted."""
-    state: Mapped[RunState] = mapped_column(default=RunState.ACTIVE)
+    desired_state: Mapped[DesiredState] = mapped_column(default=DesiredState.ACTIVE)
+    """What a person wants of it; the view `run_states` has its state."""
     priority: Mapped[int] = mapped_column(server_default="0")
     """Questions of runs with a higher one are admitted first."""
+    served: Mapped[bool] = mapped_column(server_default=false())
+    """True where its language model answers from a server or a script: its steps wait for no model that computes."""
     size: Mapped[int]
     """The number of its questions."""
     origin: Mapped[str | None]

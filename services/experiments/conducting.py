@@ -25,6 +25,7 @@ from models.records.blockage import stopped_runs
 from models.records.labels import Labels
 from models.schema.states import QuestionStatus
 from services.experiments.schedule import Schedule
+from services.scoring import scores_of
 
 POLL_SECONDS = 1.0
 
@@ -65,8 +66,8 @@ class StoredRuns:
 
     def scores(self, run: str) -> tuple[QuestionScores, ...]:
         """See `RecordedRuns`."""
-        dataset = read_run(self._connection, run).dataset
-        return tuple(question.scores(dataset) for question in read_questions(self._connection, run))
+        record = read_run(self._connection, run)
+        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
 
     @cached_property
     def _standings(self) -> Mapping[str, Mapping[str, int]]:

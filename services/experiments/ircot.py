@@ -103,8 +103,8 @@ class IRCoTSchedule:
             return ()
         return (
             f"{dataset}: {missing:,} of {count(gold, 'gold paragraph')} aren't in the corpus "
-            f"{self.experiment.datasets[dataset].corpus}; recall can't reach 1. `cotrail data build` makes a corpus "
-            "that has them.",
+            f"{self.experiment.datasets[dataset].corpus}; paragraph recall can't reach 1. "
+            "`cotrail data build` makes a corpus that has them.",
         )
 
     def _ready(self, recorded: RecordedRuns, line: Line) -> Sequence[Cell]:

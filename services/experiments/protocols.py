@@ -19,6 +19,7 @@ from services.experiments.rethinking import RethinkingSchedule
 from services.experiments.schedule import Schedule
 from services.experiments.searchain import SearChainSchedule
 from services.requests import read_toml_file
+from services.runnable import check_splitter
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:
@@ -49,4 +50,8 @@ def schedule_of(experiment: AnyExperiment, folder: Path) -> Schedule[Any]:
 def _versioned(given: dict[str, Any]) -> dict[str, Any]:
     """A system's settings with the version of the splitter that is installed, so that the plan has it."""
     splitter = given.get("splitter")
-    return given | {"splitter": pinned(splitter)} if isinstance(splitter, str) else given
+    if not isinstance(splitter, str):
+        return given
+    versioned = given | {"splitter": pinned(splitter)}
+    check_splitter(versioned)
+    return versioned

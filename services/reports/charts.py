@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import support_scores
 from models.queries.traces import TracedQuestion
 from models.schema.states import QuestionStatus
 
-WIDTH, HEIGHT = 440, 200
+WIDTH, BROAD, HEIGHT = 440, 920, 200
 LEFT, RIGHT, TOP, BOTTOM = 40, 12, 22, 34
-"""The canvas and the room around the plotted area, in SVG units."""
+"""The canvas, of half a line or of a whole one, and the room around the plotted area, in SVG units."""
 
 
 class SvgPoint(Struct, frozen=True, kw_only=True):
@@ -41,43 +41,57 @@ class SvgChart(Struct, frozen=True, kw_only=True):
         return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
 
 
-def recall_by_search(questions: Sequence[TracedQuestion]) -> SvgChart | None:
-    """The mean recall of finished questions after each search; None where none has gold paragraphs.
+def recall_by_search(questions: Sequence[TracedQuestion], dataset: str, *, broad: bool = False) -> SvgChart | None:
+    """The mean paragraph recall of finished questions after each search; None where no question searches twice.
 
-    A question with fewer searches keeps its last recall, so that all means are over the same questions.
+    Searches that are made at once count as one. A question with fewer searches keeps its last recall, so that all means
+    are over the same questions. broad: for a whole line of a wide page.
     """
     finished = [question for question in questions if question.status == QuestionStatus.FINISHED]
-    curves = [curve for question in finished if (curve := recall_curve(question))]
+    curves = [curve for question in finished if (curve := recall_curve(question, dataset))]
     longest = max(map(len, curves), default=0)
-    if not longest:
+    if longest < 2:
         return None
     columns = [[curve[min(place, len(curve) - 1)] for curve in curves] for place in range(longest)]
     means = [sum(column) / len(column) for column in columns]
-    return _chart([(str(place), mean, f"{mean:.0%}") for place, mean in enumerate(means, start=1)], 1.0, percent=True)
+    points = [(str(place), mean, f"{mean:.0%}") for place, mean in enumerate(means, start=1)]
+    return _chart(points, 1.0, percent=True, width=BROAD if broad else WIDTH)
 
 
-def recall_curve(question: TracedQuestion) -> list[float]:
-    """The recall of the question's gold paragraphs after each of its searches; empty where it has no gold ones."""
-    if not question.gold:
-        return []
-    searches = [step.sequence for step in question.steps if step.kind == "retrieve" and step.state == "finished"]
-    return [
-        support_recall([each.paragraph for each in question.collected if each.step <= sequence], question.gold) or 0.0
-        for sequence in searches
+def recall_curve(question: TracedQuestion, dataset: str) -> list[float]:
+    """The question's paragraph recall after each of its searches; empty where it has no gold paragraphs.
+
+    Searches that are made at once have one place.
+    """
+    searches = [step for step in question.steps if step.query is not None and step.state == "finished"]
+    last = {step.batch or step.sequence: step.sequence for step in searches}
+    scores = [
+        support_scores(
+            dataset,
+            [each.paragraph for each in question.collected if each.step <= sequence],
+            question.gold,
+            question.pinned,
+        )
+        for sequence in last.values()
     ]
+    return [each.recall for each in scores if each]
 
 
-def sentences_per_question(questions: Sequence[TracedQuestion]) -> SvgChart | None:
-    """A histogram of questions by the sentences of their chain; None where there is none."""
+def sentences_per_question(questions: Sequence[TracedQuestion], *, broad: bool = False) -> SvgChart | None:
+    """A histogram of questions by the sentences of their chain, without bars where there is no question.
+
+    None where there is no sentence. broad: for a whole line of a wide page.
+    """
     counts = Counter(len(question.sentences) for question in questions)
     longest = max(counts, default=0)
     if not longest:
         return None
-    return _chart([(str(n), counts[n], str(counts[n])) for n in range(longest + 1)], max(counts.values()))
+    values = [(str(n), counts[n], f"{counts[n]}" if n in counts else "") for n in range(min(counts), longest + 1)]
+    return _chart(values, max(counts.values()), width=BROAD if broad else WIDTH)
 
 
-def _chart(values: Sequence[tuple[str, float, str]], top: float, *, percent: bool = False) -> SvgChart:
-    slot = (WIDTH - LEFT - RIGHT) / len(values)
+def _chart(values: Sequence[tuple[str, float, str]], top: float, *, width: int, percent: bool = False) -> SvgChart:
+    slot = (width - LEFT - RIGHT) / len(values)
     height = HEIGHT - TOP - BOTTOM
 
     def place(value: float) -> float:
@@ -88,4 +102,5 @@ def _chart(values: Sequence[tuple[str, float, str]], top: float, *, percent: boo
         for i, (label, value, shown) in enumerate(values)
     )
     lines = [0, top / 2, top] if percent or top % 2 == 0 else [0, top]
-    return SvgChart(points=points, grid=tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines))
+    grid = tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines)
+    return SvgChart(points=points, grid=grid, width=width, right=width - RIGHT)

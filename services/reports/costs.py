@@ -1,20 +1,46 @@
-"""Cost of a run: the work of its steps when they were computed."""
+"""Cost of a run: the work that it asked for, and what of it was computed for this run."""
 
-from cotrail.evaluation.experiments.costs import Cost
-from models.queries.progress import Progress
+from collections.abc import Iterable
 
-MODEL_KINDS = ("reason", "read")
-"""The kinds of steps that call the language model in the systems that experiments compare."""
+from sqlalchemy import Connection
+
+from cotrail.core.actions.registry import finds_paragraphs, has_prompt
+from cotrail.evaluation.experiments.costs import Cost, Work, cost
+from models.queries.runs import RunRecord
+from models.queries.spending import KindWork, read_lost, read_work
 
 
-def run_cost(progress: Progress) -> Cost:
-    """The steps, model calls, tokens and seconds of a run; adopted steps are counted apart and took nothing."""
-    return Cost(
-        steps=progress.steps,
-        adopted=sum(counts.adopted for counts in progress.kinds),
-        model_calls=sum(counts.done for counts in progress.kinds if counts.kind in MODEL_KINDS),
-        prompt_tokens=progress.tokens("prompt_tokens"),
-        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
-        generated_tokens=progress.tokens("generated_tokens"),
-        seconds=sum(counts.milliseconds for counts in progress.kinds) / 1000,
+def run_cost(connection: Connection, run_id: str) -> Cost:
+    """The cost of a run so far."""
+    kinds, lost = read_work(connection, run_id), read_lost(connection, run_id)
+    return cost(
+        made=_work(each for each in kinds if not each.adopted),
+        adopted=_work(each for each in kinds if each.adopted),
+        lost={each.outcome: each.executions for each in lost},
+        lost_seconds=sum(each.seconds for each in lost),
+    )
+
+
+def adopted_from(record: RunRecord) -> str | None:
+    """Where a run's adopted steps were computed: the run that it was forked from, or others of its experiment."""
+    if record.origin:
+        return f"run {record.origin}"
+    return f"experiment {record.experiment_id}" if record.experiment_id else None
+
+
+def _work(kinds: Iterable[KindWork]) -> Work:
+    return sum(map(_of_kind, kinds), Work())
+
+
+def _of_kind(each: KindWork) -> Work:
+    seconds = each.milliseconds / 1000
+    return Work(
+        steps=each.steps,
+        model_calls=each.steps if has_prompt(each.kind) else 0,
+        searches=each.steps if finds_paragraphs(each.kind) else 0,
+        prompt_tokens=each.prompt_tokens,
+        cached_prompt_tokens=each.cached_prompt_tokens,
+        generated_tokens=each.generated_tokens,
+        model_seconds=seconds if has_prompt(each.kind) else 0.0,
+        seconds=seconds,
     )

@@ -13,7 +13,7 @@ class ReportedRun(Struct, frozen=True, kw_only=True):
 
     name: str
     id: str
-    standing: str
+    state: str
     facts: tuple[tuple[str, str], ...]
 
     @property

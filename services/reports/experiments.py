@@ -13,6 +13,7 @@ from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.measures import is_answered
 from cotrail.evaluation.experiments.protocols import AnyExperiment, complete_plan, experiment_of
+from cotrail.evaluation.experiments.report_tables import ReportTable
 from cotrail.evaluation.experiments.rethinking import tables as rethinking_tables
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
@@ -68,10 +69,11 @@ def ircot_report(results: Sequence[CellResult]) -> ExperimentReport:
 def rethinking_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
     """The tables of Rethinking with Retrieval; its figure has a panel for each run of the basic approach."""
     plot = rethinking_tables.chains_chart([run for run in runs if run.method.is_basic])
-    summary = f"{count(len(runs), 'run')}; {_answered([run.is_answered for run in runs])}. {SOURCE}"
+    tables = rethinking_tables.build_tables(runs)
+    summary = f"{count(len(runs), 'run')}; {_answered([run.is_answered for run in runs])}.{_source(tables)}"
     return ExperimentReport(
         summary=summary if runs else NO_RESULTS,
-        tables=rethinking_tables.build_tables(runs),
+        tables=tables,
         plots=(plot,) if plot else (),
     )
 
@@ -88,11 +90,17 @@ def searchain_report(runs: Sequence[SearChainRun]) -> ExperimentReport:
 def comparison_report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
     """Any runs of Rethinking with Retrieval and its baselines; the figure has a panel for each with several chains."""
     plot = rethinking_tables.chains_chart(runs)
+    tables = rethinking_tables.build_tables(runs)
     return ExperimentReport(
-        summary=f"{count(len(runs), 'run')}. {SOURCE}",
-        tables=rethinking_tables.build_tables(runs),
+        summary=f"{count(len(runs), 'run')}.{_source(tables)}",
+        tables=tables,
         plots=(plot,) if plot else (),
     )
+
+
+def _source(tables: Sequence[ReportTable]) -> str:
+    """Where the published figures are from, if there are any."""
+    return f" {SOURCE}" if any(row.published for table in tables for row in table.rows) else ""
 
 
 def _ircot_summary(results: Sequence[CellResult]) -> str:

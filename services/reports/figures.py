@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.engines.optional_packages import installed_with
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.charts import Chart, Panel, Series
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.naming import system_title
@@ -68,6 +68,24 @@ SHORT = 3
 """The letters of labels that have room side by side, such as numbers."""
 
 SLANTED: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+
+TOP = 104
+"""The upper end of every value axis: figures can be compared, and a point of 100 has room."""
+
+COLUMNS = 3
+"""The most panels side by side on a page."""
+
+PAGE_PANELS = {1: 4.2, 2: 4.2, 3: 3.4}
+"""The width of a panel on a page in inches, by how many stand side by side."""
+
+NOTE_LETTERS = 20
+"""The letters of a note that fit an inch."""
+
+UNANSWERED = "* Some questions have no answer (yet)."
+WHISKERS = "Whiskers: 95 % confidence intervals over questions."
+
+ASIDE = 0.05
+"""How far the lines of two systems stand apart, so that equal points and their whiskers are seen."""
 
 LOW = 0.08
 """A bar that takes a smaller share of the axis has its number above it."""
@@ -128,13 +146,35 @@ def svg_of(plot: Chart) -> str:
     return _svg(plot, draw(plot))
 
 
+def columns_on_page(plot: Chart) -> int:
+    """How many panels stand side by side on a wide page: so many that its rows are full, as far as possible."""
+    panels = len(plot.panels)
+    return panels if panels < COLUMNS else 2 if panels % COLUMNS and not panels % 2 else COLUMNS
+
+
 def panel_svgs(plot: Chart) -> tuple[str, ...]:
-    """Each panel as an SVG of its own without its title, all with the figure's value axis; raises as `svg_of` does.
+    """Each panel as an SVG of its own without title and legend; raises as `svg_of` does.
 
     A page has room for them side by side or one below the other, whatever its width.
     """
-    top, untitled = _top(plot), [replace(panel, title="") for panel in plot.panels]
-    return tuple(_svg(plot, draw(replace(plot, panels=(panel,)), top=top)) for panel in untitled)
+    width = max(_layout(plot)[0], PAGE_PANELS[columns_on_page(plot)])
+    untitled = [replace(panel, title="") for panel in plot.panels]
+    return tuple(_svg(plot, draw(replace(plot, panels=(panel,)), width=width, alone=True)) for panel in untitled)
+
+
+def legend_svgs(plot: Chart) -> tuple[tuple[str, str], ...]:
+    """The entries of the legend: each entry's mark as an SVG, and its words; raises as `svg_of` does."""
+    with _style():
+        from matplotlib.figure import Figure
+
+        entries = []
+        for handle in _handles(plot):
+            words = str(handle.get_label())
+            handle.set_label(" ")
+            figure = Figure(figsize=(0.4, 0.2))
+            figure.legend(handles=[handle], loc="center", borderpad=0, handletextpad=0)
+            entries.append((_svg(plot, figure), words))
+    return tuple(entries)
 
 
 def _svg(plot: Chart, figure: "Figure") -> str:
@@ -149,30 +189,39 @@ def _metadata(plot: Chart) -> dict[str, str | None]:
     return {"Date": None, "Creator": "cotrail", "Title": plot.title}
 
 
-def draw(plot: Chart, *, top: float | None = None) -> "Figure":
-    """The figure, not yet written; top: of the value axis, by default a little above all points."""
+def draw(plot: Chart, *, width: float | None = None, alone: bool = False) -> "Figure":
+    """The figure, not yet written; width: of a panel in inches; alone: without legend and notes."""
     with _style():
         from matplotlib.figure import Figure
 
-        width, columns = _layout(plot)
+        least, columns = _layout(plot)
+        width = width or least
         rows, handles = -(-len(plot.panels) // columns), _handles(plot)
         entries = min(len(handles), _entries(handles, width * columns))
-        height = 2.6 * rows + 0.2 * (1 + -(-len(handles) // entries))
+        height = 2.6 * rows + (0 if alone else 0.2 * (1 + -(-len(handles) // entries)))
         figure = Figure(figsize=(width * columns, height), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes, panel in zip(grid.flat, plot.panels, strict=False):
             axes.set_title(_wrapped(panel.title, width))
-            axes.set_ylim(plot.bottom, _top(plot) if top is None else top)
+            axes.set_ylim(0, TOP)
+            axes.set_yticks(range(0, 101, 20))
             axes.set_xlabel(plot.across)
             (_bars if plot.kind == "bars" else _lines)(axes, panel, _marks(plot))
         for axes in grid.flat[len(plot.panels) :]:
             axes.remove()
         for axes in grid[:, 0]:
             axes.set_ylabel(plot.axis)
-        figure.legend(handles=handles, loc="outside upper center", ncols=entries, columnspacing=1.2, handletextpad=0.4)
-        if any(label.endswith("*") for panel in plot.panels for label in panel.labels):
-            figure.supxlabel("* Some questions have no answer (yet).", fontsize=7, color=INK)
+        if not alone:
+            legend: dict[str, Any] = {"ncols": entries, "columnspacing": 1.2, "handletextpad": 0.4}
+            figure.legend(handles=handles, loc="outside upper center", **legend)
+            figure.supxlabel("\n".join(wrap(" ".join(notes(plot)), int(width * columns * NOTE_LETTERS))), fontsize=7)
     return figure
+
+
+def notes(plot: Chart) -> tuple[str, ...]:
+    """What a reader has to know of the marks."""
+    starred = any(label.endswith("*") for panel in plot.panels for label in panel.labels)
+    return (UNANSWERED,) * starred + (WHISKERS,) * plot.has_intervals
 
 
 @contextmanager
@@ -203,10 +252,11 @@ def _own(panel: Panel) -> list[Series]:
     return [series for series in panel.series if not series.published]
 
 
-def _top(plot: Chart) -> float:
-    """The upper end of the value axis, a little above all points."""
-    points = [point for panel in plot.panels for series in panel.series for point in series.points if point]
-    return 1.08 * max(point.value + (point.deviation or 0) for point in points) or 1
+def _reach(points: Sequence[ChartPoint]) -> list[list[float]]:
+    """How far the confidence intervals reach below and above the points."""
+    below = [0 if point.low is None else max(point.value - point.low, 0) for point in points]
+    above = [0 if point.high is None else max(point.high - point.value, 0) for point in points]
+    return [below, above]
 
 
 def _marks(plot: Chart) -> dict[str, str]:
@@ -227,9 +277,10 @@ def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
                 axes.plot(place + middle + aside, point.value, **_marker(marks[series.published], INK))
             elif point:
                 axes.bar(place + middle, point.value, width * 0.92, color=COLOURS[series.system])
-                axes.errorbar(place + middle, point.value, point.deviation, **WHISKER)
-                inside = point.value > LOW * axes.get_ylim()[1]
-                foot = 0 if inside else point.value + (point.deviation or 0)
+                if point.low is not None:
+                    _whisker(axes, place + middle, point)
+                inside = point.value > LOW * TOP
+                foot = 0 if inside else max(point.value, point.high or 0)
                 colour = VALUES[series.system] if inside else INK
                 axes.annotate(f"{point.value:.1f}", (place + middle, foot), color=colour, **FOOT)
     axes.set_xticks(range(len(panel.labels)), panel.labels)
@@ -237,17 +288,27 @@ def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
     axes.set_xlim(middle - reach, middle + reach)
 
 
+def _whisker(axes: "Axes", place: float, point: ChartPoint) -> None:
+    """The confidence interval of a bar, with a rim, so that it is seen within the bar and above it."""
+    from matplotlib.patheffects import withStroke
+
+    drawn = axes.errorbar(place, point.value, _reach([point]), **WHISKER)
+    for each in (*drawn.lines[1], *drawn.lines[2]):
+        each.set_path_effects([withStroke(linewidth=2.4, foreground=PAPER)])
+
+
 def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
     """A line per system over the models, and published values as markers."""
+    systems = [series.system for series in _own(panel)]
     for series in panel.series:
-        colour = COLOURS[series.system]
-        known = [(place, point) for place, point in enumerate(series.points) if point]
+        colour, aside = COLOURS[series.system], ASIDE * (systems.index(series.system) - (len(systems) - 1) / 2)
+        known = [(place + aside, point) for place, point in enumerate(series.points) if point]
         places, values = [place for place, _ in known], [point.value for _, point in known]
         if series.published:
             axes.plot(places, values, **_marker(marks[series.published], colour))
         else:
-            deviations = [point.deviation or 0 for _, point in known]
-            axes.errorbar(places, values, deviations, color=colour, marker=SHAPES[series.system], **LINE)
+            reach = _reach([point for _, point in known])
+            axes.errorbar(places, values, reach, color=colour, marker=SHAPES[series.system], **LINE)
     slanted = max(map(len, panel.labels)) > SHORT
     axes.set_xticks(range(len(panel.labels)), panel.labels, **(SLANTED if slanted else {}))
     axes.set_xlim(-0.4, len(panel.labels) - 0.6)

@@ -21,6 +21,7 @@ from models.queries.runs import read_run
 from models.queries.traces import read_question, read_questions
 from models.schema.states import QuestionStatus
 from services.reports.costs import run_cost
+from services.scoring import scores_of
 
 
 def read_results(connection: Connection, experiment: str) -> list[CellResult]:
@@ -38,10 +39,10 @@ def read_result(connection: Connection, run: str, cell: Cell) -> CellResult:
     return CellResult(
         cell=cell,
         run=run,
-        scores={question.key: question.scores(record.dataset) for question in questions},
+        scores={question.key: scores_of(record, question) for question in questions},
         kinds={question.key: question.kinds for question in questions},
         finished=progress.questions[QuestionStatus.FINISHED],
-        cost=run_cost(progress),
+        cost=run_cost(connection, run),
         factual_errors=factual_errors(read_annotations(connection, run)),
     )
 

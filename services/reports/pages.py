@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cotrail.common.humanize import cut
 from cotrail.common.printable_text import printable
 from cotrail.common.short_digests import shortened
+from services.gold_paragraphs import where
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,7 +41,7 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters |= {"shortened": shortened, "breakable": _breakable, "brief": _brief}
+    environment.filters |= {"shortened": shortened, "breakable": _breakable, "brief": _brief, "where": where}
     script, _, _ = loader.get_source(environment, SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.

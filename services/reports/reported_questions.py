@@ -15,7 +15,8 @@ from models.queries.runs import RunRecord
 from models.queries.traces import TracedQuestion
 from models.schema.states import QuestionStatus
 from services.answer_details import details_of
-from services.reasoning_trees import ShownTree, shown_tree
+from services.gold_paragraphs import FoundGold, gold_paragraphs
+from services.reasoning_trees import ShownTree, shown_tree, turns
 from services.reports.reported_steps import ReportedStep, anchor_of, names_in, reported_step
 from services.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
 
@@ -44,6 +45,7 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     cover: str
     f1: str
     recall: str
+    gold_paragraphs: tuple[FoundGold, ...]
     reason: str
     steps: tuple[ReportedStep, ...]
     reasoning: ShownTree | None = None
@@ -95,6 +97,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
     details, names = details_of(record, question), names_in(question)
     weighed = reported_weighing(details, question, record.dataset) if isinstance(details, Weighing) else None
     tree = shown_tree(details, names) if isinstance(details, Tree) else None
+    said = turns(record, question)
     other = "" if weighed or tree or question.details is None else msgspec.json.encode(question.details).decode()
     return ReportedQuestion(
         number=place,
@@ -103,15 +106,16 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         status=question.status,
         # The final content of a tree has the answer among other words.
         verdict=_verdict(question, row.cover_em if tree else row.answer_em),
-        gold_found=None if row.support_recall is None else row.support_recall == 1,
+        gold_found=None if row.paragraph_recall is None else row.paragraph_recall == 1,
         answer=question.answer or ("(empty)" if question.status == QuestionStatus.FINISHED else ""),
         gold=" / ".join(question.answers),
         em=number(row.answer_em, 0),
         cover=number(row.cover_em, 0),
         f1=number(row.answer_f1, 2),
-        recall=number(row.support_recall, 2),
+        recall=number(row.paragraph_recall, 2),
+        gold_paragraphs=gold_paragraphs(question, record.dataset),
         reason=f"{question.reason.type}: {question.reason.message}" if question.reason else "",
-        steps=tuple(reported_step(step, question, names) for step in question.steps),
+        steps=tuple(reported_step(step, question, names, turn=said.get(step.sequence, "")) for step in question.steps),
         reasoning=tree,
         weighing=weighed,
         details=other,

@@ -37,4 +37,4 @@ def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directo
 def _reported(connection: Connection, name: str, run_id: str) -> ReportedRun:
     record = read_run(connection, run_id)
     facts = tuple((each.strip(), value) for each, value in configuration(record))
-    return ReportedRun(name=name, id=run_id, standing=read_progress(connection, run_id).standing, facts=facts)
+    return ReportedRun(name=name, id=run_id, state=read_progress(connection, run_id).state, facts=facts)

@@ -61,8 +61,10 @@ def found_in(question: TracedQuestion) -> dict[str, Paragraph]:
     return {paragraph.digest: paragraph for paragraph in (*found, *question.paragraphs)}
 
 
-def reported_step(step: TracedStep, question: TracedQuestion, names: Mapping[str, str]) -> ReportedStep:
-    """The step; names: of the question's paragraphs, by digest."""
+def reported_step(
+    step: TracedStep, question: TracedQuestion, names: Mapping[str, str], *, turn: str = ""
+) -> ReportedStep:
+    """The step; names: of the question's paragraphs, by digest; turn: what it is in a conversation, empty in others."""
     blank = ReportedStep(sequence=step.sequence, kind=step.kind)
     if step.failure:
         return replace(blank, text=f"{step.failure.type}: {step.failure.message}", failed=True)
@@ -77,7 +79,8 @@ def reported_step(step: TracedStep, question: TracedQuestion, names: Mapping[str
     if step.generated is None:
         return replace(blank, note=step.state)
     chain = [] if step.sample is None else [f"chain {step.sample + 1}"]
-    return replace(blank, text=step.generated.text or "nothing", note=", ".join((*chain, *written_facts(step))))
+    note = ", ".join((*filter(None, (turn,)), *chain, *written_facts(step)))
+    return replace(blank, text=step.generated.text or "nothing", note=note)
 
 
 def _searched(step: TracedStep, question: TracedQuestion) -> ReportedStep:

@@ -13,7 +13,6 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
 from models.queries.experiments import read_experiment
-from models.queries.progress import read_progress
 from models.queries.runs import RunRecord, read_run
 from models.queries.traces import TracedQuestion, read_questions
 from services.reports.costs import run_cost
@@ -33,7 +32,7 @@ def read_rethinking(connection: Connection, run_id: str) -> RethinkingRun:
         dataset=record.dataset,
         model=record.model_name,
         questions=questions,
-        cost=run_cost(read_progress(connection, run_id)),
+        cost=run_cost(connection, run_id),
     )
 
 

@@ -1,33 +1,29 @@
 """Report of a run: one HTML page with its configuration, scores, and the reasoning behind every answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration
-from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS
-from models.queries.progress import Progress, count_repeated, read_progress
+from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
+from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, TITLES
+from models.queries.progress import Progress, read_progress
 from models.queries.runs import RunRecord, read_run, resolve_run
 from models.queries.traces import TracedQuestion, read_questions
 from models.records.labels import NO_LABELS, Labels, read_labels
 from services.kind_tables import kind_tables
-from services.reports.charts import recall_by_search, sentences_per_question
+from services.reports.charts import SvgChart, recall_by_search, sentences_per_question
 from services.reports.configuration import configuration, local
+from services.reports.costs import adopted_from, run_cost
 from services.reports.pages import page
 from services.reports.reported_questions import ReportedQuestion, filters, reported_paragraphs, reported_question
 from services.scoring import RunScores, kinded_scores, run_scores
 
-TITLES = {
-    "answer_em": "Exact match",
-    "answer_f1": "Answer F1",
-    "cover_em": "Cover EM",
-    "support_recall": "Gold paragraphs found",
-    "paragraphs_collected": "Paragraphs collected",
-}
-LONG_ANSWERS = {"rouge_l": "ROUGE-L"}
-"""Shown in addition where answers are long."""
+SHOWN = ("answer_em", "answer_f1", "cover_em", "paragraph_recall", "paragraphs_collected")
+"""The metrics on the page; ROUGE-L comes first where answers are long."""
 
 UNSCORED = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
 
@@ -42,10 +38,21 @@ WEIGHED = (
 )
 VOTED = "For each question: the answers that its chains state, with the number of chains, and each chain as written."
 PLANNED = (
-    "For each question: the tree of its queries, by rounds, with the answers that the model gave; which of them "
+    "For each question: the tree of its queries, by rounds, with the answers that stand; which of them "
     "retrieval corrected or completed, with the document (★ gold in the steps: the dataset marks it as needed); and "
-    "the final content with its references. It is right where a published answer stands in it (cover EM)."
+    "the final content with its references. It is right where a published answer stands in it (cover EM); EM and F1 "
+    "are of the answer that it states."
 )
+
+
+class Plot(Struct, frozen=True, kw_only=True):
+    """A chart; across: the title of its label axis; tight, broad: drawn for half a line of a wide page, and a whole."""
+
+    title: str
+    kind: Literal["line", "bars"]
+    across: str
+    tight: SvgChart | None
+    broad: SvgChart | None
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
@@ -60,20 +67,20 @@ def run_report(connection: Connection, run: str) -> RunPage:
     record = read_run(connection, resolve_run(connection, run))
     # All of it from one connection, which sees one snapshot: the numbers agree while workers record.
     progress = read_progress(connection, record.id)
-    repeated = count_repeated(connection, record.id)
+    cost = run_cost(connection, record.id)
     labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
-    return run_page(record, progress, repeated, list(read_questions(connection, record.id)), labels)
+    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels)
 
 
 def run_page(
     record: RunRecord,
     progress: Progress,
-    repeated: Mapping[str, int],
+    cost: Cost,
     questions: Sequence[TracedQuestion],
     labels: Labels = NO_LABELS,
 ) -> RunPage:
-    """The page of a run with these questions; repeated: how many executions didn't count, by their outcome."""
-    scored = [kinded_scores(question, record.dataset) for question in questions]
+    """The page of a run with these questions."""
+    scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored)
     reported = [
         reported_question(record, place, question, of.scores)
@@ -81,29 +88,27 @@ def run_page(
     ]
     legend = _legend(reported)
     paragraphs = reported_paragraphs(record, questions)
-    titles = _titles(scores, reported)
     html = page(
         "report.html",
         run=record,
         labels=labels,
-        standing=progress.standing,
+        state=progress.state,
         submitted=local(record.created_at),
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
         scores=scores,
         metrics=[
-            (title, _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
-            for name, title in titles.items()
+            (TITLES[name], _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
+            for name in _shown(scores, reported)
             if scores.metrics[name] is not None
         ],
         caveat=CAVEAT if _scored(scores) else UNSCORED,
         tables=tuple(kind_tables(scores)),
-        titles=TITLES | LONG_ANSWERS,
+        titles=TITLES,
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
-        repeated=repeated,
-        recall=recall_by_search(questions),
-        sentences=sentences_per_question(questions) if legend == SEARCHED else None,
+        costs=list(_costs(record, cost)),
+        plots=plots(questions, record.dataset, sentences=legend == SEARCHED),
         legend=legend,
         questions=reported,
         filters=filters(reported),
@@ -113,16 +118,54 @@ def run_page(
     return RunPage(html=html, questions=len(questions))
 
 
+def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:
+    """The charts that the questions have something for; sentences: whether their sentences are counted."""
+    recall = Plot(
+        title="Paragraph recall after each search, mean of the finished questions",
+        kind="line",
+        across="searches, those made at once counted as one",
+        tight=recall_by_search(questions, dataset),
+        broad=recall_by_search(questions, dataset, broad=True),
+    )
+    histogram = Plot(
+        title="Questions by the number of sentences reasoned",
+        kind="bars",
+        across="sentences",
+        tight=sentences_per_question(questions) if sentences else None,
+        broad=sentences_per_question(questions, broad=True),
+    )
+    return [each for each in (recall, histogram) if each.tight]
+
+
+def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:
+    """What the run asked for and spent, as sentences; the two are the same where it adopted nothing."""
+    if cost.adopted.steps:
+        yield f"Asked for: {_work(cost.asked)}."
+        yield f"Adopted from {adopted_from(record)}, and not spent: {_work(cost.adopted)}."
+    yield f"Made: {_work(cost.made)}."
+    if cost.lost:
+        yield f"Executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}."
+
+
+def _work(work: Work) -> str:
+    cached = f" ({work.cached_prompt_tokens:,} from the cache)"
+    return (
+        f"{count(work.model_calls, 'model call')}, {work.searches:,} {'search' if work.searches == 1 else 'searches'}, "
+        f"{work.prompt_tokens:,} tokens read{cached}, {work.generated_tokens:,} written, "
+        f"{duration(work.model_seconds)} of model calls"
+    )
+
+
 def _scored(scores: RunScores) -> list[str]:
     """The metrics from 0 to 1 that the run has."""
     return [name for name, value in scores.metrics.items() if value is not None and name not in COUNTS]
 
 
-def _titles(scores: RunScores, questions: Sequence[ReportedQuestion]) -> Mapping[str, str]:
+def _shown(scores: RunScores, questions: Sequence[ReportedQuestion]) -> dict[str, None]:
     """The metrics in the order of the page; that by which answers are right is the first of those of answers."""
-    first = {"cover_em": TITLES["cover_em"]} if any(each.reasoning for each in questions) else {}
-    long = {} if scores.metrics["rouge_l"] is None else LONG_ANSWERS
-    return {**long, **first, **TITLES}
+    first = ["cover_em"] if any(each.reasoning for each in questions) else []
+    long = [] if scores.metrics["rouge_l"] is None else ["rouge_l"]
+    return dict.fromkeys([*long, *first, *SHOWN])
 
 
 def _metric(name: str, value: float | None) -> str:

@@ -18,7 +18,6 @@ from cotrail.systems.searchain.tree import Tree
 from cotrail.systems.spec import SystemSpec
 from models.queries.experiments import read_experiment
 from models.queries.model_calls import read_calls
-from models.queries.progress import read_progress
 from models.queries.runs import read_run
 from models.queries.traces import TracedQuestion, read_questions
 from services.reports.costs import run_cost
@@ -45,7 +44,7 @@ def _read_run(connection: Connection, run_id: str, trial: Trial) -> SearChainRun
         questions=tuple(_searched(record.dataset, spec, each, words) for each in read_questions(connection, run_id)),
         corpus=record.corpus,
         scores_overlap=record.dataset in LONG_ANSWERS,
-        cost=run_cost(read_progress(connection, run_id)),
+        cost=run_cost(connection, run_id),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.common.humanize import duration
-from cotrail.evaluation.experiments.ircot.naming import GOALS, METRICS, READERS, SYSTEMS, place_title
+from cotrail.evaluation.experiments.ircot.naming import GOALS, READERS, SYSTEMS, place_title
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     EMAndF1,
@@ -18,17 +18,23 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
+from cotrail.evaluation.metrics.question_scores import TITLES
 
 NOTHING = "-"
 """Shown where there is no value."""
 
+_MARKDOWN = re.compile(r"([\\|*_<`])")
+
 TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
 """The units that are aligned to the left; numbers are aligned to the right."""
+
+NARROW = 5
+"""The most columns of a narrow table."""
 
 RUN_COLUMNS = frozenset({"run", "against", "cell"})
 """Columns whose values are names or ids of runs."""
 
-NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": METRICS}
+NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": TITLES}
 
 NUMBERS: dict[Unit, Callable[[float], str]] = {
     "score": lambda value: f"{100 * value:.1f}",
@@ -65,6 +71,11 @@ class Sheet(Struct, frozen=True, kw_only=True):
     long: tuple[bool, ...]
     rows: tuple[SheetRow, ...]
     notes: tuple[str, ...]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Return whether two such tables fit side by side on a wide page."""
+        return len(self.headings) + self.remarked <= NARROW and not any(self.long)
 
     @property
     def remarked(self) -> bool:
@@ -135,4 +146,4 @@ def _runs(row: TableRow, column: Column) -> tuple[str, ...]:
 
 def _escaped(text: str) -> str:
     """The text with Markdown's own characters escaped."""
-    return re.sub(r"([\\|*_<`])", r"\\\1", text)
+    return _MARKDOWN.sub(r"\\\1", text)

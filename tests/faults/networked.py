@@ -15,11 +15,11 @@ from psycopg import connect
 from pydantic import SecretStr
 
 from configuration.settings import Settings
+from models.records.maintaining import LEADER
 from models.schema.migrating import migrate
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from tests.faults.working import OPTIONS, QUEUES, QUICK
-from workers.leading import LEADER
 from workers.ready import VARIABLE
 from workers.stack.place import find_place
 from workers.stack.postgres import postgres

@@ -49,16 +49,22 @@ def chains(question: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return [" ".join(question["chain"]), " ".join(wrong), other["chain"][-1]]
 
 
-def conversation(question: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+def conversation(question: dict[str, Any], titles: dict[str, str]) -> tuple[list[str], dict[str, str]]:
     """What Search-in-the-Chain's model writes for a question, and what the reader reads for each of its queries.
+
+    titles: of paragraphs, by id. For a fact the reader reads the title of its gold paragraph, which stands in it.
 
     The first chain goes wrong at the last fact, the second one leaves the last query unsolved, and the third one asks
     nothing new.
     """
     answer, facts = question["answers"][0], question["chain"][:-1]
     last = f"So, {question['question']}"
-    read = {f"Is it so that {fact.removesuffix('.')}?": fact for fact in facts} | {last: answer}
-    pairs = [f"[Query {n}]: {query}\n[Answer {n}]: {text}" for n, (query, text) in enumerate(read.items(), start=1)]
+    gold = [titles[each] for each in question["gold"]]
+    asked = zip(gold, facts, strict=True)
+    queries = [*(f"{title}: is it so that {fact.removesuffix('.')}?" for title, fact in asked), last]
+    read = dict(zip(queries, [*gold, answer], strict=True))
+    said = zip(queries, [*facts, answer], strict=True)
+    pairs = [f"[Query {n}]: {query}\n[Answer {n}]: {text}" for n, (query, text) in enumerate(said, start=1)]
     wrong = pairs[-2].replace(f"]: {facts[-1]}", "]: Nobody knows.")
     marked = [f"{fact.removesuffix('.')} [{n}]." for n, fact in enumerate(facts, start=1)]
     chains = [
@@ -83,7 +89,7 @@ def scripts() -> dict[str, object]:
             judgements.setdefault(titles[gold], {})[fact] = {"entailment": 0.95}
     written: dict[str, dict[str, Any]] = {}
     for question, other in zip(questions, others, strict=True):
-        messages, read = conversation(question)
+        messages, read = conversation(question, titles)
         written |= {query: {"answer": text} for query, text in read.items()}
         written[question["question"]] = {
             "sentences": question["chain"],

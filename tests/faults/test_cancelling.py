@@ -15,9 +15,10 @@ from configuration.settings import Settings
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions, steps_of
 from tests.integration.served import Served, paused, piece, streamed
+from workers.served_models import THREADS
 
-SLOTS = 2
-"""How many generations the worker has under way: one that is cancelled, and one that is not."""
+QUEUED = 4
+"""How many steps of the cancelled run wait: the worker has `THREADS` under way, one of them the other run's."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def held(released: threading.Event) -> Iterator[Served]:
     """A server whose streams stop after the first words."""
     server = Served()
     rest = [piece(" it."), piece("", "stop"), "[DONE]"]
-    server.replies = [streamed(paused([piece("Brenn is")], released, rest)) for _ in range(SLOTS)]
+    server.replies = [streamed(paused([piece("Brenn is")], released, rest)) for _ in range(THREADS)]
     yield server
     released.set()
     server.close()
@@ -46,11 +47,9 @@ def home(held: Served) -> Iterator[Path]:
     scripted = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
     served = f'[models.served]\nengine = "openai"\nurl = "{held.url}"\nmodel = "m"\ncontext = 4096\n'
     (folder / "models.toml").write_text(scripted + served)
-    asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(5)]
+    asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(THREADS + QUEUED - 1)]
     (folder / "questions.jsonl").write_text("\n".join(asked))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COTRAIL_GENERATION_SLOTS", str(SLOTS))
-        yield folder
+    yield folder
     shutil.rmtree(folder)
 
 
@@ -76,9 +75,9 @@ def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
 ) -> None:
     other = submit(cotrail, home, "served", 1)
     eventually(lambda: len(held.generations) == 1, "the other run's generation is under way")
-    cancelled = submit(cotrail, home, "served", 5)
-    eventually(lambda: len(held.generations) == SLOTS, "a generation is under way")
-    eventually(lambda: queued(home) == 4, "the other messages are queued")
+    cancelled = submit(cotrail, home, "served", THREADS - 1 + QUEUED)
+    eventually(lambda: len(held.generations) == THREADS, "the worker has as many generations under way as it may")
+    eventually(lambda: queued(home) == QUEUED, "the other messages are queued")
 
     cotrail("cancel", cancelled)
     left = steps_of(engine, cancelled)
@@ -90,11 +89,11 @@ def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
     released.set()
     eventually(lambda: open_questions(engine, other) == 0, "the other run's generation goes on")
     assert steps_of(engine, cancelled) == left
-    assert len(held.generations) == SLOTS
+    assert len(held.generations) == THREADS
     states = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'cancelled' AND result IS NULL"
-    assert count(engine, cancelled, states) == 5
+    assert count(engine, cancelled, states) == THREADS - 1 + QUEUED
     with engine.begin() as connection:
         executions = text("SELECT outcome FROM attempts JOIN steps ON id = step_id WHERE run_id = :run")
-        assert connection.execute(executions, {"run": cancelled}).scalars().all() == ["cancelled"]
+        assert connection.execute(executions, {"run": cancelled}).scalars().all() == ["cancelled"] * (THREADS - 1)
         answered = text("SELECT answer FROM questions WHERE run_id = :run")
         assert connection.execute(answered, {"run": other}).scalars().all() == ["Brenn is it"]

@@ -27,8 +27,8 @@ from workers.ready import VARIABLE
 from workers.stack.stack import Stack
 
 QUICK = {
-    "COTRAIL_LEASE_SECONDS": "2",
-    "COTRAIL_HEARTBEAT_SECONDS": "0.3",
+    "COTRAIL_LEASE_SECONDS": "6",  # long enough that no process loses one because the machine is slow
+    "COTRAIL_HEARTBEAT_SECONDS": "0.5",
     "COTRAIL_SWEEP_SECONDS": "0.2",
     "COTRAIL_RESEND_SECONDS": "1",
     "COTRAIL_MAX_ATTEMPTS": "3",
@@ -76,6 +76,12 @@ class Workplace:
         server = psutil.Process(pid)
         server.kill()
         server.wait(20)
+
+    def end(self, name: str) -> None:
+        """Tells a process to end, and waits until it has."""
+        process = self._running[name]
+        process.terminate()
+        process.wait(20)
 
     def log(self, name: str) -> str:
         return (self.home / f"{name}.log").read_text()

@@ -29,7 +29,7 @@ from cotrail.systems.registry import find_system
 from models.commands.submission import submit
 from models.execution.claims import Claim, Completion
 from models.execution.ledger import Ledger
-from models.queries.progress import count_repeated, read_causes, read_progress
+from models.queries.progress import read_causes, read_progress
 from models.queries.runs import list_runs, resolve_run
 from models.queries.traces import read_question, read_questions, rebuild_prompt
 from models.records.dispatch import Dispatch
@@ -37,6 +37,7 @@ from models.schema.database import connect
 from models.schema.migrating import migrate
 from models.schema.seals import amending
 from models.schema.tables import paragraphs, runs, steps
+from services.reports.costs import run_cost
 from services.requests import make_request
 from services.submission import prepare
 from tests.integration.stepping import admit_all
@@ -204,9 +205,9 @@ def test_runs_are_listed_the_newest_first_with_their_counts(engine: Engine, subm
         listed = list_runs(connection)
     assert [each.run.id for each in listed] == [second, first]
     assert listed[0].questions["open"] == 2
-    assert listed[0].standing == "running"
+    assert listed[0].state == "running"
     assert (listed[1].questions["finished"], listed[1].questions["failed"]) == (2, 1)
-    assert listed[1].standing == "finished"
+    assert listed[1].state == "finished"
 
 
 def test_progress_counts_steps_by_kind_and_adds_up_tokens(engine: Engine, submitted: Submitted, hands: Hands) -> None:
@@ -225,7 +226,7 @@ def test_progress_counts_steps_by_kind_and_adds_up_tokens(engine: Engine, submit
     with engine.connect() as connection:
         progress = read_progress(connection, run)
         written = connection.execute(select(func.sum(steps.c.generated_tokens))).scalar_one()
-        assert count_repeated(connection, run) == {"released": 2}
+        assert run_cost(connection, run).lost == {"released": 2}
     assert progress.open == 0
     assert progress.tokens("generated_tokens") == written > 0
     assert sum(counts.done_in_finished for counts in progress.kinds) == progress.steps
@@ -359,7 +360,7 @@ def test_the_scores_equal_those_computed_from_the_export(submitted: Submitted, h
         found = {paragraph["id"] for paragraph in row["paragraphs"]}
         recalls.append(len(gold[row["question_id"]] & found) / len(gold[row["question_id"]]))
         exact.append(row["status"] == "finished" and row["answer"] in row["gold_answers"])
-    assert scores["metrics"]["support_recall"] == pytest.approx(sum(recalls) / 8)
+    assert scores["metrics"]["paragraph_recall"] == pytest.approx(sum(recalls) / 8)
     assert scores["metrics"]["answer_em"] == pytest.approx(sum(exact) / 8) == 7 / 8
     assert (scores["run"], scores["system"], scores["questions"]) == (run, "ircot", 8)
     assert (scores["finished"], scores["failed"]) == (7, 1)
@@ -412,7 +413,7 @@ def test_an_export_has_a_line_a_question_with_everything_behind_its_answer(
     row = rows["sample-01"]
     assert (row["status"], row["answer"], row["gold_answers"]) == ("finished", "Ysborg", ["Ysborg"])
     assert {"title", "text", "step", "rank", "score", "query"} <= row["paragraphs"][0].keys()
-    assert (row["support_recall"], row["answer_em"], row["answer_f1"]) == (1, 1, 1)
+    assert (row["paragraph_recall"], row["answer_em"], row["answer_f1"]) == (1, 1, 1)
     failed = rows[UNSCRIPTED]
     assert (failed["status"], failed["answer"], failed["reason"]["type"]) == ("failed", None, "StepError")
 
@@ -438,9 +439,26 @@ def test_a_run_without_published_answers_has_no_scores_rather_than_zeros(
     asked.write_text(json.dumps({"id": "q", "question": sample_questions()[0]["question"]}))
     run = hands.finish(submitted(questions=str(asked)))
     metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
-    assert (metrics["answer_em"], metrics["answer_f1"], metrics["support_recall"]) == (None, None, None)
+    assert (metrics["answer_em"], metrics["answer_f1"], metrics["paragraph_recall"]) == (None, None, None)
     assert metrics["paragraphs_collected"] > 0
     assert cotrail("score", run).exit_code == cotrail("trace", run, "1").exit_code == 0
+
+
+def test_a_run_that_only_collects_paragraphs_has_no_score_of_answers(
+    submitted: Submitted, hands: Hands, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    collecting = {"demonstrations": None, "model": None, "settings": {"reading": {"reader": "none"}}}
+    run = hands.finish(submitted(system="one-step", **collecting))
+    told = json.loads(cotrail("score", run, "--json").stdout)
+    of_answers = ("answer_em", "answer_f1", "tuning_f1", "cover_em", "cover_em_words", "rouge_l")
+    assert {told["metrics"][name] for name in of_answers} == {told["intervals"][name] for name in of_answers} == {None}
+    assert told["metrics"]["paragraph_recall"] > 0
+    assert "EM -, F1 -, paragraph recall" in cotrail("trace", run, "1").stdout
+    report = tmp_path / "report.html"
+    assert cotrail("report", run, "--html", report).exit_code == 0
+    assert "✗ wrong" not in report.read_text()
+    chains = hands.finish(submitted(settings={"reading": {"reader": "none"}}))
+    assert json.loads(cotrail("score", chains, "--json").stdout)["metrics"]["answer_em"] is not None
 
 
 def test_long_answers_have_rouge_l_in_their_scores_and_in_their_report(
@@ -556,7 +574,7 @@ def test_runs_are_paused_resumed_and_cancelled(submitted: Submitted, hands: Hand
     run = submitted()
     assert cotrail("pause", "latest").exit_code == 0
     assert hands.step(run) == 0
-    assert json.loads(cotrail("show", run, "--json").stdout)["standing"] == "paused"
+    assert json.loads(cotrail("show", run, "--json").stdout)["state"] == "paused"
     assert json.loads(cotrail("resume", run, "--json").stdout) == {"run": run, "done": "resume"}
     assert hands.step(run) == 3
     assert cotrail("cancel", run).exit_code == 0
@@ -616,7 +634,7 @@ def test_a_database_without_tables_is_an_error_that_says_what_to_do(
     settings.cache_clear()
     error = cotrail("runs").exception
     assert isinstance(error, UnavailableError)
-    assert "cotrail up" in str(error)
+    assert "cotrail migrate" in str(error)
 
 
 def test_many_questions_are_read_in_chunks_and_in_order(

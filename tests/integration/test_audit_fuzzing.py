@@ -83,6 +83,23 @@ def lines_of(bundle: Path) -> list[bytes]:
     return zstd.decompress(bundle.read_bytes()).splitlines(keepends=True)
 
 
+@pytest.mark.parametrize("run", RUNS)
+def test_a_bundle_of_the_first_format_verifies(bundles: dict[str, Path], verdict: Verdict, run: str) -> None:
+    """In it, a run's `desired_state` was called `state`."""
+    lines = lines_of(bundles[run])
+    [place] = [number for number, line in enumerate(lines) if line.startswith(b'{"table":"runs"')]
+    first = lines[0].replace(b'"format":"2"', b'"format":"1"')
+    of_run = lines[place].replace(b'"desired_state":', b'"state":')
+    assert first != lines[0]
+    assert of_run != lines[place]
+    former = [first, *lines[1:place], of_run, *lines[place + 1 :]]
+    found, today = verdict(zipped(former, sealed=True)), verify(read_bundle(bundles[run]), bundled=True)
+    assert found is not None
+    assert (found.findings, found.digest, found.records) == ((), today.digest, today.records)
+    assert verdict(zipped([lines[0], *former[1:]], sealed=True)) is None
+    assert verdict(zipped([first, *lines[1:]], sealed=True)) is None
+
+
 @fuzzing
 @given(run=st.sampled_from(RUNS), data=st.data())
 def test_a_file_whose_bytes_are_changed_is_refused_or_says_the_same(

@@ -23,7 +23,7 @@ from cotrail.errors import BundleError, InputError
 from models.records.trail import read_trail
 from models.schema.seals import step_digest as sealing
 from models.schema.seals import texts
-from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
 from models.schema.tables import Base, attempts, steps
 from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND
 
@@ -68,7 +68,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
 """What a column of a type is set to."""
 
 ALSO: dict[tuple[str, str], Iterable[str]] = {
-    ("runs", "state"): RunState,
+    ("runs", "desired_state"): DesiredState,
     ("questions", "status"): QuestionStatus,
     ("steps", "state"): StepState,
     ("steps", "kind"): KINDS,
@@ -82,8 +82,8 @@ NAMES = {"questions": "key, NULL"} | dict.fromkeys(
 
 NAMING = {"id", "key", "run_id", "question_id", "step_id", "sequence", "position", "rank", "epoch"}
 
-UNCOVERED = {("runs", "digest", "NULL")}
-"""A run without its digest is one that maintenance hasn't closed yet."""
+UNCOVERED = {("runs", "digest", "NULL"), ("runs", "served", "NOT {0}")}
+"""A run without its digest is one that maintenance hasn't closed yet, and `served` only steers its steps' queues."""
 
 CHANGED = (PLAIN, CANCELLED, SECOND)
 """The runs that are changed."""

@@ -89,6 +89,7 @@ def test_a_dump_of_a_live_run_is_a_store_that_goes_on(
         "--exit-on-error",
         "--single-transaction",
         "--no-owner",
+        "--no-privileges",
         "--dbname=restored",
         str(file),
     )
@@ -110,7 +111,7 @@ def test_a_restored_store_guards_its_record_as_the_first_did(
     engine: Engine, restored: Engine, servers: Settings, tmp_path: Path
 ) -> None:
     run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine, 1, id="ended"))
-    dumped = postgres("pg_dump", servers.home, "by_hand")
+    dumped = postgres("pg_dump", servers.home, "--no-privileges", "by_hand")
     postgres("psql", servers.home, "--quiet", "--set=ON_ERROR_STOP=1", "restored", given=dumped)
     with restored.connect() as connection, pytest.raises(Exception, match="it is part of the audit trail"):
         connection.execute(text("UPDATE steps SET result = '{}'"))

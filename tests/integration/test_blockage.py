@@ -1,6 +1,7 @@
 """What a person has to mend is met by a few questions of a run and not by all, and costs nothing while it waits."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from models.schema.database import connect
 from models.schema.tables import questions
 from services.experiments.conducting import Conductor
 from services.experiments.protocols import schedule_of
+from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, run_to_end
 
@@ -36,6 +38,7 @@ pytestmark = pytest.mark.usefixtures("verified")
 
 RUN = "costless"
 CAUSE = CorpusChangedError("the corpus was indexed anew.")
+SAID = f"on the host {socket.gethostname()}, {CAUSE}"
 FAILURE = Failure(type="IndexBroken", message="no")
 
 
@@ -72,9 +75,7 @@ def test_a_run_that_one_cause_blocks_stops_after_some_questions_and_goes_on_when
     blocked = block_until_stopped(engine, ledger)
     assert IN_A_ROW <= blocked < IN_A_ROW + LEAST
     with engine.connect() as connection:
-        assert read_blockage(connection, RUN) == Blockage(
-            questions=blocked, type="CorpusChangedError", message=str(CAUSE)
-        )
+        assert read_blockage(connection, RUN) == Blockage(questions=blocked, type="CorpusChangedError", message=SAID)
         assert stopped_runs(connection) == {RUN}
     resume(engine, RUN, find_system)
     messages = admitted(engine)
@@ -119,8 +120,9 @@ def test_other_runs_go_on(engine: Engine, ledger: Ledger) -> None:
 
 def test_it_is_said_wherever_the_run_is_shown(engine: Engine, ledger: Ledger, cotrail: Cotrail) -> None:
     blocked = block_until_stopped(engine, ledger)
+    assert_states_agree(engine)
     line = (
-        f"Paused after {blocked} questions were blocked by CorpusChangedError: the corpus was indexed anew. "
+        f"Paused after {blocked} questions were blocked by CorpusChangedError: {SAID} "
         f"Fix it, then `cotrail resume {RUN}` continues."
     )
     watched = cotrail("watch", RUN)
@@ -130,7 +132,7 @@ def test_it_is_said_wherever_the_run_is_shown(engine: Engine, ledger: Ledger, co
     assert f"{RUN} is blocked" in cotrail("show", RUN).stdout
     assert " blocked " in cotrail("runs").stdout
     shown = json.loads(cotrail("show", RUN, "--json").stdout)
-    assert shown["blockage"] == {"questions": blocked, "type": "CorpusChangedError", "message": str(CAUSE)}
+    assert shown["blockage"] == {"questions": blocked, "type": "CorpusChangedError", "message": SAID}
 
 
 def test_a_run_is_running_as_long_as_anything_of_it_is_under_way(engine: Engine, ledger: Ledger) -> None:
@@ -140,7 +142,8 @@ def test_a_run_is_running_as_long_as_anything_of_it_is_under_way(engine: Engine,
     block_until_stopped(engine, ledger)
     with engine.connect() as connection:
         assert read_blockage(connection, RUN) is not None
-        assert (read_progress(connection, RUN).standing, list_runs(connection)[0].standing) == ("running", "running")
+        assert (read_progress(connection, RUN).state, list_runs(connection)[0].state) == ("running", "running")
+    assert_states_agree(engine)
     run_to_end(ledger, ledger.commit([completed(claim)])[0])
     with engine.connect() as connection:
         assert read_blockage(connection, RUN) is None
@@ -165,7 +168,8 @@ def test_a_paused_run_is_paused(engine: Engine, ledger: Ledger) -> None:
     block_until_stopped(engine, ledger)
     pause(engine, RUN)
     with engine.connect() as connection:
-        assert (read_progress(connection, RUN).standing, list_runs(connection)[0].standing) == ("paused", "paused")
+        assert (read_progress(connection, RUN).state, list_runs(connection)[0].state) == ("paused", "paused")
+    assert_states_agree(engine)
 
 
 def test_blocked_questions_cost_maintenance_nothing_however_many_they_are(database: str, engine: Engine) -> None:

@@ -99,7 +99,7 @@ def test_a_resume_that_was_broken_off_is_gone_on_with(
     ledger = stop_all(block_all)
     pause(engine, RUN)
     break_off(resume, engine, find_system=find_system)
-    assert query(select(runs.c.state)) == [{"state": "active"}]
+    assert query(select(runs.c.desired_state)) == [{"desired_state": "active"}]
     assert standing() == {"open": REPLAYED, "blocked": ASKED - REPLAYED}
     resume(engine, RUN, find_system)
     assert run_to_end(ledger, unsent(engine)) == ASKED * STEPS
@@ -193,7 +193,7 @@ def test_a_run_that_is_being_cancelled_is_shown_as_that(engine: Engine) -> None:
     break_off(cancel, engine)
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
-    assert (progress.standing, progress.open) == ("cancelled", ASKED - REPLAYED)
+    assert (progress.state, progress.open) == ("cancelled", ASKED - REPLAYED)
     assert str(RunSpeed().waits_for(progress)).startswith("It is being cancelled")
 
 

@@ -26,6 +26,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.tantivy import build_index
 from tests.conftest import wait_until
 from tests.integration.flower_controls import ask, controls
+from workers.health import SILENT_SECONDS
 from workers.ready import VARIABLE
 from workers.stack import place
 from workers.stack.postgres import postgres
@@ -88,8 +89,8 @@ class Deployment:
             "COTRAIL_DATABASE_URL": Settings(home=self.folder).database.replace("+psycopg", ""),
             "COTRAIL_BROKER_URL": f"redis://:{SECRETS['COTRAIL_REDIS_PASSWORD']}@127.0.0.1:{self.redis_port}/0",
             "COTRAIL_HOME": str(self.home),
-            "FLOWER_ADDRESS": "127.0.0.1",
-            "FLOWER_PORT": str(self.flower_port),
+            "COTRAIL_FLOWER_ADDRESS": "127.0.0.1",
+            "COTRAIL_FLOWER_PORT": str(self.flower_port),
         }
 
     def environment(self, name: str) -> dict[str, str]:
@@ -183,8 +184,19 @@ class Deployment:
     def is_healthy(self, name: str) -> "subprocess.CompletedProcess[str]":
         """Runs the service's own health check."""
         how, *test = COMPOSE["services"][name]["healthcheck"]["test"]
-        command = [interpolate(part, SECRETS) for part in test]
+        script = self.folder / "liveness"
+        script.write_text(interpolate(COMPOSE["configs"]["liveness"]["content"], SECRETS), "utf-8")
+        command = [interpolate(part, SECRETS).replace("/liveness", str(script)) for part in test]
         return self.run(name, *(["sh", "-c", *command] if how == "CMD-SHELL" else command))
+
+    def freeze(self, name: str) -> "subprocess.Popen[bytes]":
+        """Stops a process, so that it has reported nothing for long."""
+        process = self._started[name]
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+        when = self.ready_file(name).stat().st_mtime - SILENT_SECONDS - 1
+        os.utime(self.ready_file(name), (when, when))
+        return process
 
     def terminate(self) -> dict[str, int]:
         """Asks all to end, as `docker compose stop` does; returns their exit codes."""
@@ -298,6 +310,52 @@ def test_health_checks_notice_what_is_not_there(new_deployment: Callable[[], Dep
     assert deployment.is_healthy("maintenance").returncode != 0
     assert deployment.is_healthy("flower").returncode != 0
     assert deployment.is_healthy("retrieval").returncode != 0
+
+
+def test_health_checks_end_what_is_frozen_and_not_what_is_starting(new_deployment: Callable[[], Deployment]) -> None:
+    deployment = new_deployment()
+    migrated = deployment.run("migrations")
+    assert migrated.returncode == 0, migrated.stderr
+    names = ("retrieval", "maintenance", "flower")
+    deployment.start(*names)
+    for name in names:
+        assert deployment.is_healthy(name).returncode in (0, 1)
+    deployment.wait_ready(*names)
+    wait_until(lambda: deployment.get("/healthcheck") == 200)
+    for name in names:
+        process, times = deployment.freeze(name), int(str(liveness(name)[0]))
+        for _ in range(times - 1):
+            assert deployment.is_healthy(name).returncode == 1
+            assert process.poll() is None
+        assert deployment.is_healthy(name).returncode == 1
+        assert process.wait(SECONDS) == -signal.SIGKILL
+
+
+def liveness(name: str) -> tuple[str, str]:
+    """How often in a row a service's check has to fail so that it is ended, and the file of its process."""
+    test = " ".join(COMPOSE["services"][name]["healthcheck"]["test"])
+    found = re.search(r'sh /liveness (\d+) ("[^"]+"|\S+) ', test)
+    assert found, test
+    return found[1], found[2]
+
+
+@pytest.mark.parametrize("name", ["postgres", "redis", "generation", "retrieval", "evidence", "maintenance", "flower"])
+def test_a_service_is_ended_once_its_check_has_failed_for_minutes(name: str) -> None:
+    check = COMPOSE["services"][name]["healthcheck"]
+    assert int(liveness(name)[0]) * int(check["interval"].removesuffix("s")) >= 120
+    assert {"source": "liveness", "target": "/liveness"} in COMPOSE["services"][name]["configs"]
+
+
+def test_a_check_that_succeeds_now_and_then_ends_nothing(tmp_path: Path) -> None:
+    script, file = tmp_path / "liveness", tmp_path / "pid"
+    script.write_text(interpolate(COMPOSE["configs"]["liveness"]["content"], {}))
+    with subprocess.Popen(["sleep", "600"]) as process:
+        file.write_text(f"name of it {process.pid}\nsecond line 1\n")
+        for check in ("false", "true", "false", "false"):
+            assert subprocess.run(["sh", script, "3", file, check]).returncode == (0 if check == "true" else 1)
+        assert process.poll() is None
+        subprocess.run(["sh", script, "3", file, "false"])
+        assert process.wait(SECONDS) == -signal.SIGKILL
 
 
 def test_migrating_again_changes_nothing(new_deployment: Callable[[], Deployment]) -> None:

@@ -55,6 +55,16 @@ COMPUTED_TWICE = """
     ) AS twice
 """
 
+OF_STEPS = "SELECT {} FROM steps JOIN runs ON runs.id = run_id WHERE experiment_id = :experiment AND {}"
+RECORDED = {
+    name: [
+        OF_STEPS.format(counted, f"{which} AND kind IN ('reason', 'read')")
+        for which in ("true", "adopted_from IS NOT NULL", "adopted_from IS NULL")
+    ]
+    for name, counted in (("model_calls", "count(*)"), ("prompt_tokens", "sum(prompt_tokens)"))
+}
+"""What was asked for, adopted and made."""
+
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
@@ -167,6 +177,18 @@ def test_killed_twice_it_gives_the_tables_of_an_undisturbed_one(
 def test_nothing_is_computed_twice(engine: Engine, undisturbed: dict[str, Any]) -> None:
     assert undisturbed["adopted"] > undisturbed["steps"] // 2
     assert _count(engine, COMPUTED_TWICE, "undisturbed") == 0
+
+
+def test_what_was_adopted_was_not_spent(engine: Engine, undisturbed: dict[str, Any]) -> None:
+    [totals] = [table for table in undisturbed["tables"] if table["name"] == "totals"]
+    rows = [row["values"] for row in totals["rows"]]
+    spent = {
+        name: tuple(sum(row[name] for row in rows if row["work"] == work) for work in ("asked for", "adopted", "made"))
+        for name in ("steps", "model_calls", "prompt_tokens")
+    }
+    assert spent["steps"][:2] == (undisturbed["steps"], undisturbed["adopted"])
+    for name, recorded in RECORDED.items():
+        assert spent[name] == tuple(_count(engine, query, "undisturbed") for query in recorded)
 
 
 def test_without_reuse_everything_is_computed_and_comes_out_the_same(

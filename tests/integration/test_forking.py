@@ -465,6 +465,10 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
     traced = json.loads(cotrail("trace", "latest", "1", "--json").stdout)
     assert [step["adopted"] for step in traced["steps"]] == [True] * 6 + [False]
     assert "adopted from another run · fork" in cotrail("trace", "latest", "1").stdout
+    assert "adopted from run costless" in cotrail("show", "latest").stdout
+    shown = json.loads(cotrail("show", "latest", "--json").stdout)
+    assert shown["adopted_from"] == "run costless"
+    assert (shown["cost"]["adopted"]["steps"], shown["cost"]["made"]["steps"]) == (12, 0)
 
 
 @pytest.mark.parametrize(
@@ -472,11 +476,11 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
     [
         (
             ("--set", "readers=cot"),
-            "there is no 'readers' to set in run costless (did you mean reader?); there are: model, profile",
+            "there is no 'readers' to set in run costless (did you mean reader?); `cotrail systems ircot` lists",
         ),
         (("--set", "reader"), "'reader' sets nothing: write KEY=VALUE"),
         (("--set", "reader=maybe"), "settings of ircot: "),
-        (("--set", "seed=many"), "the run can't be submitted: "),
+        (("--set", "seed=many"), "this run: `seed` must be a whole number"),
         (("--set", "model=none"), "none"),
         (("--set", "embedder=small"), "compares no sentences"),
         (("--at", "reader"), "'reader' is no step to fork at"),

@@ -1,5 +1,6 @@
 """Whether a process works, as a supervisor asks."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -14,9 +15,9 @@ from sqlalchemy import Engine
 
 from tests.conftest import Eventually
 from tests.faults.stacked import ROOT
-from workers.health import SILENT_SECONDS, keep_telling, problem_of
+from workers.health import SILENT_SECONDS, Problem, keep_telling, problem_of
 from workers.leading import session
-from workers.ready import VARIABLE, announce
+from workers.ready import VARIABLE, announce, withdraw
 
 
 @pytest.fixture
@@ -54,22 +55,49 @@ def test_what_is_wrong_is_told(said: Path) -> None:
 
 
 def test_a_process_that_has_not_begun_is_not_well(said: Path) -> None:
+    assert problem_of(said) == Problem(said=f"{said} isn't there: the process hasn't begun to work", starting=True)
     assert check(str(said)).stderr == f"{said} isn't there: the process hasn't begun to work\n"
     assert VARIABLE in check(None).stderr
 
 
+def test_a_process_on_a_full_disk_is_not_silent(said: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    announce("worker")
+    age(said, SILENT_SECONDS + 1)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    announce("worker")
+    assert problem_of(said) is None
+
+
+def test_what_a_former_process_reported_is_gone_once_another_begins(said: Path) -> None:
+    announce("worker")
+    withdraw()
+    withdraw()
+    assert not said.exists()
+
+
 def test_a_process_goes_on_saying_how_it_is(said: Path, eventually: Eventually) -> None:
     problems: list[str | None] = [None, None, "stuck"]
-    told = threading.Event()
+    told, over, waits = threading.Event(), threading.Event(), threading.Event()
 
     def problem() -> str | None:
+        if over.is_set():
+            waits.set()
+            threading.Event().wait()  # for ever: the thread would write into the files of later tests
         if len(problems) == 1:
             told.set()
         return problems.pop(0) if len(problems) > 1 else problems[0]
 
     keep_telling("worker", problem, 0.01)
     assert told.wait(30)
-    eventually(lambda: problem_of(said) == "stuck", "it is told")
+    try:
+        eventually(lambda: problem_of(said) == Problem(said="stuck", restart=True), "it is told")
+    finally:
+        over.set()
+        assert waits.wait(30)
 
 
 def test_a_session_that_asks_for_nothing_loses_its_lead(

@@ -1,5 +1,6 @@
 """The promises of the store, each held against a real PostgreSQL: docs/architecture.md numbers them."""
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -286,7 +287,10 @@ def test_what_a_step_lacks_blocks_its_question_and_costs_nothing_done(engine: En
     [claim] = ledger.claim(begin(engine))
     assert claim is not None
     ledger.block(claim, CorpusChangedError("indexed anew"))
-    assert query(select(questions.c.status, questions.c.reason))[0]["reason"]["message"] == "indexed anew"
+    assert (
+        query(select(questions.c.status, questions.c.reason))[0]["reason"]["message"]
+        == f"on the host {socket.gethostname()}, indexed anew"
+    )
     assert unsent(engine) == []
     resume(engine, "costless", find_system)
     assert run_to_end(ledger, unsent(engine)) == STEPS

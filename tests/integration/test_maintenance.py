@@ -43,9 +43,11 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def running(maintenance: Maintenance) -> Iterator[None]:
     thread = threading.Thread(target=maintenance.run)
     thread.start()
-    yield
-    maintenance.stop()
-    thread.join(30)
+    try:
+        yield
+    finally:
+        maintenance.stop()
+        thread.join(30)
     assert not thread.is_alive()
 
 

@@ -21,9 +21,10 @@ from models.execution.claims import Claim
 from models.execution.ledger import Ledger
 from models.execution.recovery import SUSPECT, exhausted, expire_leases
 from models.queries.outages import read_outages
-from models.queries.progress import count_repeated, read_progress
+from models.queries.progress import read_progress
 from models.records.dispatch import Dispatch
 from models.schema.tables import attempts, questions, steps
+from services.reports.costs import run_cost
 from tasks import step
 from tasks.runtime import Runtime
 from tests.integration.conftest import Query
@@ -201,7 +202,7 @@ def test_it_is_shown_what_is_away_how_much_waits_and_when_it_is_tried_again(
         step.perform(message, step.carry_out)
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
-        assert count_repeated(connection, RUN) == {"unavailable": 1}
+        assert run_cost(connection, RUN).lost == {"unavailable": 1}
     [outage] = progress.outages
     assert (outage.what, outage.steps) == ("the model server", 12)
     assert 0 < outage.next_seconds <= 2

@@ -44,6 +44,9 @@ def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> I
     yield runtime
     runtime.stop()
     runtime.close()
+    for thread in threading.enumerate():
+        if thread.name in ("heartbeat", "overdue"):  # it has a connection, which it gives back
+            thread.join(60)
     runtime.ledger.engine.dispose()
 
 
@@ -188,7 +191,7 @@ def test_an_execution_that_takes_too_long_is_recorded_and_given_to_others_and_it
 def test_an_execution_that_takes_too_long_again_and_again_fails_its_step(
     engine: Engine, here: Runtime, query: Query, eventually: Eventually
 ) -> None:
-    wakes = threading.Event()
+    wakes, threads = threading.Event(), []
 
     def hanging(_: Runtime, claim: Claim) -> Result:
         assert wakes.wait(60)
@@ -196,10 +199,13 @@ def test_an_execution_that_takes_too_long_again_and_again_fails_its_step(
 
     (message,) = begin(engine)
     for epoch in range(here.settings.max_attempts):
-        threading.Thread(target=perform, args=(replace(message, epoch=epoch), hanging), daemon=True).start()
+        threads.append(threading.Thread(target=perform, args=(replace(message, epoch=epoch), hanging), daemon=True))
+        threads[-1].start()
         ended = select(attempts.c.outcome).where(attempts.c.outcome.is_not(None))
         eventually(lambda ended=ended, epoch=epoch: len(query(ended)) == epoch + 1, "the execution is given up")
     wakes.set()
+    for thread in threads:
+        thread.join(60)
     failure = select(steps.c.state, steps.c.failure["type"].astext.label("type"))
     assert query(failure) == [{"state": "failed", "type": "OverdueError"}]
     assert query(select(questions.c.status)) == [{"status": "failed"}]

@@ -312,7 +312,7 @@ def test_commands_that_can_not_reach_their_servers_tell_no_secret(world: World) 
     ],
     ids=["database", "broker", "search"],
 )
-@pytest.mark.parametrize("program", ["cli.main runs", "migrations", "celery -A workers.app inspect ping"])
+@pytest.mark.parametrize("program", ["cli.main runs", "cli.main migrate", "celery -A workers.app inspect ping"])
 def test_what_meets_a_malformed_address_names_the_variable_alone(
     world: World, program: str, name: str, url: str
 ) -> None:

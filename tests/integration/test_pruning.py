@@ -25,7 +25,7 @@ from models.execution.ledger import Ledger
 from models.queries.replaying import replay_run
 from models.records.contents import save_paragraphs
 from models.schema.seals import amending
-from models.schema.states import RunState
+from models.schema.states import DesiredState
 from models.schema.tables import Base, paragraphs, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end, unsent
@@ -146,7 +146,7 @@ def test_broken_off_it_is_known_and_gone_on_with(
     assert count_rows(engine)["questions"] == 3
     with engine.connect() as connection:
         assert begun(connection) == ["gone"]
-        assert connection.execute(select(runs.c.state)).scalar_one() == RunState.PRUNED
+        assert connection.execute(select(runs.c.desired_state)).scalar_one() == DesiredState.PRUNED
     removed("gone")
     assert set(count_rows(engine).values()) == {0}
 

@@ -73,7 +73,7 @@ def test_stored_runs_stand_beside_the_published_figures(stored: Stored, cotrail:
     said = cotrail("rethinking", ours, theirs, "--json", "--html", tmp_path / "page.html")
     assert said.exit_code == 0, said.output
     tables = {table["name"]: table["rows"] for table in json.loads(said.stdout)["tables"]}
-    assert set(tables) == {"runs", "methods", "retrieval", "chains", "contrasts", "costs"}
+    assert set(tables) == {"runs", "methods", "retrieval", "chains", "contrasts", "costs", "totals"}
     overview = {row["values"]["run"]: row["values"] for row in tables["runs"]}
     assert overview[ours]["accuracy"] == pytest.approx(2 / 3)
     assert overview[ours]["faithfulness"] == pytest.approx(0.9)

@@ -125,19 +125,54 @@ def test_a_run_is_found_by_its_name_unless_others_have_it_too(engine: Engine, be
         assert resolve_run(connection, "mine") == "first"
         with pytest.raises(UnknownNameError, match=r"no run 'mien' \(did you mean mine\?\)"):
             resolve_run(connection, "mien")
-    begun("mine")
-    begun("third", name="mine")
+    begun("fourth", name="a run")
+    begun("fifth", name="a run")
+    with engine.connect() as connection, pytest.raises(InputError, match="'a run' is the name of fifth, fourth; give"):
+        resolve_run(connection, "a run")
     with engine.connect() as connection:
-        assert resolve_run(connection, "mine") == "mine"
-    begun("fourth", name="first run")
-    begun("fifth", name="first run")
-    with (
-        engine.connect() as connection,
-        pytest.raises(InputError, match=r"name of several runs \(fifth, fourth\); give"),
-    ):
-        resolve_run(connection, "first run")
+        assert namesakes(connection, "fifth", "a run") == ["fourth"]
+
+
+@pytest.mark.parametrize("name", ["ircot-20251121-83", "ircot-20251121-838103", "ircot", "i"])
+def test_a_name_that_may_be_taken_for_an_id_is_refused(engine: Engine, begun: Begun, name: str) -> None:
+    begun("ircot-20251121-838103")
+    begun("other")
+    for run in ("other", "ircot-20251121-838103"):
+        with pytest.raises(InputError, match=f"{name!r} can't be a run's name"):
+            label(engine, run, name=name)
+        with pytest.raises(InputError, match=f"{name!r} can't be a run's name"):
+            begun("third", name=name)
+    assert listed(engine) == ["other", "ircot-20251121-838103"]
+    assert label(engine, "other", name="20251121").name == "20251121"
+
+
+@pytest.mark.parametrize("name", ["latest", "Latest", "searchain-20301224-abcdef", "one-step-20301224-abcdef again"])
+def test_a_reserved_name_and_one_that_looks_like_an_id_are_refused(engine: Engine, begun: Begun, name: str) -> None:
+    begun("run")
+    with pytest.raises(InputError, match="can't be a run's name"):
+        label(engine, "run", name=name)
+
+
+def test_what_may_be_several_runs_is_refused_and_they_are_named(
+    engine: Engine, begun: Begun, cotrail: Cotrail, query: Query
+) -> None:
+    """A run was named before another one got an id that begins so."""
+    begun("first", name="ircot")
+    begun("ircot-20251121-838103")
+    begun("other", name="ircot-20251121-838104")
+    begun("ircot-20251121-838104")
+    either = (
+        "'ircot' is the name of first and begins the id of ircot-20251121-838104, ircot-20251121-838103; give an id"
+    )
+    same = "'ircot-20251121-838104' is the name of other and is the id of ircot-20251121-838104; rename one"
+    for command in (["show"], ["cancel"], ["prune", "--yes"]):
+        for given, said in (("ircot", either), ("ircot-20251121-838104", same)):
+            assert said in str(cotrail(*command, given).exception)
+    assert len(listed(engine)) == 4
+    assert label(engine, "first", add=["tagged"]).name == "ircot"
+    label(engine, "other", name="")
     with engine.connect() as connection:
-        assert namesakes(connection, "fifth", "first run") == ["fourth"]
+        assert resolve_run(connection, "ircot-20251121-838104") == "ircot-20251121-838104"
 
 
 def test_labels_change_after_a_run_is_closed_and_its_record_still_verifies(engine: Engine, begun: Begun) -> None:

@@ -85,8 +85,12 @@ def test_a_trace_draws_what_happened_and_sql_reads_it(
     runs = json.loads(cotrail("experiment", "show", "trees", "--json").splitlines()[-1])["runs"]
     run = runs["musique/scripted/searchain"]["run"]
     said = cotrail("trace", run, "2hop__1")
-    assert "[2] Where does Vell water end? → In the Grey Sea." in said
-    assert "corrected · the reader: Amber Sea (2.50) · in Vell" in said
+    assert "[2] Where does Vell water end? → Amber Sea" in said
+    assert "corrected · the model: In the Grey Sea. · the reader: Amber Sea (2.50) · in" in said
+    assert 'round 2  told: According to the Reference, the answer for "Where does' in said
+    heads = [line.split("  ")[-1] for line in said.splitlines() if " reason " in line]
+    assert heads == ["round 1", "round 2", "final content"]
+    assert "scores EM 1, F1 1.00" in " ".join(said.split())
     assert "marks          Ostmark is crossed by the Vell → [1] Ostmark" in said
     engine = connect(Settings(home=home, database_url=None).database)
     with engine.connect() as connection:

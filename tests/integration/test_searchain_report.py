@@ -37,9 +37,10 @@ def test_a_trace_draws_the_tree_and_has_it_as_json(engine: Engine, cotrail: Cotr
         "round 1",
         "[1] Query 0? → answer 0",
         "model · the reader: extracted 0 (0.00) · in d0",
-        "[2] Query 1? → answer 1",
-        "corrected · the reader: extracted 1 (1.00) · in d1",
-        "round 2",
+        "[2] Query 1? → extracted 1",
+        "corrected · the model: answer 1 · the reader: extracted 1 (1.00) · in d1",
+        'round 2  told: According to the Reference, the answer for "Query 1?" should be "extracted 1". You can change '
+        "your answer",
     ]
     assert "marks          Ada → [1] d0" in said.stdout
     assert json.loads(cotrail("trace", run, "q0", "--json").stdout)["details"]["path"] == [0, 1, 4]
@@ -51,13 +52,33 @@ def test_a_final_content_is_right_where_the_answer_stands_in_it(
 ) -> None:
     asked = [replace(each, answers=("ye",)) for each in ASKED]
     run = end_run(engine, asked, [WRITTEN, None], system="searchain")
-    assert "scores  EM 0, F1 0.00, cover EM 1, recall -" in cotrail("trace", run, "q0").stdout
+    assert "scores  EM 0, F1 0.00, cover EM 1, paragraph recall -" in cotrail("trace", run, "q0").stdout
     page = tmp_path / "page.html"
     assert cotrail("report", run, "--html", page).exit_code == 0
     assert page.read_text().count('<tr class="q right">') == 1
     exported = [json.loads(line) for line in cotrail("export", run).stdout.splitlines()]
     assert exported[0]["details"]["path"] == [0, 1, 4]
     assert exported[1]["details"] is None
+
+
+def test_exact_match_and_f1_are_of_the_span_that_an_answer_states(
+    engine: Engine, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    written = replace(WRITTEN, stated="Ada")
+    run = end_run(engine, ASKED, [written, WRITTEN], answer="She built it. So the answer is Ada.", system="searchain")
+    assert "scores  EM 1, F1 1.00, paragraph recall -" in cotrail("trace", run, "q0").stdout
+    assert "scores  EM 0, F1 0.25, cover EM 1, paragraph recall -" in cotrail("trace", run, "q1").stdout
+    metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
+    assert (metrics["answer_em"], metrics["answer_f1"], metrics["cover_em"]) == (0.5, 0.625, 1)
+    page = tmp_path / "page.html"
+    assert cotrail("report", run, "--html", page).exit_code == 0
+    assert "EM 1 · cover EM 1 · F1 1.00" in page.read_text()
+    predicted = [json.loads(line)["predicted_answer"] for line in _exported(cotrail, run)]
+    assert predicted == ["Ada", "She built it. So the answer is Ada."]
+
+
+def _exported(cotrail: Cotrail, run: str) -> list[str]:
+    return cotrail("export", run, "--format", "musique").stdout.splitlines()
 
 
 def test_a_page_draws_the_tree_and_what_a_model_wrote_is_only_text(
@@ -70,10 +91,11 @@ def test_a_page_draws_the_tree_and_what_a_model_wrote_is_only_text(
     assert cotrail("report", run, "--html", page).exit_code == 0
     html = page.read_text()
     assert html.count("<h3>Tree of reasoning</h3>") == 1
-    assert (
-        '<li class="node corrected"><bdi>Query 1?</bdi> → <b><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></b>'
-        in html
-    )
+    assert '<li class="node corrected"><bdi>Query 1?</bdi> → <b><bdi>&lt;/ul&gt;</bdi></b>' in html
+    theirs = "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>"
+    assert f'<span class="source">corrected</span> · the model: {theirs} · the reader: <bdi>&lt;/ul&gt;</bdi>' in html
+    told = "According to the Reference, the answer for &#34;Query 1?&#34;"
+    assert f'<span class="note">round 2, told: <bdi>{told}' in html
     assert '<span class="source">completed</span> · unsolved · the reader: <bdi>extracted 4</bdi> (4.00)' in html
     assert '<span class="source">not looked at</span>' in html
     assert "&lt;b&gt;Ada&lt;/b&gt; [1]" in html
@@ -97,7 +119,7 @@ def test_an_experiment_s_report_has_the_tables_of_its_trees(engine: Engine, cotr
     assert own["sources"][0]["completed"] == 1 / 4
     assert own["effect"][0]["helped_with"] == 1
     assert [row["2"] for row in own["steps"]] == [4]
-    assert own["marks"][0]["named"] == 2 / 3
+    assert own["marks"][0]["named"] == 2 / 4
     html = (tmp_path / "report.html").read_text()
     assert "Sources of knowledge (table 2)" in html
     pages = {f"runs/{cell.replace('/', '-')}.html" for cell in CELLS}

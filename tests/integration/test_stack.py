@@ -464,7 +464,7 @@ def test_flower_password_is_kept_for_its_owner_only_and_not_on_the_command_line(
     assert flower.read_access(file) == access
     assert flower.new_access(file).password == access.password
     assert access.password not in " ".join(service.command)
-    assert service.environment["FLOWER_BASIC_AUTH"] == f"cotrail:{access.password}"
+    assert service.environment[flower.PASSWORD] == access.password
     monkeypatch.setenv(flower.PASSWORD, "one,two")
     with pytest.raises(InputError, match="comma"):
         flower.new_access(file)

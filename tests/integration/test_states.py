@@ -29,11 +29,12 @@ from models.execution.ledger import Ledger
 from models.execution.recovery import expire_leases
 from models.records.dispatch import Dispatch
 from models.records.runs import FindSystem
-from models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
+from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.stepping import LEASE, ask, completed, run_to_end
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
-COLUMNS = ("runs.state", "questions.status", "steps.state", "attempts.outcome")
+COLUMNS = ("runs.desired_state", "questions.status", "steps.state", "attempts.outcome")
 NOTHING, NULL = "[*]", "under_way"
 """How the diagrams call a row that isn't there, and a state that isn't set."""
 
@@ -242,11 +243,12 @@ def test_every_change_of_state_is_in_the_diagrams_and_every_arrow_is_seen(
     for scenario in SCENARIOS:
         scenario(world)
         assert seen() <= drawn(), f"an arrow is missing that {scenario.__name__} takes"
+        assert_states_agree(engine)
     assert drawn() - seen() == set()
 
 
 def test_every_state_that_there_is_is_in_its_diagram() -> None:
-    states: tuple[list[str], ...] = (list(RunState), list(QuestionStatus), list(StepState), [*AttemptOutcome, NULL])
+    states: tuple[list[str], ...] = (list(DesiredState), list(QuestionStatus), list(StepState), [*AttemptOutcome, NULL])
     reached = {(column, after) for column, _, after in drawn()}
     assert reached == {
         (column, state) for column, of_column in zip(COLUMNS, states, strict=True) for state in of_column

@@ -2,8 +2,9 @@
 
 Question, demonstrations and pins are those of IRCoT's history. The world is made up: searches find paragraphs named for
 the query's words, scores are pseudo-random, and the model states the same answer to every prompt, or in a conversation
-the next of `MESSAGES`. Two new files are written: a record that leads to the answer, and one whose last step the code
-departs from. Read both before you commit them.
+the next of `MESSAGES`; what it reads from a paragraph is the title, but once an answer that doesn't stand there. Two
+new files are written: a record that leads to the answer, and one whose last step the code departs from. Read both
+before you commit them.
 """
 
 import sys
@@ -39,6 +40,8 @@ SEARCHES = MadeUp(cast(LanguageModel, None))  # asked for everything but texts
 def world(action: Action) -> Outcome:
     if isinstance(action, Prompted):
         text = "Sild" if action.until == "line" else "So the answer is: Sild."
+        if action.scored and "salted" not in action.prompt.question:
+            text = action.prompt.paragraphs[0].title
         if action.until == "stop":
             text = MESSAGES[sum(turn.role == "assistant" for turn in action.prompt.turns) % len(MESSAGES)]
         written = generated(action.prompt, text, text, TokenCounts(prompt=1, cached=0, generated=1))

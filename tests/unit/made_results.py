@@ -3,20 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.costs import Cost, Work
+from cotrail.evaluation.experiments.costs import cost as cost_of
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Goal, Line, Stage
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 
-COST = Cost(
-    steps=12,
-    adopted=5,
-    model_calls=8,
-    prompt_tokens=4000,
-    cached_prompt_tokens=1000,
-    generated_tokens=200,
-    seconds=6.0,
+MADE = Work(
+    steps=7,
+    model_calls=5,
+    searches=2,
+    prompt_tokens=2500,
+    cached_prompt_tokens=500,
+    generated_tokens=150,
+    model_seconds=4.0,
+    seconds=5.0,
 )
+ADOPTED = Work(
+    steps=5,
+    model_calls=3,
+    searches=2,
+    prompt_tokens=1500,
+    cached_prompt_tokens=500,
+    generated_tokens=50,
+    model_seconds=0.5,
+    seconds=1.0,
+)
+COST = cost_of(made=MADE, adopted=ADOPTED, lost={}, lost_seconds=0.0)
 
 
 def line(
@@ -73,6 +86,6 @@ def made(
 def _scores(goal: Goal, value: float) -> QuestionScores:
     none: dict[str, Any] = dict.fromkeys(QuestionScores.__struct_fields__)
     if goal == "retrieval":
-        return QuestionScores(**none | {"support_recall": value, "title_recall": value, "paragraphs_collected": 6})
+        return QuestionScores(**none | {"paragraph_recall": value, "title_recall": value, "paragraphs_collected": 6})
     own = {"answer_f1": value, "tuning_f1": value, "answer_em": float(value == 1), "paragraphs_collected": 6}
     return QuestionScores(**none | own)

@@ -32,13 +32,13 @@ def record(system: str = "ircot", **fields: Any) -> RunRecord:
         "experiment_id": None,
         "cell": None,
         "reuse": False,
-        "state": "active",
+        "desired_state": "active",
         "priority": 0,
         "size": 1,
         "origin": None,
         "forked_at": None,
         "system": system,
-        "system_version": {"searchain": 1}.get(system, 2),
+        "system_version": 2,
         "settings": {"retrieval": {"count": 4}},
         "dataset": "jsonl",
         "corpus": "birds",
@@ -66,7 +66,7 @@ def progress(questions: Sequence[TracedQuestion]) -> Progress:
     counts = no_questions()
     for each in questions:
         counts[each.status] += 1
-    return Progress(run="run-1", state="active", questions=counts, kinds=(), seconds=1.0)
+    return Progress(run="run-1", desired_state="active", questions=counts, kinds=(), seconds=1.0)
 
 
 def step(sequence: int, kind: str, **fields: Any) -> TracedStep:

@@ -15,8 +15,11 @@ SOURCES: dict[str, Literal["model", "corrected", "completed"] | None] = {
 """The sources of nodes by their letters; d: a duplicate, -: behind the round's feedback."""
 
 
-def tree(chains: str, *, path: Sequence[int] = (), final: str = "", marks: Sequence[Mark] = ()) -> Tree:
-    """A tree whose chains begin at the last corrected or completed node before them, documents named `d<number>`."""
+def tree(chains: str, *, path: Sequence[int] | None = None, final: str = "", marks: Sequence[Mark] = ()) -> Tree:
+    """A tree whose chains begin at the last corrected or completed node before them, documents named `d<number>`.
+
+    path: the nodes that were looked at, unless given.
+    """
     nodes: list[Node] = []
     begun = None
     for round_, letters in enumerate(chains.split(), start=1):
@@ -28,7 +31,7 @@ def tree(chains: str, *, path: Sequence[int] = (), final: str = "", marks: Seque
             begun = number if letter in "cf" else begun
     return Tree(
         nodes=tuple(nodes),
-        path=tuple(path),
+        path=tuple(node.number for node in nodes if node.source) if path is None else tuple(path),
         final=final,
         stated="",
         marks=tuple(marks),

@@ -192,9 +192,9 @@ def test_what_is_filled_in_is_read_and_what_is_not_is_left_for_later(filled: Fil
     ("change", "complaint"),
     [
         ("{", r"marks.jsonl:2: .*truncated"),
-        ("[]", r"marks.jsonl:2: Expected `object`"),
+        ("[]", r"marks.jsonl:2: this must be an object"),
         ('{"run": "run"}', r"marks.jsonl:2: .*the key `.*` is missing"),
-        ({"is_true": "no"}, r"marks.jsonl:2: Expected `bool \| null`"),
+        ({"is_true": "no"}, r"marks.jsonl:2: `is_true` must be true or false"),
         ({"true": False}, r"marks.jsonl:2: .*no key `true` \(did you mean is_true\?\)"),
         ({"run": "other"}, r"marks.jsonl:2: this is a mark of run 'other'"),
         ({"question_id": "q9"}, r"marks.jsonl:2: run run has no question 'q9'"),

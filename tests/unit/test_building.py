@@ -349,7 +349,7 @@ def test_truncated_input_is_an_error_with_its_place_and_what_was_done_is_kept(
         ("2wikimultihopqa", '{"context": [["T", ["a\\u0000b"]]]}', "entry 2: .*NUL"),
         ("2wikimultihopqa", '{"context": ]', "entry 2: .*valid JSON"),
         ("musique", '{"id": "q"}', "line 2: .*`paragraphs`"),
-        ("iirc", "7", r"member 2: .*Expected `str`, got `int`"),
+        ("iirc", "7", r"member 2: .*must be text in quotation marks"),
         ("iirc", '"a" "b"', "member 2: .*valid JSON"),
     ],
 )

@@ -381,7 +381,7 @@ def test_chains_are_read_in_their_order(write: Write) -> None:
         (line(chain=[" ", "So the answer is: x."]), "line 1: the chain or one of its sentences is empty"),
         (line(chain=["So the answer is: x.", "It is."]), "line 1: the last sentence, 'It is.', states no answer"),
         (line(chain=["Answer is: x."]), "line 1: the last sentence, .* states no answer"),
-        (line(chain="So the answer is: x."), "line 1: Expected `array`"),
+        (line(chain="So the answer is: x."), "line 1: `chain` must be a list"),
         (line(answer="x"), "line 1: .*no key `answer`"),
         ('{"id": "v1"}', "line 1: .*the key `chain` is missing"),
         (f"{line()}\nnonsense", "line 2: this isn't valid JSON"),

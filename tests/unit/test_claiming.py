@@ -12,6 +12,7 @@ from celery.concurrency.thread import TaskPool as Threads
 
 from models.records.dispatch import Dispatch
 from tasks.lease import Lease
+from workers.celery_app import app
 from workers.claiming import ClaimAhead
 
 
@@ -21,9 +22,11 @@ class Claiming:
     def __init__(self) -> None:
         self.stopping = threading.Event()
         self.asked: dict[Dispatch, Future[Lease | None]] = {}
+        self.in_turn: dict[int, bool] = {}
 
-    def claim_ahead(self, message: Dispatch) -> Future[Lease | None]:
+    def claim_ahead(self, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
         self.asked[message] = Future()
+        self.in_turn[message.step_id] = in_turn
         return self.asked[message]
 
 
@@ -42,12 +45,13 @@ def executed() -> list[Any]:
 @pytest.fixture
 def consumer(executed: list[Any]) -> Iterator[SimpleNamespace]:
     pool = Threads(limit=1)
-    yield SimpleNamespace(pool=pool, on_task_request=executed.append)
+    yield SimpleNamespace(app=app, pool=pool, on_task_request=executed.append)
     pool.on_stop()
 
 
-def request(name: str, *arguments: object) -> Any:
-    return SimpleNamespace(name=name, args=list(arguments))
+def request(name: str, *arguments: object, queue: str = "") -> Any:
+    delivery = {"routing_key": queue or name.removeprefix("cotrail.")}
+    return SimpleNamespace(name=name, args=list(arguments), delivery_info=delivery)
 
 
 def test_a_message_comes_to_a_thread_once_its_step_is_claimed(
@@ -90,8 +94,15 @@ def test_a_worker_that_is_to_stop_claims_and_begins_nothing_more(
     assert list(here.asked) == [Dispatch(7, 0, "reason")]
 
 
+def test_only_steps_of_models_that_compute_are_claimed_in_turn(here: Claiming, consumer: SimpleNamespace) -> None:
+    ClaimAhead(consumer).include(consumer)
+    for number, queue in enumerate(["reason", "reason.served", "read", "read.served", "retrieve", "entail"]):
+        consumer.on_task_request(request(f"cotrail.{queue.removesuffix('.served')}", number, 0, queue=queue))
+    assert list(here.in_turn.values()) == [True, False, True, False, False, False]
+
+
 def test_nothing_is_claimed_for_other_processes(here: Claiming, executed: list[Any]) -> None:
-    consumer = SimpleNamespace(pool=Processes(limit=1), on_task_request=executed.append)
+    consumer = SimpleNamespace(app=app, pool=Processes(limit=1), on_task_request=executed.append)
     assert not ClaimAhead(consumer).include(consumer)
     consumer.on_task_request(asked := request("cotrail.reason", 7, 0))
     assert executed == [asked]

@@ -57,7 +57,7 @@ def paths(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 ALL = ((), *(path for entry in commands.COMMANDS for path in paths(load(entry), (entry.name,))))
 GROUPS = tuple(path for path in ALL if any(other[:-1] == path for other in ALL if other))
-FOR_PEOPLE = {("demo",), ("worker",), ("logs",)}
+FOR_PEOPLE = {("demo",), ("worker",), ("logs",), ("flower",)}
 """The commands whose output is of no use to a program."""
 
 
@@ -93,7 +93,7 @@ def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["frobnicate"], 2, "there is no command 'frobnicate'; there are: up, down, stack, "),
+        (["frobnicate"], 2, "there is no command 'frobnicate'; see `cotrail --help`"),
         (["runs", "--frobnicate"], 2, "see `cotrail runs --help`"),
         (["submit", "--limit", "many"], 2, "see `cotrail submit --help`"),
         (["index", "missing.jsonl", "--name", "c"], 2, "missing.jsonl can't be read"),

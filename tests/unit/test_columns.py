@@ -2,11 +2,16 @@
 
 import io
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.padding import Padding
+from rich.text import Text
 
 from cli.columns import Column, print_rows
-from cli.output import Screen
+from cli.output import Screen, console
+from cli.run_text import shown_state
+from models.schema.states import RunState
 
 RUN = "self-consistency-20261123-abcdef"
 COLUMNS = (Column(title="run", whole=True), Column(title="state"), Column(title="of questions", right=True))
@@ -43,6 +48,31 @@ def test_another_program_gets_whole_lines() -> None:
     long = "finished " * 40
     [_, line] = printed([[RUN, long, "3"]], 60, terminal=False)
     assert long.strip() in line
+
+
+def test_a_long_text_is_one_line_for_another_program_and_no_line_ends_with_spaces(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = "word " * 3000
+    print_rows(console(), [Column(title="run"), Column(title="text", most=40)], [["r", long], ["s", "short"]])
+    console().print(Padding(Text(long), (0, 0, 0, 3), expand=False))
+    told = capsys.readouterr().out
+    assert told.splitlines() == ["run  text", f"r    {long}".rstrip(), "s    short", f"   {long}".rstrip()]
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [("TERM", True), ("NO_COLOR", False)])
+def test_states_have_colours_on_a_terminal_unless_there_should_be_none(
+    monkeypatch: pytest.MonkeyPatch, variable: str, *, coloured: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(variable, "xterm")
+    file = io.StringIO()
+    screen = Screen(file=file, width=80, force_terminal=True, color_system="standard", markup=False)
+    print_rows(screen, [Column(title="state")], [[shown_state(state)] for state in RunState])
+    assert ("\x1b[32m" in file.getvalue()) == coloured
+    plain = io.StringIO()
+    print_rows(Screen(file=plain, width=80), [Column(title="state")], [[shown_state(state)] for state in RunState])
+    assert "\x1b" not in plain.getvalue()
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS).map(list), min_size=1, max_size=4), st.integers(14, 120))

@@ -1,14 +1,21 @@
 """Commands are imported when they are called; a worker starts wherever it is called."""
 
+import inspect
+import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
+import typer
 
 from cli.commands import COMMANDS, Entry
 from cli.lazy_group import load
+from cli.signatures import signatures
+from models.queries.run_filters import KEYS
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
 
@@ -29,6 +36,86 @@ def test_what_is_asked_first_imports_no_command_and_no_library_of_theirs(word: s
     assert "cli.main" in imported
     assert not imported & {"cli." + entry.place.split(":")[0] for entry in COMMANDS}
     assert not imported & {"sqlalchemy", "pydantic_settings", "celery", "alembic", "psycopg", "jinja2", "numpy"}
+
+
+HEAVY = {"sqlalchemy", "psycopg", "pydantic_settings", "celery", "kombu", "alembic", "jinja2", "numpy", "scipy"}
+"""What no help needs."""
+
+OBSERVER = """
+import json, os, sys
+from cli.main import app
+
+def modules(call):
+    \"\"\"The modules that a child process has in the end.\"\"\"
+    reader, writer = os.pipe()
+    if not os.fork():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        try:
+            call()
+        except BaseException:
+            pass
+        with os.fdopen(writer, "w") as pipe:
+            json.dump(sorted(sys.modules), pipe)
+            pipe.flush()
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        return json.load(pipe)
+
+def completing(words):
+    os.environ |= {"_COTRAIL_COMPLETE": "complete_bash", "COMP_WORDS": f"cotrail {words} --", "COMP_CWORD": "2"}
+    app(prog_name="cotrail")
+
+found = {}
+for words in sys.argv[1:]:
+    found[words] = [
+        modules(lambda: app([*words.split(), "--help"], standalone_mode=False)),
+        modules(lambda: completing(words)),
+    ]
+print(json.dumps(found))
+"""
+
+
+def calls() -> list[str]:
+    """Every command, and every command of a group."""
+    found = [""]
+    for entry in COMMANDS:
+        found += [entry.name, *(f"{entry.name} {name}" for name in getattr(load(entry), "commands", ()))]
+    return found
+
+
+def test_the_help_and_the_options_of_a_command_import_little_more_than_the_help_of_all() -> None:
+    command = [sys.executable, "-c", OBSERVER, *calls()]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    bound = 2 * len(found[""][0])
+    for words, observed in found.items():
+        for imported in observed:
+            assert len(imported) < bound, words
+            assert not HEAVY.intersection(imported), words
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_a_signature_is_that_of_the_command(entry: Entry) -> None:
+    module, name = entry.place.split(":")
+    shown, real = signatures(f"cli.{module}", [name])[name], getattr(import_module(f"cli.{module}"), name)
+    if isinstance(real, typer.Typer):
+        pairs = zip(shown.registered_commands, real.registered_commands, strict=True)
+        functions = [(left.callback, right.callback) for left, right in pairs]
+    else:
+        functions = [(shown, real)]
+    for left, right in functions:
+        assert left
+        assert right
+        assert left.__doc__ == right.__doc__
+        assert get_type_hints(left) == get_type_hints(right)
+        assert list(inspect.signature(left).parameters) == list(inspect.signature(right).parameters)
+
+
+def test_the_help_of_runs_names_all_that_they_are_filtered_by() -> None:
+    (option,) = (
+        each for each in load(next(each for each in COMMANDS if each.name == "runs")).params if each.name == "filters"
+    )
+    assert all(key in option.help for key in KEYS)
 
 
 def test_a_worker_imports_nothing_from_the_folder_that_it_is_started_in(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 from scipy.stats import binomtest, ttest_1samp
 
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+from cotrail.evaluation.metrics.student_t import student_t_quantile
 
 shares = st.integers(min_value=0, max_value=100).map(lambda percent: percent / 100)
 
@@ -102,3 +104,8 @@ def test_some_95_percent_of_the_intervals_hold_the_true_mean(count: int) -> None
         held[0] += right.low <= 0.3 <= right.high
         held[1] += graded.low <= 0.6 <= graded.high
     assert all(0.92 <= share / 400 <= 0.98 for share in held)
+
+
+@given(degrees=st.integers(min_value=1, max_value=1_000_000), probability=st.sampled_from([0.9, 0.95, 0.975, 0.995]))
+def test_scipy_finds_the_same_quantile_of_student_s_t(degrees: int, probability: float) -> None:
+    assert student_t_quantile(degrees, probability) == pytest.approx(stdtrit(degrees, probability), rel=1e-9)

@@ -55,14 +55,14 @@ def test_an_id_of_a_paragraph_left_out_names_no_other(write: Write) -> None:
     [
         ("not JSON", "valid JSON"),
         ('{"id": "2"', "valid JSON"),
-        ("[1]", "Expected `object`"),
+        ("[1]", "must be an object"),
         ('{"id": "2", "title": "T"}', "`text`"),
-        ('{"id": 2, "title": "T", "text": "t"}', r"Expected `str`, got `int` - at `id`"),
+        ('{"id": 2, "title": "T", "text": "t"}', r"`id` must be text in quotation marks"),
         ('{"id": " ", "title": "T", "text": "t"}', "the id is empty"),
         ('{"id": "2", "title": "T", "text": "a\\u0000b"}', "NUL"),
         ('{"id": "2", "title": "T", "text": "a\0b"}', "valid JSON"),
         ('{"id": "2", "title": "T", "text": "a\\ud800b and so on"}', "valid JSON"),
-        ('{"id": "2", "title": "T", "paragraphs": [1]}', "Expected `object`"),
+        ('{"id": "2", "title": "T", "paragraphs": [1]}', "must be an object"),
     ],
 )
 def test_a_line_that_can_not_be_used_is_named(write: Write, line: str, complaint: str) -> None:

@@ -104,7 +104,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
     ("content", "problem"),
     [
         ("{", "malformed"),
-        ('{"similarities": {"a": {"b": 1.5}}}', "malformed.*<= 1.0"),
+        ('{"similarities": {"a": {"b": 1.5}}}', "malformed.*from -1 to 1"),
         ('{"defaults": 0}', "no key `defaults`"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
         ("[embedders.m]", "the embedder m .*`engine` is missing; there are: sentence-transformers, scripted"),
         ('[embedders.m]\nengine = "magic"', "there are: sentence-transformers, scripted"),
         ('[embedders.m]\nengine = "scripted"', "`path` is missing; the keys are: path"),
-        ('[embedders.m]\nengine = "sentence-transformers"\npath = 3', "a path is a string"),
+        ('[embedders.m]\nengine = "sentence-transformers"\npath = 3', "`path` must be text in quotation marks"),
         ('[embedders.m]\nengine = "scripted"\npath = "x"\nprofile = "fast"', "no key `profile`; there are: path"),
         ('[embedders.all-minilm-l6-v2]\nengine = "scripted"\npath = "x"', "built-in embedder"),
         ("[embedder.m]", "malformed.*embedder"),

@@ -140,7 +140,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
     [
         ("[]", "malformed"),
         ('{"default": {"entailment": 0.75, "contradiction": 0.5}}', "malformed.*more than 1"),
-        ('{"default": {"entailment": -0.5}}', "malformed.*>= 0"),
+        ('{"default": {"entailment": -0.5}}', "malformed.*from 0 to 1"),
         ('{"default": {"neutral": 0.5}}', "no key `neutral`"),
     ],
 )

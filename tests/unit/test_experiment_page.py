@@ -29,7 +29,7 @@ def ircot() -> ExperimentReport:
 
 def with_runs(report: ExperimentReport, names: list[str]) -> ExperimentReport:
     runs = tuple(
-        ReportedRun(name=name, id=f"id-{number}", standing="finished", facts=(("seed", "17"), ("digest", "e5" * 32)))
+        ReportedRun(name=name, id=f"id-{number}", state="finished", facts=(("seed", "17"), ("digest", "e5" * 32)))
         for number, name in enumerate(names)
     )
     return replace(report, runs=runs, plan=(("files.q.jsonl", "c3" * 32),))
@@ -44,7 +44,7 @@ def test_a_value_of_several_runs_leads_to_each_of_them(tmp_path: Path) -> None:
     html = write_report("mine", report, tmp_path, runs=True)[0].read_text("utf-8")
     by_name = {run.name: run.page for run in report.runs}
     behind = {name for name in by_name if name.startswith("test/") and "/ircot/" in name}
-    readers = html[html.index("<h2>Answer F1 by system and reader") :]
+    readers = html[html.index(">Answer F1 by system and reader (table 4)</h2>") :]
     (row,) = re.findall(r"<tr><td[^>]*>IRCoT</td>.*?</tr>", readers[: readers.index("</section>")])
     assert "60.0 ± 0.0" in row
     assert set(links(row)) == {by_name[name] for name in behind}
@@ -96,9 +96,18 @@ def test_each_panel_is_a_drawing_of_its_own_with_the_same_axis() -> None:
     ]
     html = report_page("mine", ircot_report(results))
     figure = html[html.index('<figure id="figure-4-answers"') : html.index("</figure>")]
-    assert figure.count("<svg") == 2
-    assert len(re.findall(r">80</text>", figure)) == 2
+    assert figure.count('<div class="drawing"><p>') == 2
+    assert len(re.findall(r">80</text>", figure)) == len(re.findall(r">100</text>", figure)) == 2
+    assert re.findall(r"</svg>\s*([^<]+)</span>", figure)[:3] == ["NoR", "OneR", "IRCoT"]
     assert "<p>small-1b, direct reader</p>" in figure
+
+
+def test_the_contents_lead_to_every_figure_and_table() -> None:
+    html = report_page("mine", ircot())
+    contents = html[html.index('<nav class="contents"') : html.index("</nav>")]
+    ids = set(re.findall(r'\bid="([^"]+)"', html))
+    assert {each.removeprefix("#") for each in links(contents)} <= ids
+    assert len(links(contents)) >= len(ircot().tables) + len(ircot().plots)
 
 
 def test_markdown_and_tables_as_text_have_no_links() -> None:

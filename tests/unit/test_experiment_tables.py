@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from rich.console import Console
 
 from cli.experiment import print_report
+from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
 from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
@@ -27,7 +27,7 @@ from cotrail.evaluation.experiments.report_tables import (
 )
 from services.reports.experiments import ircot_report
 from services.reports.sheets import as_markdown, sheet, shown
-from tests.unit.made_results import COST, line, made
+from tests.unit.made_results import ADOPTED, MADE, line, made
 
 
 def table(results: Sequence[CellResult], name: str) -> ReportTable:
@@ -201,7 +201,7 @@ def test_the_chosen_search_run_is_the_one_that_was_tested() -> None:
     assert undecided.notes
     decided = table([*searched, made(line(goal="retrieval"), [0.8], chosen=(4, 1))], "search")
     assert [row.values["retrieval_count"] for row in decided.rows if row.chosen] == [4]
-    assert [mean_of(row.values["support_recall"]) for row in decided.rows] == [0.5, 0.9, 0.7]
+    assert [mean_of(row.values["paragraph_recall"]) for row in decided.rows] == [0.5, 0.9, 0.7]
     assert decided.notes == ()
     assert "answer_f1" not in {column.name for column in decided.columns}
 
@@ -212,15 +212,16 @@ def test_search_runs_are_in_no_other_result() -> None:
 
 
 def test_costs_are_those_of_an_answered_question() -> None:
+    further = cost(made=MADE, adopted=Work(), lost={}, lost_seconds=0.0)
     results = [
         made(line(), [0.5, 0.5], demonstration_set=1),
-        made(line(), [0.5, 0.5], demonstration_set=2, cost=replace(COST, model_calls=4, seconds=2.0)),
+        made(line(), [0.5, 0.5], demonstration_set=2, cost=further),
     ]
     (row,) = table(results, "costs").rows
-    assert row.values["model_calls"] == pytest.approx((8 + 4) / 4)
-    assert row.values["prompt_tokens"] == 2000
-    assert row.values["seconds"] == pytest.approx((6 + 2) / 4)
-    assert (row.values["steps"], row.values["adopted"]) == (24, 10)
+    assert row.values["model_calls"] == pytest.approx((8 + 5) / 4)
+    assert row.values["prompt_tokens"] == (4000 + 2500) / 4
+    assert row.values["seconds"] == pytest.approx((6 + 5) / 4)
+    assert (row.values["steps"], row.values["adopted"]) == (12 + 7, 5)
 
 
 def test_a_line_without_any_answer_has_no_cost_of_a_question() -> None:
@@ -232,10 +233,24 @@ def test_a_line_without_any_answer_has_no_cost_of_a_question() -> None:
 def test_totals_are_by_stage() -> None:
     results = [made(line(), [0.5], stage="search", chosen=(k, 1)) for k in (2, 4)] + [made(line(), [0.5])]
     totals = table(results, "totals")
-    assert [(row.values["stage"], row.values["runs"], row.values["model_calls"]) for row in totals.rows] == [
-        ("search", 2, 16),
-        ("test", 1, 8),
+    columns = ("stage", "runs", "work", "model_calls", "searches", "prompt_tokens")
+    assert [tuple(row.values[name] for name in columns) for row in totals.rows] == [
+        ("search", 2, "asked for", 16, 8, 8000),
+        ("search", 2, "adopted", 6, 4, 3000),
+        ("search", 2, "made", 10, 4, 5000),
+        ("test", 1, "asked for", 8, 4, 4000),
+        ("test", 1, "adopted", 3, 2, 1500),
+        ("test", 1, "made", 5, 2, 2500),
     ]
+
+
+def test_executions_without_a_result_stand_beside_what_was_made() -> None:
+    lost = cost(made=MADE, adopted=ADOPTED, lost={"expired": 2, "retried": 1}, lost_seconds=7.5)
+    totals = table([made(line(), [0.5], cost=lost), made(line("one-step"), [0.5])], "totals")
+    assert [row.values["work"] for row in totals.rows] == ["asked for", "adopted", "made", "without a result"]
+    assert (totals.rows[-1].values["executions"], totals.rows[-1].values["seconds"]) == (3, 7.5)
+    assert totals.rows[-2].values["model_calls"] == 2 * MADE.model_calls
+    assert any("2 expired, 1 retried" in note for note in totals.notes)
 
 
 def test_runs_with_unanswered_questions_come_first_and_their_means_are_marked() -> None:
@@ -302,7 +317,7 @@ def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
         ("none", "reader", "no reader"),
         ("", "reader", "-"),
         ("hotpotqa→musique", "place", "HQ→MQ"),
-        ("answer_f1", "metric", "F1"),
+        ("answer_f1", "metric", "Answer F1"),
     ],
 )
 def test_values_are_shown_as_the_paper_shows_them(value: Value, unit: Unit, text: str) -> None:

@@ -15,10 +15,11 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
+from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.systems.parts.reader import Reader
 from services.reports.documents import write_report
 from services.reports.experiments import ircot_report
-from services.reports.figures import PAPER, draw, write_figures
+from services.reports.figures import PAPER, TOP, draw, write_figures
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
@@ -75,17 +76,32 @@ def test_a_bar_is_as_high_as_the_mean_over_the_demonstration_sets(answers: list[
     assert axes.get_title() == "tiny-1b, direct reader"
 
 
-def test_error_bars_are_the_deviation_between_the_sets(answers: list[CellResult]) -> None:
-    (axes,) = draw(plot(answers, 4)).axes
-    whiskers = [each.lines[2][0].get_segments()[0] for each in axes.containers if isinstance(each, ErrorbarContainer)]
-    assert len(whiskers) == 6
-    low, high = whiskers[0][0][1], whiskers[0][1][1]
-    assert (high - low) / 2 == pytest.approx(100 * 0.02 * 2**0.5)
+def whiskers(axes: Axes) -> list[tuple[float, float]]:
+    drawn = [each.lines[2][0].get_segments()[0] for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    return [(low[1], high[1]) for low, high in drawn]
 
 
-def test_with_one_demonstration_set_there_are_no_error_bars() -> None:
-    (axes,) = draw(plot([made(line(system), [0.5]) for system in SYSTEMS], 4)).axes
-    assert not any(each.has_yerr for each in axes.containers if isinstance(each, ErrorbarContainer))
+def test_error_bars_are_the_confidence_interval_of_the_questions_means_over_the_sets() -> None:
+    scores = [0.2, 0.4, 0.9, 0.7]
+    sets = [
+        made(line(), [each + 0.02 * (-1) ** number for each in scores], demonstration_set=number) for number in (1, 2)
+    ]
+    figure = draw(plot(sets, 4))
+    expected = confidence_interval(scores)
+    assert expected is not None
+    assert whiskers(figure.axes[0]) == [pytest.approx((100 * expected.low, 100 * expected.high))]
+    assert "95 % confidence intervals over questions" in figure.get_supxlabel()
+
+
+def test_without_a_confidence_interval_there_are_no_error_bars() -> None:
+    figure = draw(plot([made(line(system), [0.5]) for system in SYSTEMS], 4))
+    assert whiskers(figure.axes[0]) == []
+    assert figure.get_supxlabel() == ""
+
+
+def test_every_value_axis_is_the_same(answers: list[CellResult]) -> None:
+    low = [made(line(goal="retrieval"), [0.01, 0.02])]
+    assert {draw(each).axes[0].get_ylim() for each in (*build_charts(answers), *build_charts(low))} == {(0, TOP)}
 
 
 def test_published_values_are_marks_at_their_heights(answers: list[CellResult]) -> None:
@@ -186,7 +202,6 @@ def test_unanswered_questions_are_marked() -> None:
 def test_scores_of_zero_are_drawn() -> None:
     (axes,) = draw(plot([made(line(goal="retrieval", dataset="mine"), [0.0])], 3)).axes
     assert heights(axes) == [0]
-    assert axes.get_ylim() == (0, 1)
 
 
 def test_figures_are_written_as_svg_with_text_and_as_png(answers: list[CellResult], tmp_path: Path) -> None:
@@ -208,7 +223,7 @@ def test_the_page_holds_all_and_needs_no_other_file(tmp_path: Path) -> None:
     page, text, *figures = write_report("my <experiment>", ircot_report(results), tmp_path)
     html = page.read_text("utf-8")
     assert "my &lt;experiment&gt;" in html
-    assert html.count("<svg") == 2
+    assert html.count('<div class="drawing">') == 2
     assert not re.findall(r'(?:src|href)="(?!#)', re.sub(r"<metadata>.*?</metadata>", "", html, flags=re.DOTALL))
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))

@@ -153,3 +153,29 @@ def test_drawn_files_load_as_the_questions_that_are_drawn(dataset: str, tmp_path
 def test_records_are_no_corpus(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="KILT's records, which are no paragraphs"):
         list(read_corpus([written(tmp_path, record("eli5"))]))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes", "told"),
+    [
+        ("trex", {"meta": {"template_questions": ["Who built it?"]}}, "template_questions.*'zsre'"),
+        ("eli5", {"output": [output("REFUTES")]}, "label of FEVER.*'fever'"),
+    ],
+)
+def test_a_file_of_another_task_is_told_by_its_fields(
+    dataset: str, changes: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DatasetError, match=told):
+        load_questions(dataset, written(tmp_path, record(dataset, **changes)))
+
+
+@every_task
+def test_fields_of_other_tasks_may_be_there_and_empty(dataset: str, tmp_path: Path) -> None:
+    empty = {"template_questions": [], "partial_evidence": [], "obj_surface": [], "mention": ""}
+    plain = load_questions(dataset, written(tmp_path, record(dataset)))
+    assert load_questions(dataset, written(tmp_path, record(dataset, meta=empty))) == plain
+
+
+def test_template_questions_of_zsre_change_nothing(tmp_path: Path) -> None:
+    plain = load_questions("zsre", written(tmp_path, record("zsre")))
+    assert load_questions("zsre", written(tmp_path, record("zsre", meta={"template_questions": ["Who?"]}))) == plain

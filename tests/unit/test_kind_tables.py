@@ -45,7 +45,7 @@ def test_a_table_has_the_first_of_the_main_metrics_that_the_run_has() -> None:
     gold = (GoldParagraph(title="Ink", text="Stains."),)
     for of, metrics in (
         ({}, ("answer_em", "answer_f1", "cover_em")),
-        ({"gold": gold}, ("answer_em", "answer_f1", "support_recall")),
+        ({"gold": gold}, ("answer_em", "answer_f1", "paragraph_recall")),
         ({"dataset": "eli5"}, ("rouge_l", "answer_em", "answer_f1")),
     ):
         [table] = kind_tables(run([asked(**of, type="bridge"), asked(**of, type="comparison")]))

@@ -278,7 +278,7 @@ def test_of_several_entities_of_one_id_the_first_counts(tmp_path: Path) -> None:
     [
         ('[\n{"type": "item", "id": "Q1"},\n{"type": "item", "id"\n]\n', r"dump\.json, line 3: this isn't valid JSON"),
         ("[\n<html>\n]\n", r"dump\.json, line 2: this isn't valid JSON"),
-        ('[\n{"type": "item", "id": 1}\n]\n', r"dump\.json, line 2: Expected `str`"),
+        ('[\n{"type": "item", "id": 1}\n]\n', r"dump\.json, line 2: `id` must be text in quotation marks"),
         ('[\n{"type": "item", "id": "QX"}\n]\n', r"dump\.json, line 2: QX isn't of Wikidata's form"),
         ('[\n{"type": "item", "id": "Q1"},\n', "breaks off"),
         ('{\n"entities": {\n', r"dump\.json: this isn't valid JSON"),

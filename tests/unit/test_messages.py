@@ -22,6 +22,17 @@ def test_a_steps_message_is_read(kind: str) -> None:
     assert handed_on == json.loads(message(called(2**63 - 1, 7), kind))
 
 
+def test_a_message_of_a_served_models_step_is_read_out_of_its_own_queue() -> None:
+    delivery = {"exchange": "", "routing_key": "reason.served"}
+    raw = message(called(3, 1), "reason", delivery_info=delivery)
+    assert read(raw, "reason.served")[1] == Dispatch(3, 1, "reason")
+    for other in ("reason", "read.served"):
+        with pytest.raises(InputError):
+            read(raw, other)
+    with pytest.raises(InputError):
+        read(message(called(3, 1), "retrieve", delivery_info={**delivery, "routing_key": "retrieve.served"}), "reason")
+
+
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
 def test_what_is_none_is_refused_in_few_words(garbage: bytes) -> None:
     with pytest.raises(InputError) as refused:

@@ -215,3 +215,18 @@ def test_an_answer_of_several_spans_comes_out_of_its_json(spans: list[str]) -> N
 @given(text=st.text(alphabet=st.characters(max_codepoint=0x2FF)))
 def test_text_is_mended_as_ftfy_does(text: str) -> None:
     assert repaired(text) == ftfy.fix_text(text)
+
+
+@pytest.mark.parametrize("dataset", ["zsre", "trex", "eli5"])
+def test_by_kilts_rules_answers_without_words_match_and_overlap_in_nothing(dataset: str) -> None:
+    scores = answer_scores(dataset, "The", ["a"])
+    assert scores is not None
+    assert (scores.em, scores.f1) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+@pytest.mark.parametrize("dataset", ["zsre", "trex", "eli5"])
+def test_by_kilts_rules_an_empty_answer_scores_nothing(dataset: str, empty: str) -> None:
+    scores = answer_scores(dataset, empty, ["a"])
+    assert scores is not None
+    assert (scores.em, scores.f1) == (0.0, 0.0)

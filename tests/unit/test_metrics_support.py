@@ -9,7 +9,7 @@ from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     answer_support_recall,
     content_key,
-    support_recall,
+    paragraph_recall,
     support_scores,
 )
 
@@ -24,13 +24,13 @@ def gold(*contents: tuple[str, str]) -> tuple[GoldParagraph, ...]:
 
 def test_recall_is_the_share_of_gold_paragraphs_collected() -> None:
     collected = [paragraph("Ink", "Stains."), paragraph("Pen", "Writes."), paragraph("Ink", "Stains.")]
-    assert support_recall(collected, gold(("Ink", "Stains."), ("Paper", "Pulp."))) == 1 / 2
-    assert support_recall(collected, gold(("Ink", "Stains."), ("Ink", "Stains."))) == 1
-    assert support_recall([], gold(("Ink", "Stains."))) == 0
+    assert paragraph_recall(collected, gold(("Ink", "Stains."), ("Paper", "Pulp."))) == 1 / 2
+    assert paragraph_recall(collected, gold(("Ink", "Stains."), ("Ink", "Stains."))) == 1
+    assert paragraph_recall([], gold(("Ink", "Stains."))) == 0
 
 
 def test_without_gold_there_is_no_recall() -> None:
-    assert support_recall([paragraph("Ink", "Stains.")], ()) is None
+    assert paragraph_recall([paragraph("Ink", "Stains.")], ()) is None
 
 
 def test_white_space_case_and_marks_beyond_ascii_do_not_matter() -> None:
@@ -57,10 +57,10 @@ def test_recall_is_between_0_and_1_and_full_with_all_gold(
     collected: list[tuple[str, str]], wanted: list[tuple[str, str]]
 ) -> None:
     paragraphs = [paragraph(*content) for content in collected]
-    recall = support_recall(paragraphs, gold(*wanted))
+    recall = paragraph_recall(paragraphs, gold(*wanted))
     assert recall is not None
     assert 0 <= recall <= 1
-    assert support_recall(paragraphs + [paragraph(*content) for content in wanted], gold(*wanted)) == 1
+    assert paragraph_recall(paragraphs + [paragraph(*content) for content in wanted], gold(*wanted)) == 1
 
 
 def test_precision_f1_and_em_are_those_of_sets_of_paragraphs() -> None:
@@ -132,4 +132,4 @@ def test_what_is_not_published_has_no_score_and_what_is_not_finished_scores_noth
     nothing = question_scores("musique", None, (), [], ())
     assert {name for name in DEFINITIONS if getattr(nothing, name) is not None} == {"paragraphs_collected"}
     open_ = question_scores("musique", None, ("the",), [paragraph("Ink", "Stains.")], gold(("Ink", "Stains.")))
-    assert (open_.answer_em, open_.answer_f1, open_.tuning_f1, open_.support_recall) == (0, 0, 0, 1)
+    assert (open_.answer_em, open_.answer_f1, open_.tuning_f1, open_.paragraph_recall) == (0, 0, 0, 1)

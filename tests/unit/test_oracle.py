@@ -125,7 +125,7 @@ def test_unanswerable_questions_are_left_out_and_the_first_of_a_text_counts(tmp_
         ({"question_decomposition": []}, "no answer or no question_decomposition"),
         ({"answer": None}, "no answer or no question_decomposition"),
         ({"question_decomposition": [{"question": "Who?"}]}, "the key `answer`"),
-        ({"question": 7}, "Expected `str`"),
+        ({"question": 7}, "`question` must be text in quotation marks"),
     ],
 )
 def test_a_line_that_holds_no_chain_is_named(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:

@@ -11,7 +11,7 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt
-from cotrail.engines.language_models.packing import LOADING_RESERVE, pack
+from cotrail.engines.language_models.packing import LOADING_RESERVE, output_tokens, pack
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import PromptTooLongError
 
@@ -67,6 +67,14 @@ def fit(prompt: Prompt, count: Count, limit: int) -> Prompt:
     return pack(prompt, count, limit + (prompt.drop != "last"), 0)
 
 
+def needed(prompt: Prompt, count: Count) -> int:
+    """The tokens of a prompt as its rule counts them: those of the authors' code add up the parts."""
+    if prompt.drop == "last":
+        return count(prompt.render())
+    parts = [each.render() for each in prompt.demonstrations.items]
+    return sum(map(count, parts)) + count(prompt.keep(0, len(prompt.paragraphs)).render())
+
+
 def packed_or_skip(prompt: Prompt, count: Count, limit: int) -> Prompt:
     """What can be packed; that the rest is refused, other tests say."""
     bare = prompt.keep(0, 0).without_written()
@@ -86,6 +94,7 @@ def shown(prompt: Prompt) -> str:
 @given(ANY, COUNTERS, LIMITS)
 def test_what_is_packed_fits_and_can_be_rebuilt_from_three_numbers(prompt: Prompt, count: Count, limit: int) -> None:
     packed = packed_or_skip(prompt, count, limit)
+    assert needed(packed, count) <= limit
     assert count(packed.render()) <= limit
     rebuilt = prompt.keep(*kept(packed), packed.first_demonstration)
     assert rebuilt == packed
@@ -104,6 +113,38 @@ def test_one_part_more_would_not_fit(prompt: Prompt, count: Count, limit: int) -
         more = 2 if prompt.drop == "last" and 2 <= shots < len(prompt.demonstrations.items) - 1 else 1
         first = len(prompt.demonstrations.items) - shots - more if prompt.drop == "first" else 0
         assert count(prompt.keep(shots + more, paragraphs, first).render()) > limit
+
+
+@given(prompts(st.just("first")), COUNTERS, LIMITS, st.integers(min_value=0, max_value=100))
+def test_what_stands_between_the_parts_takes_its_tokens_from_the_answer_alone(
+    prompt: Prompt, count: Count, limit: int, max_tokens: int
+) -> None:
+    context = limit + max_tokens + 1
+    try:
+        packed = pack(prompt, count, context, max_tokens)
+    except PromptTooLongError:
+        assume(False)
+    if packed.paragraphs == prompt.paragraphs:
+        assert needed(packed, count) <= limit
+    written = output_tokens(count(packed.render()), context, max_tokens)
+    assert written >= 1 or max_tokens == 0
+    assert count(packed.render()) + written <= context
+    shots, first = kept(packed)[0], packed.first_demonstration
+    if first:
+        more = prompt.keep(shots + 1, len(prompt.yielding), first - 1)
+        assert needed(more, count) > limit or count(more.render()) >= context
+
+
+@pytest.mark.parametrize(("drop", "left"), [("last", "ab"), ("first", "abcd"), ("released", "abcd")])
+def test_a_tokenizer_that_counts_line_breaks_leaves_the_authors_rules_as_they_are(drop: Drop, left: str) -> None:
+    def count(text: str) -> int:
+        return by_size(text) + text.count("\n\n\n")
+
+    prompt = few_shot_prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
+    packed = pack(prompt, count, 1000, 459)
+    assert shown(packed) == left
+    written = output_tokens(count(packed.render()), 1000, 459)
+    assert written == (456 if left == "abcd" else 459)
 
 
 @given(SIMPLE, COUNTERS, LIMITS)
@@ -142,15 +183,30 @@ def test_what_fits_is_left_as_it_is(prompt: Prompt) -> None:
 
 
 def test_an_estimate_that_is_wrong_either_way_is_settled_on_the_whole_text() -> None:
-    for drop in get_args(Drop)[:2]:
-        prompt = few_shot_prompt(demonstrations=demonstrations("abcdefgh"), question="Who?", drop=drop)
-        whole = len(prompt.keep(5, 0).render())
-        for factor in (0, 1, 3):
+    prompt = few_shot_prompt(demonstrations=demonstrations("abcdefgh"), question="Who?")
+    whole = len(prompt.keep(5, 0).render())
+    for factor in (0, 1, 3):
 
-            def count(text: str, factor: int = factor) -> int:
-                return len(text) if "Who?" in text else len(text) * factor
+        def count(text: str, factor: int = factor) -> int:
+            return len(text) if "Who?" in text else len(text) * factor
 
-            assert kept(fit(prompt, count, whole)) == (4 if drop == "last" else 5, 0)
+        assert kept(fit(prompt, count, whole)) == (4, 0)
+
+
+@pytest.mark.parametrize(("factor", "left"), [(0, 8), (1, 5), (3, 1)])
+def test_the_authors_rule_goes_by_its_counts_of_the_parts_as_long_as_the_whole_text_fits(
+    factor: int, left: int
+) -> None:
+    prompt = few_shot_prompt(demonstrations=demonstrations("abcdefgh"), question="Who?", drop="first")
+    parts = sum(len(each.render()) for each in prompt.demonstrations.items[:5])
+    limit = len(prompt.keep(0, 0).render()) + parts
+
+    def count(text: str) -> int:
+        return len(text) if "Who?" in text else len(text) * factor
+
+    assert kept(pack(prompt, count, limit + 1001, 1000)) == (left, 0)
+    whole = pack(prompt, count, limit + 1, 0)
+    assert len(whole.render()) <= limit
 
 
 SIZES = {"a": 100, "b": 200, "c": 150, "d": 50, "Who?": 40}

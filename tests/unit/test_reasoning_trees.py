@@ -7,6 +7,7 @@ from rich.console import Console
 
 from cli.output import Screen
 from cli.reasoned import reasoned
+from cli.trace import LINES, MESSAGE, _beginning
 from cotrail.systems.searchain.oddities import Oddity
 from cotrail.systems.searchain.tree import Tree
 from services.reasoning_trees import ShownChain, shown_tree
@@ -28,10 +29,10 @@ def shape(chains: tuple[ShownChain, ...]) -> list[object]:
     return [(chain.round, [(each.node.number, shape(each.chains)) for each in chain.nodes]) for chain in chains]
 
 
-def drawn(of: Tree) -> str:
+def drawn(of: Tree, *, full: bool = False) -> str:
     out = io.StringIO()
     screen: Console = Screen(file=out, markup=False, emoji=False, highlight=False, width=100)
-    screen.print(reasoned(of, TITLES))
+    screen.print(reasoned(of, TITLES, full=full))
     return out.getvalue()
 
 
@@ -59,17 +60,19 @@ def test_a_query_for_which_nothing_was_found_is_not_one_that_was_not_looked_at()
 
 def test_what_is_drawn_has_each_node_with_its_document_and_the_number_that_marks_name() -> None:
     lines = [line.strip(" │├└─") for line in drawn(BRANCHED).splitlines()]
-    assert lines[:9] == [
+    assert lines[:10] == [
         "question",
         "round 1",
         "[1] Query 0? → answer 0",
         "model · the reader: extracted 0 (0.00) · in Bridges",
-        "[2] Query 1? → answer 1",
-        "corrected · the reader: extracted 1 (1.00) · in Towers",
-        "round 2",
+        "[2] Query 1? → extracted 1",
+        "corrected · the model: answer 1 · the reader: extracted 1 (1.00) · in Towers",
+        'round 2  told: According to the Reference, the answer for "Query 1?" should be',
+        '"extracted 1". You can change your answer',
         "Query 3? → answer 3",
         "duplicate",
     ]
+    assert "[3] Query 4? → extracted 4" in lines
     assert "completed · unsolved · the reader: extracted 4 (4.00) · in Rivers" in lines
 
 
@@ -80,6 +83,51 @@ def test_below_the_tree_is_the_final_content_with_what_its_marks_lead_to() -> No
     assert "               built it → no node" in said
     assert "oddities       round 2: number: [Query]: Who? Me?" in said
     assert "               final content: unknown mark: [9]" in said
+
+
+def test_marks_that_were_found_by_answers_do_not_look_like_the_model_s() -> None:
+    odd = (Oddity(round=4, what="no marks", text="Ada built it."),)
+    assert "found by answers  Ada → [1] Bridges, [2] Towers" in drawn(replace(BRANCHED, oddities=odd))
+    assert "found by answers" not in drawn(BRANCHED)
+
+
+def test_a_round_without_queries_is_shown_where_its_feedback_began_it() -> None:
+    begun = replace(tree("mf"), rounds=2)
+    below = shown_tree(begun, {}).chains[0].nodes[1].chains
+    assert [(chain.round, chain.nodes) for chain in below] == [(2, ())]
+    assert below[0].feedback.startswith('According to the Reference, the answer for "Query 1?" should be "extracted 1"')
+    assert "no queries" in drawn(begun)
+
+
+def test_feedback_that_was_not_sent_is_not_shown() -> None:
+    assert "told:" not in drawn(tree("mf"))
+
+
+def test_an_unsolved_query_for_which_nothing_was_found_says_so_in_the_last_round_too() -> None:
+    (node,) = tree("f").nodes
+    bare = replace(node, source=None, extracted="", confidence=None, paragraph=None)
+    assert shown_tree(replace(tree("f", path=(0,)), nodes=(bare,)), {}).chains[0].nodes[0].source == "nothing found"
+
+
+def test_a_reading_that_is_not_in_the_document_is_shown_as_such() -> None:
+    node = replace(BRANCHED.nodes[0], extracted="", discarded="Eve")
+    said = drawn(replace(BRANCHED, nodes=(node, *BRANCHED.nodes[1:])))
+    assert "model · the reader: Eve (0.00), not in the document · in Bridges" in said
+
+
+def test_long_texts_are_cut_unless_all_of_them_is_asked_for() -> None:
+    long = "term " * 1000
+    node = replace(BRANCHED.nodes[0], query=long, answer=long, discarded=long)
+    buried = replace(BRANCHED, nodes=(node, *BRANCHED.nodes[1:]), final=long)
+    assert len(drawn(buried).splitlines()) < 60
+    assert drawn(buried, full=True).count("term") == 4000
+
+
+def test_of_a_long_message_the_beginning_is_shown_above_the_tree() -> None:
+    assert _beginning("Ada.\nEve.") == "Ada.\nEve."
+    lines = _beginning("Ada\n" * 1000).splitlines()
+    assert (len(lines), lines[-2:]) == (LINES + 1, ["Ada…", f"({4000 - 4 * LINES + 1:,} more characters: --full)"])
+    assert len(_beginning("a" * 4_000_000)) < MESSAGE + 60
 
 
 def test_a_model_s_text_can_not_draw() -> None:

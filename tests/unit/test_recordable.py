@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, MOST_TOKENS, Embedded, Entailed, Failure, Generated, Result, Retrieved
@@ -37,12 +38,20 @@ def test_whatever_is_finite_and_small_can_be_recorded(text: str, number: float, 
 
 @pytest.mark.parametrize(
     "result",
-    [found("x" * (MOST_CHARACTERS // 4), count=4), written("x" * MOST_CHARACTERS)],
+    [found("x" * (MOST_CHARACTERS // 4), count=4), written("x" * (MOST_CHARACTERS + 1))],
     ids=["search", "generation"],
 )
 def test_what_holds_too_much_text_is_refused_with_how_much_it_is(result: Result) -> None:
-    with pytest.raises(UnrecordableError, match=f"holds {result.characters:,} characters, and at most 4,000,000"):
+    with pytest.raises(UnrecordableError, match=f"holds {result.characters:,} characters.*, and at most 4,000,000"):
         result.check_recordable()
+
+
+def test_a_text_counts_once() -> None:
+    text = written("x" * MOST_CHARACTERS)
+    text.check_recordable()
+    assert text.characters == MOST_CHARACTERS
+    sure = replace(written("xx"), tokens=(("x", 0.5), ("x", 0.5)))
+    assert sure.characters == 42
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])

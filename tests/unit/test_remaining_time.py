@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cli.run_speed import RunSpeed
 from models.queries.progress import Progress, StepCounts
-from models.schema.states import RunState
+from models.schema.states import DesiredState
 from services.remaining_time import FINISHED, RemainingTime, steps_to_come
 
 POLL = 0.5
@@ -66,7 +66,7 @@ class Simulated(Struct, frozen=True, kw_only=True):
         search = counts("retrieve", searches, 1.0 * searches, open_ + len(running), in_finished, 0, 0)
         statuses = {"open": len(done) - len(finished), "finished": len(finished), "failed": 0, "blocked": 0}
         return Progress(
-            run="r", state="active", questions={**statuses, "cancelled": 0}, kinds=(reason, search), seconds=0
+            run="r", desired_state="active", questions={**statuses, "cancelled": 0}, kinds=(reason, search), seconds=0
         )
 
 
@@ -147,7 +147,7 @@ def test_a_burst_of_searches_tells_no_time() -> None:
             counts("reason", 20, 820_000.0, 0, 20, 1, 1),
             counts("retrieve", searches, 1.0 * searches, 0, 20, 0, 0),
         )
-        progress = Progress(run="r", state="active", questions=open_, kinds=kinds, seconds=0)
+        progress = Progress(run="r", desired_state="active", questions=open_, kinds=kinds, seconds=0)
         remaining.note(progress, float(second))
     assert remaining.seconds(progress) is None
 
@@ -158,9 +158,9 @@ def test_a_pause_changes_nothing_of_what_is_told(pause: float, paused_at: int) -
     unpaused, paused = RunSpeed(), RunSpeed()
     for place, (now, progress) in enumerate(readings[:-1]):
         if place == paused_at:
-            unpaused.note(replace(progress, state=RunState.PAUSED), now)
-            paused.note(replace(progress, state=RunState.PAUSED), now)
-            paused.note(replace(progress, state=RunState.PAUSED), now + pause)
+            unpaused.note(replace(progress, desired_state=DesiredState.PAUSED), now)
+            paused.note(replace(progress, desired_state=DesiredState.PAUSED), now)
+            paused.note(replace(progress, desired_state=DesiredState.PAUSED), now + pause)
         unpaused.note(progress, now)
         paused.note(progress, now + pause * (place >= paused_at))
         assert near(paused.left(progress), unpaused.left(progress))

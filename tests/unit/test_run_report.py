@@ -11,10 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.results import Embedded, Entailed, Failure
+from cotrail.evaluation.experiments.costs import Work, cost
 from models.queries.traces import TracedQuestion
 from models.records.labels import Labels
 from services.reports.pages import page
 from services.reports.run_report import run_page
+from tests.unit.made_results import ADOPTED, COST, MADE
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
 from tests.unit.made_trees import tree
 
@@ -59,7 +61,7 @@ class Page(HTMLParser):
 
 
 def page_of(*asked: TracedQuestion, system: str = "ircot") -> Page:
-    return Page(run_page(record(system), progress(asked), {}, asked).html)
+    return Page(run_page(record(system), progress(asked), COST, asked).html)
 
 
 def answered_by(details: Struct, **fields: Any) -> TracedQuestion:
@@ -185,9 +187,23 @@ def test_a_page_needs_all_its_values() -> None:
 
 def test_the_configuration_has_revisions_digests_and_the_seed() -> None:
     asked = (question(),)
-    text = Page(run_page(record(experiment_id="ours", cell="a/b"), progress(asked), {}, asked).html).text
+    text = Page(run_page(record(experiment_id="ours", cell="a/b"), progress(asked), COST, asked).html).text
     pinned = ("tiny@b2b2b2b2b2b2", "revision a1a1a1a1a1a1", "seed 17", "SHA-256 c3c3c3c3c3c3", "e5" * 32)
     assert [each for each in ("ours, a/b", *pinned) if each not in text] == []
+
+
+def test_what_was_asked_for_adopted_and_made_stands_on_the_page() -> None:
+    asked = (question(),)
+    lost = cost(made=MADE, adopted=ADOPTED, lost={"expired": 2}, lost_seconds=3.0)
+    told = Page(run_page(record(origin="run-0"), progress(asked), lost, asked).html).text
+    assert "Asked for: 8 model calls, 4 searches, 4,000 tokens read (1,000 from the cache), 200 written" in told
+    assert "Adopted from run run-0, and not spent: 3 model calls, 2 searches" in told
+    assert "Made: 5 model calls, 2 searches, 2,500 tokens read (500 from the cache), 150 written" in told
+    assert "Executions without a result: 2 expired, " in told
+    alone = cost(made=MADE, adopted=Work(), lost={}, lost_seconds=0.0)
+    told = Page(run_page(record(), progress(asked), alone, asked).html).text
+    assert "Made: 5 model calls" in told
+    assert "dopted" not in told
 
 
 def test_texts_of_any_length_are_short_in_the_table_and_whole_in_the_details() -> None:
@@ -207,7 +223,7 @@ def test_foreign_texts_have_a_direction_of_their_own() -> None:
 
 def test_a_run_without_anything_published_has_no_empty_scores_and_no_filters() -> None:
     found = page_of(question(answers=(), gold=()))
-    assert "Exact match" not in found.text
+    assert "Answer EM" not in found.text
     assert "so that nothing is scored" in found.text
     assert "fieldset" not in found.html
 
@@ -215,11 +231,11 @@ def test_a_run_without_anything_published_has_no_empty_scores_and_no_filters() -
 def test_a_run_s_name_and_tags_stand_above_its_id() -> None:
     asked = (question(),)
     labels = Labels(name="baseline", tags=("small", "first"))
-    text = Page(run_page(record(), progress(asked), {}, asked, labels).html).text
+    text = Page(run_page(record(), progress(asked), COST, asked, labels).html).text
     assert text.startswith("baseline, tiny on jsonl baseline Run run-1. Tags: small, first. ircot on jsonl")
 
 
 def test_a_tree_s_page_begins_with_the_metric_by_which_its_answers_are_right() -> None:
     text = page_of(answered_by(tree("mc- df")), system="searchain").text
-    assert text.index("Cover EM") < text.index("Exact match")
+    assert text.index("Cover EM") < text.index("Answer EM")
     assert "sentences reasoned" not in text

@@ -240,7 +240,7 @@ def test_an_answer_that_is_missing_is_corrected() -> None:
 
 def test_a_long_answer_is_compared_with_its_document_by_rouge_l() -> None:
     # Six of eight words of the answer in order, of ten in the document: F = 2 * 6 / (8 + 10) = 0.67.
-    documents, read = {WHO: OCHOA}, {WHO: "nonsense"}
+    documents, read = {WHO: OCHOA}, {WHO: "American child"}
     chain = f"[Query 1]: {WHO}\n[Answer 1]: Raymond Ochoa is an actor and voice actor."
     assert sources(run(World(chain, FINAL, documents=documents, read=read), answers="long")[1]) == ["model"]
     world = World(chain, FINAL, documents=documents, read=read)
@@ -261,10 +261,24 @@ def test_an_unsolved_query_is_completed_however_unsure_the_reader_is() -> None:
 def test_an_unsolved_query_without_an_answer_or_a_document_gets_feedback_too() -> None:
     trace, answer = run(World(UNKNOWN, AFTER_ROLE, FINAL, read={KIND: "Apatosaurus"}))
     assert "The Reference may have the answer" in asked(trace)[1]
-    assert (ROLE, AS_ARLO) in accepted(answer)
+    assert sources(answer)[:2] == ["model", "completed"]
     trace, answer = run(World(UNKNOWN, AFTER_ROLE, FINAL, documents={KIND: ARLO}))
     assert asked(trace)[1].startswith(f'No Reference was found for "{ROLE}".')
     assert sources(answer)[:2] == ["model", None]
+
+
+def test_a_query_without_an_answer_counts_as_asked_and_is_on_the_path() -> None:
+    trace, answer = run(World(UNKNOWN, AFTER_ROLE, FINAL, read={KIND: "Apatosaurus"}))
+    assert queries(trace) == [WHO, ROLE, KIND]
+    assert accepted(answer) == [(WHO, ACTOR), (ROLE, ""), (KIND, APATOSAURUS)]
+    assert tree(answer).nodes[2].duplicate
+    # What the model wrote for it later, from the document that it was shown, stands in the last turn.
+    assert f"[Query 2]: {ROLE}\n[Answer 2]: {AS_ARLO}\n[Query 3]:" in asked(trace)[-1]
+    unanswered = RIGHT.replace(f"[Answer 2]: {AS_ARLO}\n", "")
+    trace, answer = run(World(unanswered, FINAL, sure=0.5))
+    assert tree(answer).path == (0, 1, 2)
+    assert f"[Query 2]: {ROLE}\n[Answer 2]:\n[Query 3]:" in asked(trace)[-1]
+    assert answer.sentences == (f"{WHO} {ACTOR}", ROLE, f"{KIND} {APATOSAURUS}")
 
 
 def test_an_unsolved_query_is_never_skipped_as_a_duplicate() -> None:
@@ -383,6 +397,7 @@ def test_without_tracing_the_final_content_is_that_of_the_last_chain_with_any() 
 def test_released_rules_take_an_extractor_a_rater_and_no_tracing() -> None:
     released = SearChainSettings(**SPEC.rule_settings("released", instructed=False))
     assert (released.reader, released.duplicates, released.node_answers) == ("extractor", "rater", "line")
+    assert (released.readings, released.stop) == ("any", ())
     assert not released.tracing
 
 

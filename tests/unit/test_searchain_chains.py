@@ -144,6 +144,41 @@ def test_the_final_content_may_speak_of_queries_and_answers() -> None:
     assert (chain.pairs, chain.final, chain.oddities) == ((WHO,), final, ())
 
 
+@pytest.mark.parametrize(
+    ("message", "final"),
+    [
+        ("[Final Content]: So it is Ada.\n[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.", "So it is Ada."),
+        ("[Final Content]: So.\n\nQuery 1: Who wrote it?\nAnswer 1: Ada wrote it.\n[Final Content]: Ada.", "Ada."),
+        ("[Final Content]: So.\n[Query 1]: Who wrote it? [Answer 1]: Ada wrote it.\n[Final Content]:", "So."),
+        ("[Query 1]: Who wrote it?\n[Final Content]: So.\n[Answer 1]: Ada wrote it.", "So."),
+        ("[Final Content]:\n[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.", None),
+    ],
+)
+def test_answers_behind_a_final_content_are_read(message: str, final: str | None) -> None:
+    assert read(message).pairs == (WHO,)
+    assert read(message).final == final
+    assert "no answer" not in odd(message)
+
+
+def test_an_answer_behind_a_final_content_counts_where_its_query_has_none() -> None:
+    opening = "[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.\n[Final Content]: Ada.\n"
+    for said in ("[Answer 1]: So the answer is Ada.", "[Answer 2]: x", "[Answer]: Ada", "Answer 1 says so."):
+        assert read(opening + said).pairs == (WHO,)
+        assert read(opening + said).final == f"Ada.\n{said}"
+
+
+def test_version_1_read_no_answers_behind_a_final_content() -> None:
+    message = "[Final Content]: So.\n[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.\n[Final Content]:"
+    chain = read_chain(message, round=1, most=9, final_is_last=True)
+    assert (chain.pairs, chain.final) == ((Pair(query="Who wrote it?"),), None)
+
+
+def test_queries_have_the_numbers_by_which_their_message_names_them() -> None:
+    chain = read("[Query 4]: a\n[Answer 4]: b\n[Unsolved Query]: c\n[Query 5]: d\n[Query]: e")
+    assert chain.numbers == (4, 5, 5, 6)
+    assert read("[Unsolved Query]: c").numbers == (1,)
+
+
 def test_of_several_final_contents_the_last_counts_and_the_others_are_oddities() -> None:
     chain = read("[Final Content]: One.\n[Final Content]: Two.")
     assert (chain.final, [each.text for each in chain.oddities]) == ("Two.", ["One."])
@@ -256,6 +291,33 @@ PAIRS = st.lists(
 )
 
 
+BLOCKS = st.lists(
+    st.tuples(st.just("final"), LINES.filter(bool))
+    | st.tuples(st.just("pair"), LINES.filter(bool))
+    | st.tuples(st.just("unsolved"), LINES.filter(bool)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(BLOCKS)
+def test_every_answer_is_read_wherever_final_contents_stand(blocks: list[tuple[str, str]]) -> None:
+    lines, pairs, finals = [], [], []
+    for number, (kind, text) in enumerate(blocks, start=1):
+        if kind == "final":
+            finals.append(text)
+            lines.append(f"[Final Content]: {text}")
+        elif kind == "unsolved":
+            pairs.append(Pair(query=f"{number} {text}", unsolved=True))
+            lines.append(f"[Unsolved Query]: {number} {text}")
+        else:
+            pairs.append(Pair(query=f"{number} {text}", answer=text))
+            lines += [f"[Query {number}]: {number} {text}", f"[Answer {number}]: {text}"]
+    chain = read("\n".join(lines))
+    assert chain.pairs == tuple(pairs)
+    assert chain.final == (finals[-1] if finals else None)
+
+
 def written(pairs: list[Pair], final: str, *, numbered: bool) -> str:
     lines = []
     for number, pair in enumerate(pairs, start=1):
@@ -291,6 +353,7 @@ def test_a_strict_message_is_read_as_it_was_written(pairs: list[Pair], final: st
         "final ",
         "[Final Content]: x\n",
         "[Query 1]: q\n[Answer 1]: a\n",
+        "[Query 1]: q\n[Final Content]: x\n[Answer 1]: a\n",
         "Answer\n[Query 1]: ",
     ],
 )

@@ -45,6 +45,9 @@ RETRIEVING = (
 )
 """Of their 34 nodes 14 come from the model, 5 are corrected, 2 completed, 6 duplicates, and 7 are behind feedback."""
 
+AGAIN = (tree("mf mf m", path=(0, 3, 4)), tree("f f- d", path=(1,)), tree("f", path=(0,)))
+"""Trees of ten nodes, in which the same unsolved query was looked at again: three queries, one and one."""
+
 ALONE = (
     Searched(key="a", score=1.0, hops=2, tree=tree("--")),
     Searched(key="b", score=0.0, hops=2, tree=tree("----")),
@@ -91,8 +94,16 @@ def shown(runs: Sequence[SearChainRun], name: str, label: str) -> list[tuple[str
     return [(*row.cells, row.remark) for row in sheet(table(runs, name)).rows if row.cells[0] == label]
 
 
-def test_sources_are_counted_by_the_nodes_that_were_looked_at() -> None:
+def test_sources_are_counted_by_the_nodes_of_the_paths() -> None:
     assert sources(each.tree for each in RETRIEVING if each.tree) == Sources(model=14, corrected=5, completed=2)
+
+
+def test_a_query_that_was_looked_at_again_is_one_source() -> None:
+    assert sources(AGAIN) == Sources(model=2, corrected=0, completed=3)
+
+
+def test_a_node_for_which_nothing_was_found_has_no_source() -> None:
+    assert sources([tree("m-", path=(0, 1))]) == Sources(model=1, corrected=0, completed=0)
 
 
 def test_a_tree_without_retrieval_has_no_sources() -> None:

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
+from cotrail.common import segmentation, sentence_boundaries
+from cotrail.common.segmentation import segments
+from cotrail.common.sentence_boundaries import SentenceStop, first_sentence, sentences
 from cotrail.data.demonstrations.files import read_demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
@@ -44,6 +46,20 @@ BEFORE_A_NAME = [
     "He sells films, books etc.",
 ]
 
+ITEMS = [
+    "(2) Mozarteum was founded in 1841.",
+    "(1) A and (2) B.",
+    "(a) The first school was founded in 1841.",
+    "The schools are (1) the Academy of Music and (2) Mozarteum, founded in 1841.",
+    "(1) Is it so?",
+]
+
+AGAIN = [
+    ("The director is Sen.", "Sen was born in 1950."),
+    ("The premier was Hun Sen.", "Hun Sen was born in 1952."),
+    ("(1) A and (2) B.", "B was founded in 1841."),
+]
+
 NAMES = [
     "It is by J. K. Rowling",
     "He met Sen. John McCain",
@@ -75,6 +91,45 @@ def test_a_word_that_is_an_abbreviation_elsewhere_ends_a_sentence(sentence: str,
     text = f"{sentence} {following} So it is."
     assert first_sentence(text) == sentence
     assert written(text, list(text))[0] == sentence
+
+
+@pytest.mark.parametrize("sentence", ITEMS)
+def test_the_mark_of_an_item_hides_no_end(sentence: str) -> None:
+    text = f"{sentence} So the answer is: X."
+    assert first_sentence(text) == sentence
+    assert written(text, list(text))[0] == sentence
+
+
+@pytest.mark.parametrize(("sentence", "following"), AGAIN)
+def test_a_name_that_is_said_again_begins_a_sentence(sentence: str, following: str) -> None:
+    text = f"{sentence} {following} So the answer is: X."
+    assert list(sentences(text)) == [sentence, following, "So the answer is: X."]
+    assert written(text, list(text))[0] == sentence
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\u3000", "\x85", "\u2028"])
+def test_no_space_before_a_full_stop_stops_a_worker(space: str) -> None:
+    # sentencex panics there, with an exception that no handler of errors takes for one.
+    text = f"It is by J{space}. K{space}. Rowling{space}. So it is. "
+    assert written(text, list(text))[0] == first_sentence(text)
+    assert "".join(segments(text)) == text
+
+
+@pytest.mark.parametrize("piece", ["1", "1 ", "a. ", "Dr. ", "1. ", '" ', "(1) ", "“a. "])
+def test_few_looks_are_taken_at_a_text_without_an_end(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    ends = segmentation.segment_ends
+
+    def counting(text: str) -> list[int]:
+        looked_at.append(len(text))
+        return ends(text)
+
+    monkeypatch.setattr(sentence_boundaries, "segment_ends", counting)
+    stop = SentenceStop()
+    for _ in range(20_000):
+        if stop.feed(piece):
+            break
+    assert sum(looked_at) < 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -304,7 +304,8 @@ def test_a_malformed_variable_is_refused_on_one_line(
 @pytest.mark.parametrize(
     "process",
     [
-        ["-m", "migrations"],
+        ["-m", "cli.main", "migrate"],
+        ["-m", "cli.main", "flower"],
         ["-m", "cli.main", "worker", "maintenance"],
         ["-m", "celery", "-A", "workers.app", "worker"],
     ],

@@ -148,7 +148,7 @@ def test_a_prepared_run_pins_everything_that_decides_its_results(given: Given) -
     assert (submission.binding.temperature, submission.binding.seed, submission.binding.profile) == (0.5, 7, "fast")
     assert submission.binding.corpus
     assert submission.provenance["files"].keys() == {"questions", "demonstrations"}
-    assert prepared.questions[0].gold == (GoldParagraph(title="Ink", text="Ink stains paper."),)
+    assert prepared.questions[0].gold == (GoldParagraph(title="Ink", text="Ink stains paper.", id="1"),)
     msgspec.json.encode(submission)
 
 

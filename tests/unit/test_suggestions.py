@@ -21,13 +21,16 @@ def refused(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("sumbit",), "there is no command 'sumbit' (did you mean submit?); there are: "),
+        (("sumbit",), "there is no command 'sumbit' (did you mean submit?); see `cotrail --help`"),
         (("audit", "vrify"), "(did you mean verify?); there are: verify, export, prompt; see `cotrail audit --help`"),
         (
             ("submit", "--demonstation", "x"),
-            "no option '--demonstation' (did you mean --demonstrations?); there are: --",
+            "no option '--demonstation' (did you mean --demonstrations?); see `cotrail submit --help`",
         ),
-        (("submit", "--demonstation=x"), "no option '--demonstation' (did you mean --demonstrations?); there are: --"),
+        (
+            ("submit", "--demonstation=x"),
+            "no option '--demonstation' (did you mean --demonstrations?); see `cotrail submit --help`",
+        ),
         (("export", "latest", "--format", "parquet"), "--format can't be 'parquet'; there are: "),
         (
             ("audit", "export", "x", "--format", "bundel"),
@@ -35,8 +38,11 @@ def refused(*arguments: str) -> str:
         ),
         (("ps",), "there is no command 'ps'; did you mean `cotrail stack` (processes) or `cotrail runs` (runs)?"),
         (("show",), "RUN is missing: The run's id, "),
-        (("logs",), "PROCESS is missing: generation, retrieval, "),
-        (("index", "x"), "--name is missing: What runs call the corpus; see `cotrail index --help`"),
+        (("logs",), "PROCESS is missing, as in `cotrail logs generation --follow`: generation, retrieval, "),
+        (
+            ("index", "x"),
+            "--name is missing, as in `cotrail index corpus.jsonl --name mine`: What runs call the corpus; see",
+        ),
         (("worker",), "ROLE is missing: generation, retrieval, evidence, maintenance; see"),
     ],
 )

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.common.text_overlap import contained, rouge_l
@@ -63,3 +64,12 @@ def test_rouge_l_is_the_f1_of_the_longest_common_subsequence(prediction: str, re
 def test_rouge_l_is_a_share_and_treats_both_texts_alike(one: str, other: str) -> None:
     assert rouge_l(one, other) == pytest.approx(rouge_l(other, one))
     assert 0 <= rouge_l(one, other) <= 1
+
+
+WORDS = st.lists(st.sampled_from(["red", "Fox", "ink", "1999", "the", "é", "it's", "--"]), max_size=12).map(" ".join)
+
+
+@given(WORDS, WORDS)
+def test_rouge_l_is_rouge_scores_to_the_last_digit(prediction: str, reference: str) -> None:
+    scored = RougeScorer(["rougeL"]).score(reference, prediction)["rougeL"]
+    assert rouge_l(prediction, reference) == scored.fmeasure

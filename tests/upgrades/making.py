@@ -93,7 +93,7 @@ RUNS = {
 ADOPTED = "SELECT count(*) FROM steps WHERE shared_in IS NOT NULL AND adopted_from IS NOT NULL"
 OPEN = """
     SELECT count(*) FROM questions JOIN runs ON runs.id = run_id
-    WHERE status = 'open' AND runs.state = 'active' AND run_id = '{run}'
+    WHERE status = 'open' AND runs.desired_state = 'active' AND run_id = '{run}'
 """
 IN_THE_MIDDLE = """
     SELECT

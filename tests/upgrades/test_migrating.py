@@ -7,8 +7,8 @@ import pytest
 from alembic import command
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from sqlalchemy.exc import OperationalError, ProgrammingError
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from configuration.settings import Settings
 from cotrail.systems.registry import find_system
@@ -24,7 +24,11 @@ FORMER = "0006"
 WORKERS, QUESTIONS = 3, 40
 
 
-insisting = retry(retry=retry_if_exception_type(OperationalError), stop=stop_after_attempt(20))
+insisting = retry(
+    retry=retry_if_exception_type((OperationalError, ProgrammingError)),
+    wait=wait_fixed(0.05),
+    stop=stop_after_delay(60),
+)
 
 
 class Insisting(Ledger):
@@ -52,7 +56,11 @@ def former(servers: Settings) -> Iterator[Engine]:
 
 
 def test_runs_that_are_under_way_go_on_while_the_schema_changes(former: Engine) -> None:
+    """Workers that are started too early, before the migration, wait for the columns that it makes."""
+    config = alembic_config(former.url.render_as_string(hide_password=False))
+    command.upgrade(config, "head")
     due = begin(former, WORKERS * QUESTIONS)
+    command.downgrade(config, FORMER)
     own_ledgers = [Insisting(former, f"w{n}", LEASE, find_system) for n in range(WORKERS)]
     with ThreadPoolExecutor() as pool:
         at_work = [pool.submit(run_to_end, ledger, due[n::WORKERS]) for n, ledger in enumerate(own_ledgers)]

@@ -10,9 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.errors import InputError
+from workers.health import Problem
 
 HOST = "127.0.0.1"
 PORT = 5555
+PATIENCE_SECONDS = 5.0
+"""How long a page may take."""
+
 USER, PASSWORD = "COTRAIL_FLOWER_USER", "COTRAIL_FLOWER_PASSWORD"
 
 
@@ -34,19 +38,24 @@ class Access(Struct, frozen=True, kw_only=True):
         return f"{self.user}:{self.password}"
 
 
-def new_access(path: Path) -> Access:
-    """Return a free port, and the user and password of the environment, else those kept in the file, else new ones.
+def access_on(port: int, kept: Access | None = None) -> Access:
+    """Return the access with user and password of the environment, else the kept ones, else a new password.
 
-    They are kept in the file, for its owner only. Raises InputError for names that Flower can't take.
+    Raises InputError for names that Flower can't take.
     """
-    kept = read_access(path)
     access = Access(
-        port=_free_port(),
+        port=port,
         user=os.environ.get(USER) or (kept.user if kept else "cotrail"),
         password=os.environ.get(PASSWORD) or (kept.password if kept else secrets.token_urlsafe(18)),
     )
     if "," in access.credentials or ":" in access.user:
         raise InputError(f"Flower can't take a comma in {USER} or {PASSWORD}, or a colon in {USER}")
+    return access
+
+
+def new_access(path: Path) -> Access:
+    """Return the access on a free port, and keep it in the file, for its owner only, so that the next start has it."""
+    access = access_on(_free_port(), read_access(path))
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(access))
@@ -63,7 +72,7 @@ def read_access(path: Path) -> Access | None:
 
 def answers(port: int) -> bool:
     """Return whether Flower serves pages on that port."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=1)
+    connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", "/healthcheck")
         return connection.getresponse().status == http.HTTPStatus.OK
@@ -71,6 +80,11 @@ def answers(port: int) -> bool:
         return False
     finally:
         connection.close()
+
+
+def problem(port: int) -> Problem | None:
+    """Return what keeps Flower from serving pages."""
+    return None if answers(port) else Problem(said="it doesn't answer", restart=True)
 
 
 def _free_port() -> int:

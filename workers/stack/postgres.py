@@ -1,5 +1,6 @@
 """The local stack's PostgreSQL: one cluster, reachable only over a Unix socket."""
 
+import errno
 import os
 import shutil
 import signal
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import PGconn, Ping
 
+from cotrail.common.humanize import size
 from cotrail.errors import UnavailableError
+from workers.health import Problem
 from workers.stack.place import Place, give, make_link, make_ready
 from workers.stack.process import Service, credentials
 
@@ -20,6 +24,12 @@ PORT = 5432
 
 SOCKET = f".s.PGSQL.{PORT}"
 DATABASE = "cotrail"
+
+PATIENCE_SECONDS = 2
+"""How long an answer may take."""
+
+LEAST_FREE = 16 * 2**20
+"""Bytes that have to be free: PostgreSQL stops where the next 16 MiB of its log don't fit."""
 
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 """PostgreSQL's whole environment: the user's own PG variables mustn't change how it runs."""
@@ -45,6 +55,7 @@ def postgres(place: Place, sockets: Path) -> Service:
         environment=ENVIRONMENT,
         prepare=partial(_prepare, place, seen, real),
         ready=partial(_answers, sockets),
+        problem=partial(_problem, place, sockets),
         # The process id in a stale postmaster.pid may belong to another process by now: PostgreSQL then wouldn't start.
         transient=(place.data / "postmaster.pid", seen, real, real.with_name(f"{SOCKET}.lock")),
         title=place.title,
@@ -91,8 +102,18 @@ def _make_cluster(place: Place) -> None:
         command, check=False, cwd="/", env=ENVIRONMENT, capture_output=True, text=True, **credentials(place.user)
     )
     if made.returncode != 0:
-        raise UnavailableError(f"PostgreSQL's data can't be made in {place.data}: {made.stderr.strip()}")
+        raise UnavailableError(_unmade(place, made.stderr.strip()))
     written.rename(place.data)
+
+
+def _unmade(place: Place, said: str) -> str:
+    if os.strerror(errno.ENOSPC) in said or os.strerror(errno.EDQUOT) in said:
+        free = shutil.disk_usage(place.data.parent).free
+        return (
+            f"the disk of {place.data.parent} is full: {size(free)} are free, and PostgreSQL needs about 60 MiB to "
+            "begin; make room, or set COTRAIL_HOME to a folder on another disk"
+        )
+    return f"PostgreSQL's data can't be made in {place.data}: {said}"
 
 
 def _answers(sockets: Path) -> bool:
@@ -105,3 +126,22 @@ def _answers(sockets: Path) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def _problem(place: Place, sockets: Path) -> Problem | None:
+    """Return what keeps PostgreSQL from recording."""
+    asked = f"host='{_quoted(sockets)}' port={PORT} user=postgres dbname=postgres connect_timeout={PATIENCE_SECONDS}"
+    match PGconn.ping(os.fsencode(asked)):
+        case Ping.REJECT:
+            return Problem(said="it is starting, or recovers what it recorded before it ended", starting=True)
+        case Ping.NO_RESPONSE | Ping.NO_ATTEMPT:
+            return Problem(said="it doesn't answer", restart=True)
+    free = shutil.disk_usage(place.data).free
+    if free < LEAST_FREE:
+        return Problem(said=f"its disk is full: {free / 2**20:.0f} MiB are free in {place.data.resolve()}")
+    return None
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as libpq reads it between single quotes."""
+    return str(path).replace("\\", "\\\\").replace("'", "\\'")

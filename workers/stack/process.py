@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import cut
 from cotrail.errors import UnavailableError
+from workers.health import Problem
 from workers.logs import log_path, open_log
 
 POLL_SECONDS = 0.02
@@ -46,7 +47,7 @@ LONGEST_REASON = 300
 
 
 def _nothing() -> None:
-    """Prepare nothing."""
+    """Prepare nothing, find no problem."""
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -63,6 +64,9 @@ class Service(Struct, frozen=True, kw_only=True):
 
     ready: Callable[[], bool]
     """Returns whether it can do its work now."""
+
+    problem: Callable[[], Problem | None] = _nothing
+    """Returns what keeps it from its work: its health check."""
 
     prepare: Callable[[], None] = _nothing
     """Makes what it needs on disk, before each start."""
@@ -164,6 +168,13 @@ class Processes:
         _remove(tuple(self._record_path(service.name) for service in services))
         return bool(asked) or any(killed)
 
+    def kill(self, service: Service, *, children: bool) -> None:
+        """End a service at once; its record stays, so that it counts as dead."""
+        process = self.find(service.name)
+        if process is not None:
+            with suppress(psutil.NoSuchProcess):
+                _kill([process, *(process.children(recursive=True) if children else ())])
+
     def _record_path(self, name: str) -> Path:
         return self.run / f"{name}.json"
 
@@ -218,8 +229,10 @@ class Processes:
             if not alive(process):
                 raise UnavailableError(f"{service.name} ended as it started. {self._tail(service.name)}")
             if time.monotonic() > deadline:
-                seconds = f"{service.start_seconds:g} seconds"
-                raise UnavailableError(f"{service.name} wasn't ready after {seconds}. {self._tail(service.name)}")
+                problem = service.problem()
+                why = f": {problem.said}" if problem else ""
+                after = f"after {service.start_seconds:g} seconds{why}"
+                raise UnavailableError(f"{service.name} wasn't ready {after}. {self._tail(service.name)}")
             time.sleep(POLL_SECONDS)
 
     def _tail(self, name: str) -> str:

@@ -10,10 +10,9 @@ from configuration.settings import Settings
 from cotrail.core.actions.kind import Role
 from workers import logs, ready
 from workers.allocator import TUNED
-from workers.stack.flower import HOST, Access, answers
+from workers.health import problem_of
+from workers.stack.flower import HOST, PASSWORD, USER, Access, answers, problem
 from workers.stack.process import Service
-
-CELERY = (sys.executable, "-m", "celery", "-A", "workers.app")
 
 COTRAIL = (sys.executable, "-m", "cli.main")
 
@@ -37,18 +36,13 @@ def flower(settings: Settings, access: Access) -> Service:
     """Flower, behind user and password."""
     return Service(
         name="flower",
-        # On the command line, which overrides the environment and configuration files.
-        command=(*CELERY, "flower", f"--address={HOST}", f"--port={access.port}", "--read-only=true"),
+        command=(*COTRAIL, "flower", f"--address={HOST}", f"--port={access.port}"),
         folder=_folder(settings, "flower"),
         # Not on the command line, which every user of the machine can read.
-        environment={**_without_flowers(_environment(settings)), "FLOWER_BASIC_AUTH": access.credentials},
+        environment={**_environment(settings), USER: access.user, PASSWORD: access.password},
         ready=partial(answers, access.port),
+        problem=partial(problem, access.port),
     )
-
-
-def _without_flowers(environment: dict[str, str]) -> dict[str, str]:
-    """Return an environment without the user's own settings of Flower, some of which open it to anyone."""
-    return {name: value for name, value in environment.items() if not name.startswith("FLOWER_")}
 
 
 def ready_file(settings: Settings, name: str) -> Path:
@@ -73,6 +67,7 @@ def _python(settings: Settings, name: str, command: tuple[str, ...], defaults: M
         folder=_folder(settings, name),
         environment={**defaults, **_environment(settings), **own},
         ready=file.exists,
+        problem=partial(problem_of, file),
         transient=(file,),
     )
 

@@ -1,10 +1,15 @@
 """The local stack's Redis: a Unix socket, and every message in an append-only file."""
 
 import os
+from functools import partial
 from pathlib import Path
 
+from workers.health import Problem
 from workers.stack.process import Service
 from workers.stack.wheels import package_folder
+
+PATIENCE_SECONDS = 2.0
+"""How long an answer may take."""
 
 
 def redis(home: Path, sockets: Path) -> Service:
@@ -17,7 +22,8 @@ def redis(home: Path, sockets: Path) -> Service:
         folder=data,
         environment={"PATH": os.defpath},
         prepare=lambda: data.mkdir(mode=0o700, parents=True, exist_ok=True),
-        ready=lambda: _answers(socket),
+        ready=lambda: _problem(socket, data) is None,
+        problem=partial(_problem, socket, data),
         transient=(socket,),
         stop_seconds=30,
     )
@@ -37,13 +43,20 @@ def _options(data: Path, socket: Path) -> list[str]:
     return [part for name, value in options.items() for part in (f"--{name}", value)]
 
 
-def _answers(socket: Path) -> bool:
-    from redis import Redis, RedisError
+def _problem(socket: Path, data: Path) -> Problem | None:
+    """Return what keeps Redis from taking messages: it refuses even a ping while it can't write its file."""
+    from redis import Redis, RedisError, ResponseError
     from redis.backoff import NoBackoff
+    from redis.exceptions import BusyLoadingError
     from redis.retry import Retry
 
-    with Redis(unix_socket_path=str(socket), socket_timeout=1, retry=Retry(NoBackoff(), 0)) as client:
+    with Redis(unix_socket_path=str(socket), socket_timeout=PATIENCE_SECONDS, retry=Retry(NoBackoff(), 0)) as client:
         try:
-            return bool(client.ping())
+            client.ping()
+        except BusyLoadingError:
+            return Problem(said="it is loading its messages", starting=True)
+        except ResponseError as error:
+            return Problem(said=f"it takes no messages ({error}); see whether the disk of {data} is full")
         except RedisError:
-            return False
+            return Problem(said="it doesn't answer", restart=True)
+    return None

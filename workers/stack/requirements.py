@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 from configuration.settings import Settings
 from cotrail.engines.language_models.catalogue import find_model
+from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import NotInstalledError
 
 
@@ -14,7 +15,7 @@ def check_requirements(settings: Settings) -> None:
     Raises InputError where the model is unknown or its file can't be read.
     """
     absent = [package for package in _packages(settings) if find_spec(package) is None]
-    lacking = [f"{', '.join(absent)}: `pip install 'cotrail[local]'`"] if absent else []
+    lacking = [f"{', '.join(absent)}: `{install_extra('local')}`"] if absent else []
     try:
         find_model(settings.catalogue_path, settings.model).engine.check()
     except NotInstalledError as error:

@@ -5,16 +5,21 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 import psutil
+from msgspec.structs import replace
 
+from configuration.celery_variables import warn_of
 from configuration.settings import Settings
 from cotrail.errors import InputError, UnavailableError
-from workers.health import problem_of
+from workers import TAKEN_OUT
+from workers.health import Problem
+from workers.monitoring import warn_of_left_out
 from workers.stack import python
 from workers.stack.flower import Access, new_access, read_access
 from workers.stack.place import STATE, find_place
@@ -47,20 +52,26 @@ class Stack:
         """
         from models.schema.migrating import migrate
 
+        warn_of(TAKEN_OUT)
         with self._lock():
             self._processes.start(*self._servers())
             migrate(self._settings.database)
             access = self._flower_access(start=flower)
+            if access is not None:
+                warn_of_left_out()
             self._processes.start(*self._workers(events=access is not None), *self._flower(access))
         return access
 
     def supervise(self) -> None:
-        """Have what `up` started be started again when it dies, with the environment and the code of this process."""
+        """Have what `up` started be started again when it dies, with the environment and the code of this process.
+
+        Raises UnavailableError where `down` came in between.
+        """
         with self._lock():
             self._processes.stop(*self._supervisors())
             self._restarts_path.unlink(missing_ok=True)
-            if self.started():  # `down` may have come in between
-                self._processes.start(*self._supervisors())
+            self._check_started()
+            self._processes.start(*self._supervisors())
 
     def start_servers(self) -> None:
         """Start PostgreSQL and Redis alone, unless they run or the settings name others."""
@@ -96,6 +107,15 @@ class Stack:
         supervised = any(self.find(name) for name in SUPERVISORS)
         return tuple(self._status(name, restarts.get(name, Restarts()), supervised=supervised) for name in NAMES)
 
+    def check_started(self) -> None:
+        """Raises UnavailableError where `down` has stopped the stack, which is waited for if it does so just now."""
+        with self._lock():
+            self._check_started()
+
+    def _check_started(self) -> None:
+        if not self.started():
+            raise UnavailableError("`cotrail down` has stopped what this command started; `cotrail up` starts it again")
+
     def started(self) -> tuple[str, ...]:
         """Return the services that were started and not stopped since, dead ones too, in the order of their start."""
         return tuple(name for name in STARTED_IN_ORDER if self._processes.recorded(name))
@@ -127,6 +147,33 @@ class Stack:
             return False
         return True
 
+    def frozen(self, name: str) -> tuple[int, str] | None:
+        """Return the process id of a service that fails its health check, and why, if another process may work."""
+        process = self.find(name)
+        if process is None:
+            return None
+        try:
+            problem = _problem(self._service(name), process)
+        except (UnavailableError, psutil.NoSuchProcess):  # what it is made of is gone, or it ended just now
+            return None
+        return (process.pid, problem.said) if problem is not None and problem.restart else None
+
+    def kill(self, name: str, pid: int) -> bool:
+        """End the process of a service that doesn't work; returns whether it was ended.
+
+        It isn't where another command starts or stops services just now, or where another process took its place.
+        Raises UnavailableError where it can't be killed.
+        """
+        try:
+            with self._lock(fcntl.LOCK_NB):
+                process = self.find(name)
+                if process is None or process.pid != pid:
+                    return False
+                self._processes.kill(self._service(name), children=name not in SUPERVISORS)
+        except BlockingIOError:
+            return False
+        return True
+
     def servers_answer(self) -> bool:
         """Return whether PostgreSQL and Redis answer, as far as they are the stack's own."""
         return all(service.ready() for service in self._servers())
@@ -144,10 +191,14 @@ class Stack:
         write_json(self._restarts_path, restarts)
 
     @contextmanager
-    def supervision(self) -> Iterator[None]:
-        """Wait until no other process supervises this stack, and be the one that does."""
+    def supervision(self, meanwhile: Callable[[], None]) -> Iterator[None]:
+        """Wait until no other process supervises this stack, and be the one that does.
+
+        meanwhile: called again and again while another one does; it pauses.
+        """
         with (self._home / "run" / "supervision.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            while not _locked(lock):
+                meanwhile()
             yield
 
     def _servers(self) -> list[Service]:
@@ -229,24 +280,21 @@ class Stack:
 
     def _running(self, name: str, process: psutil.Process, log: Path, restarts: Restarts) -> Status:
         service, uptime = self._service(name), uptime_of(process)
-        is_ready = service.ready()
-        is_starting = not is_ready and uptime < service.start_seconds
+        problem = _problem(service, process)
+        starts = problem is not None and problem.starting
+        shown = None if starts and uptime < service.start_seconds else problem
         return Status(
             name=name,
-            state=State.STARTING if is_starting else State.RUNNING,
+            state=State.STARTING if starts else State.RUNNING,
             pid=process.pid,
             uptime=uptime,
             memory=memory_of(process, children=name not in SUPERVISORS),
             log=log,
-            problem=None if is_starting else self._problem(name, is_ready=is_ready),
+            problem=shown.said if shown else None,
+            frozen=shown is not None and shown.restart,
             restarts=restarts.count,
             ended=restarts.reason,
         )
-
-    def _problem(self, name: str, *, is_ready: bool) -> str | None:
-        if name in (*WORKERS, *SUPERVISORS):
-            return problem_of(python.ready_file(self._settings, name))
-        return None if is_ready else "it doesn't answer"
 
     def _make_folders(self) -> None:
         try:
@@ -269,6 +317,26 @@ class Stack:
         with (self._home / "run" / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | wait)
             yield
+
+
+def _problem(service: Service, process: psutil.Process) -> Problem | None:
+    """Return what keeps a running service from its work."""
+    if process.status() == psutil.STATUS_STOPPED:
+        return Problem(said="a signal has stopped it (SIGSTOP)", restart=True)
+    problem = service.problem()
+    foreign = service.name in (*SERVERS, "flower")  # the others tell by themselves that they are starting
+    if problem is not None and problem.restart and foreign and uptime_of(process) < service.start_seconds:
+        return replace(problem, starting=True, restart=False)
+    return problem
+
+
+def _locked(lock: IO[str]) -> bool:
+    """Lock a file unless another process has; returns whether it is locked now."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _make_private(folder: Path) -> None:

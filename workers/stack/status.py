@@ -52,6 +52,9 @@ class Status(Struct, frozen=True, kw_only=True):
     problem: str | None = None
     """What keeps a running one from its work, as it reports itself or as its silence shows."""
 
+    frozen: bool = False
+    """Whether another process in its place may work: the supervisor ends one whose problem lasts."""
+
     restarts: int = 0
     """How often it was started again since `cotrail up`."""
 

@@ -1,18 +1,21 @@
 """The supervisor: `python -m workers.stack.supervisor NAME` starts again what `cotrail up` started and what has died.
 
-Two of them run. One is active, and starts the other one again too; the other waits for a lock that the kernel releases
-as soon as the active one has ended, in whatever way.
+It also ends what exists and doesn't work (`workers.stack.guard`). Two supervisors run. One is active, and treats the
+other one as any service; that one waits for a lock that the kernel releases as soon as the active one has ended, in
+whatever way, and ends the active one if it is frozen.
 """
 
 import logging
 import sys
 import time
+from collections.abc import Iterable
 
 from configuration.settings import settings
 from cotrail.common.log_formatting import print_safely
 from cotrail.errors import CotrailError
-from workers.health import keep_telling
 from workers.logs import keep_bounded, keep_others_bounded
+from workers.ready import announce
+from workers.stack.guard import Guard
 from workers.stack.process import wait_for_an_end
 from workers.stack.restarts import Restarts, died, failed, started
 from workers.stack.stack import Stack
@@ -31,15 +34,25 @@ logger = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """The active one of a stack's supervisors."""
+    """The active one of a stack's supervisors.
 
-    def __init__(self, stack: Stack) -> None:
+    name: its own.
+    """
+
+    def __init__(self, stack: Stack, name: str, guard: Guard) -> None:
         self._stack = stack
+        self._name = name
+        self._guard = guard
         self._restarts = stack.restarts  # of the one that was active before
 
     def look(self) -> bool:
-        """Note what has died and start the first service whose pause is over; returns whether any was dead."""
-        now, before = time.monotonic(), dict(self._restarts)
+        """End what is frozen, note what has died, and start the first service whose pause is over.
+
+        Returns whether any was dead.
+        """
+        before = dict(self._restarts)
+        self._end_frozen()
+        now = time.monotonic()
         found = {name: self._stack.find(name) is not None for name in self._stack.started()}
         for name, runs in found.items():
             self._see(name, now, runs=runs)
@@ -50,10 +63,12 @@ class Supervisor:
             self._save()
         return not all(found.values())
 
-    def wait(self, seconds: float) -> None:
-        """Wait until something dies, and no longer than so many seconds."""
-        found = map(self._stack.find, self._stack.started())
-        wait_for_an_end([process.pid for process in found if process is not None], seconds)
+    def _end_frozen(self) -> None:
+        others = [name for name in self._stack.started() if name != self._name]
+        for name, reason in ended(self._guard, others).items():
+            uptime, _ = self._stack.ending(name)
+            restarts = self._restarts.get(name, Restarts())
+            self._note(name, died(restarts, time.monotonic(), uptime=uptime, reason=reason))
 
     def _see(self, name: str, now: float, *, runs: bool) -> None:
         restarts = self._restarts.get(name, Restarts())
@@ -84,6 +99,21 @@ class Supervisor:
             logger.warning("the restarts can't be written down: %s", error)
 
 
+def wait_for(stack: Stack, names: Iterable[str], seconds: float) -> None:
+    """Wait until one of these services dies, and no longer than so many seconds."""
+    found = map(stack.find, names)
+    wait_for_an_end([process.pid for process in found if process is not None], seconds)
+
+
+def ended(guard: Guard, names: Iterable[str]) -> dict[str, str]:
+    """Have the guard end what is frozen; returns why by name, and logs what can't be ended."""
+    try:
+        return guard.end_frozen(names)
+    except (CotrailError, OSError) as error:
+        logger.warning("what is frozen can't be ended: %s", error)
+        return {}
+
+
 def main() -> None:
     """Supervise until `cotrail down` ends this process, or until the home is gone."""
     (name,) = sys.argv[1:]
@@ -91,13 +121,21 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)
     stack = Stack(settings())
-    keep_telling(name, lambda: None)
-    with stack.supervision():
+    guard, others = Guard(stack), [each for each in SUPERVISORS if each != name]
+
+    def stand_by() -> None:
+        announce(name)
+        for other, reason in ended(guard, others).items():
+            logger.warning("%s was active and is %s", other, reason)
+        wait_for(stack, others, LOOK_SECONDS)
+
+    with stack.supervision(stand_by):
         logger.info("%s is active", name)
         keep_others_bounded([stack.log(each) for each in FOREIGN])
-        supervisor = Supervisor(stack)
+        supervisor = Supervisor(stack, name, guard)
         while name in stack.started():
-            supervisor.wait(RESTART_LOOK_SECONDS if supervisor.look() else LOOK_SECONDS)
+            announce(name)
+            wait_for(stack, stack.started(), RESTART_LOOK_SECONDS if supervisor.look() else LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""Reading of corpus files: paragraphs as JSON Lines, or the contexts of question files."""
+"""Reading of corpus files: paragraphs as JSON Lines, the contexts of question files, or documents."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, is_list, lines
+from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
 from cotrail.common.text_files import opened
 from cotrail.common.tsv_files import is_tsv
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import json_streams, passages, question_contexts, strategyqa_evidence
+from cotrail.data.corpora import documents, json_streams, passages, question_contexts, strategyqa_evidence
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
 from cotrail.data.datasets.file_formats import (
@@ -25,6 +26,12 @@ from cotrail.data.datasets.file_formats import (
 from cotrail.data.record_checks import check_id, check_length
 from cotrail.errors import CorpusError
 
+ACCEPTED = (
+    'accepted are lines of JSON such as {"id": "1", "title": "...", "text": "..."}, a tab-separated table (.tsv) whose '
+    "first line is `id<TAB>title<TAB>text`, and Markdown (.md) and text files (.txt), or a folder of these two"
+)
+"""What a corpus may be made of, for errors."""
+
 CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
 """Datasets whose own question files hold paragraphs; processed files of any dataset do."""
 
@@ -32,16 +39,17 @@ CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
-    A file holds paragraphs under the names that `passages` knows (lines, a list or a table), StrategyQA's paragraphs,
-    questions of HotpotQA, 2WikiMultihopQA, MuSiQue or StrategyQA (whose facts are taken), or questions that the authors
-    of IRCoT processed; its content tells which. Paragraphs of question files get ids made from their text.
+    A folder holds documents (`documents`). A file holds paragraphs under the names that `passages` knows (lines, a list
+    or a table), StrategyQA's paragraphs, questions of HotpotQA, 2WikiMultihopQA, MuSiQue or StrategyQA (whose facts are
+    taken), questions that the authors of IRCoT processed, or a document; its content tells which. Paragraphs of
+    question files get ids made from their text.
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
     contents, ids, named = DigestSet(), DigestSet(), DigestSet()
     empty = True
     for path in paths:
-        for place, paragraph in _read(path):
+        for place, paragraph in _read(path, paths):
             _check(place, paragraph)
             new_name = named.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
@@ -71,7 +79,13 @@ class _Keys(Struct, frozen=True):
     context: msgspec.Raw = msgspec.Raw()
 
 
-def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
+def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
+    """The paragraphs of a file or a folder, which is one of several."""
+    if path.is_dir():
+        root = documents.root_of(paths)
+        return chain.from_iterable(documents.read_document(file, root) for file in documents.look_into(path).documents)
+    if _is_document(path):
+        return documents.read_document(path, documents.root_of(paths))
     form = detect_format(path, CorpusError)
     if form in (ARTICLES, BIG_BENCH) or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
         raise CorpusError(
@@ -79,12 +93,22 @@ def _read(path: Path) -> Iterator[tuple[str, Paragraph]]:
             "paragraphs, or make a dataset's corpus with `cotrail data build`"
         )
     if form is None and (what := apparent_content(path, CorpusError)):
-        raise CorpusError(f"{path} seems {what}, going by how it begins; unpack it, or get the file again")
+        raise CorpusError(f"{path} seems {what}, going by how it begins; unpack or convert it: {ACCEPTED}")
     if form == STRATEGYQA_PARAGRAPHS:
         return _members(path)
     if is_list(path, CorpusError):
         return _entries(path, form)
-    return passages.of_rows(path) if is_tsv(path, CorpusError) else _lines(path)
+    if is_tsv(path, CorpusError):
+        return passages.of_rows(path)
+    if not is_object(path, CorpusError):
+        raise CorpusError(f"{path} begins with {beginning(path, CorpusError)}, which is no paragraph; {ACCEPTED}")
+    return _lines(path)
+
+
+def _is_document(path: Path) -> bool:
+    """Return whether a file is a document, going by its name; paragraphs may stand in a file of that name too."""
+    has_paragraphs = is_object(path, CorpusError) or is_list(path, CorpusError) or is_tsv(path, CorpusError)
+    return documents.is_document(path) and (documents.is_markdown(path) or not has_paragraphs)
 
 
 def _entries(path: Path, form: FileFormat | None) -> Iterator[tuple[str, Paragraph]]:

@@ -4,6 +4,7 @@ Most gold paragraphs come first on their pages, so the order would leak them (IR
 """
 
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 
 from cotrail.common.json_files import decode
@@ -37,6 +38,8 @@ def paragraphs(place: str, raw: bytes, seed: int) -> Iterator[tuple[str, str]]:
 def text_of(html: str) -> str:
     """The text of HTML: without tags, entities resolved."""
     parser = _Text()
-    parser.feed(html)
+    # Behind the last tag there is text alone, in which the parser would look for the end of a tag again and again.
+    end = html.rfind(">") + 1
+    parser.feed(html[:end])
     parser.close()
-    return "".join(parser.pieces)
+    return "".join(parser.pieces) + unescape(html[end:])

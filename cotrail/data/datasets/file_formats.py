@@ -86,8 +86,18 @@ ARTICLES = FileFormat("IIRC's articles", False, frozenset())
 
 _BEGINNINGS = {
     b"BZh": "a bz2 archive",
-    b"PK": "a zip archive",
+    b"PK\x03\x04": "a zip archive (as .xlsx and .docx are, too)",
     b"\x1f\x8b": "a gzip archive",
+    b"\xfd7zXZ": "an xz archive",
+    b"\x28\xb5\x2f\xfd": "a zstd archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF",
+    b"SQLite format 3": "an SQLite database",
+    b"GGUF": "a GGUF model",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"\x7fELF": "a program",
     b"<": "a web page",
 }
 
@@ -108,8 +118,10 @@ def apparent_content(path: Path, error: type[InputError]) -> str | None:
     if form := detect_format(path, error):
         return f"to hold {form.holds}"
     with opened(path, error) as file:
-        start = file.read(64).lstrip()
-    return next((f"to be {what}" for mark, what in _BEGINNINGS.items() if start.startswith(mark)), None)
+        start = file.read(512)
+    if found := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
+        return f"to be {found}"
+    return "to be binary data" if b"\0" in start else None
 
 
 def _fits(form: FileFormat, is_list: bool, keys: Collection[str], inside: Collection[str]) -> bool:  # noqa: FBT001

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
 from cotrail.common.validation import shown
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import UNNAMED, named
@@ -50,6 +50,13 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file."""
+    if not is_object(path, DatasetError):
+        is_one_list = is_list(path, DatasetError)
+        raise DatasetError(
+            f"{path} {'is one JSON list' if is_one_list else f'begins with {beginning(path, DatasetError)}'}; write a "
+            'question a line, as {"id": "q1", "question": "..."}'
+            f"{f' (`jq -c .[] {path} > questions.jsonl`)' if is_one_list else ''}"
+        )
     for place, raw in lines(path, DatasetError):
         line = decode(raw, JsonlQuestion, place, DatasetError)
         _check(line, place)
@@ -95,6 +102,6 @@ def _resolved(
         named = ", ".join(map(shown, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
         raise DatasetError(f"{place}: the corpus has no paragraph {named}; give ids of this corpus, or title and text")
     return tuple(
-        GoldParagraph(title=found[item].title, text=found[item].text) if isinstance(item, str) else item
+        GoldParagraph(title=found[item].title, text=found[item].text, id=item) if isinstance(item, str) else item
         for item in named
     )

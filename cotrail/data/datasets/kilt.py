@@ -6,6 +6,7 @@ The pages of KILT's Wikipedia are named by title in a record's provenance.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -36,11 +37,12 @@ class _Output(Struct, frozen=True):
 
 
 class KiltRecord(Struct, frozen=True):
-    """A record as published; test files have no output."""
+    """A record as published; test files have no output. meta: what a dataset adds, mostly an object."""
 
     id: int | str
     input: str
     output: tuple[_Output, ...] = ()
+    meta: Any = None
 
 
 def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
@@ -54,13 +56,18 @@ def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
 
 
 def _check(record: KiltRecord, dataset: str, place: str) -> None:
-    """A file doesn't say of which task it is: only slot filling can be told from the others."""
+    """A file doesn't say of which task it is: they are told apart where their fields allow."""
     if (dataset in SLOT_FILLING) != (SEPARATOR in record.input):
         has = "has" if SEPARATOR in record.input else "hasn't"
         raise DatasetError(
             f"{place}: the input {has} {SEPARATOR} between a subject and a relation, as inputs of zsRE and T-REx have, "
             f"so it isn't of {dataset!r}; name its dataset, or correct the record"
         )
+    # Copies in one table for all tasks have every field in each record, empty where the task has none.
+    if dataset == "trex" and isinstance(record.meta, dict) and record.meta.get("template_questions"):
+        raise DatasetError(f"{place}: it has template_questions, as records of zsRE have; name the dataset 'zsre'")
+    if dataset == "eli5" and any((each.answer or "").strip() in fever.LABELS for each in record.output):
+        raise DatasetError(f"{place}: its answer is a label of FEVER; name the dataset 'fever', or correct the record")
 
 
 def _question(record: KiltRecord, dataset: str, place: str) -> Question:

@@ -82,7 +82,8 @@ def choose_distractors(annotated: AnnotatedQuestion, number: int, seed: int) -> 
 
     Those without a title or a text are skipped, and so are those whose first sentence is too long.
     """
-    others = (each for each in annotated.distractors if each not in annotated.question.gold)
+    gold = {(each.title, each.text) for each in annotated.question.gold}
+    others = (each for each in annotated.distractors if (each.title, each.text) not in gold)
     cut = (GoldParagraph(title=_line(each.title), text=cut_text(each.text)) for each in others)
     usable = dict.fromkeys(each for each in cut if each.title and each.text)
     return tuple(_shuffled(usable, f"distractors\0{seed}\0{annotated.question.id}")[:number])

@@ -7,7 +7,6 @@ separate the demonstrations.
 """
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import NoReturn
@@ -16,8 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole
-from cotrail.common.text_files import opened
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES
+from cotrail.common.storable_text import storable
+from cotrail.common.text_files import read_text
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import QUESTION, AnswerForm, Demonstration, Demonstrations, whole_prompt
 from cotrail.core.layouts import WORDS
@@ -105,18 +105,10 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
 
 
 def _text(path: Path) -> str:
-    with opened(path, DemonstrationError) as file:
-        content = read_whole(file, str(path), DemonstrationError, MAX_SMALL_FILE_BYTES)
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise DemonstrationError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8") from error
-    if "\0" in text:
-        raise DemonstrationError(f"{path}, line {text[: text.index(chr(0))].count(chr(10)) + 1}: a NUL byte")
+    text = read_text(path, DemonstrationError, MAX_SMALL_FILE_BYTES)
     if not text.strip():
         raise DemonstrationError(f"{path} is empty: it needs at least one demonstration")
-    return text.replace("\r\n", "\n")
+    return text
 
 
 def _demonstration(lines: _Lines) -> Demonstration:
@@ -142,7 +134,7 @@ def _qid(lines: _Lines) -> str:
         qid = msgspec.json.decode(lines.lines[0].removeprefix(_METADATA), type=_Metadata).qid
     except (msgspec.MsgspecError, RecursionError) as error:
         lines.refuse(f'`{_METADATA} {{"qid": "..."}}` expected: {error}')
-    if not qid or re.search("[\0\ud800-\udfff]", qid):
+    if not qid or storable(qid) != qid:
         lines.refuse("the qid is empty or holds characters that can't be stored")
     return qid
 

@@ -69,7 +69,7 @@ def read_sets(path: Path) -> Lists:
         sets = msgspec.json.decode(content, type=Lists)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise DemonstrationError(
-            f"{path} isn't a JSON list of lists of ids: {problem_of(error, content, Lists)}"
+            f'{path} isn\'t a JSON list of lists of ids, as [["q1", "q2"], ["q3"]]: {problem_of(error, content, Lists)}'
         ) from error
     for number, ids in enumerate(sets, start=1):
         if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):

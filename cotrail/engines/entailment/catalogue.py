@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from cotrail.engines.entailment.scripted import EntailmentScript, ScriptedEntail
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import EngineTable, choose, listed
-from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.optional_packages import Library, installed_with
 from cotrail.engines.script_files import read_script, script_identity
 
 OpenModel = Callable[[], LanguageModel]
@@ -25,6 +25,8 @@ OpenModel = Callable[[], LanguageModel]
 
 class EntailerEngine(Protocol):
     """Opens an entailer in one kind of engine."""
+
+    library: ClassVar[Library]
 
     def check(self) -> None:
         """Raises NotInstalledError, which says how to get it, where it isn't installed."""
@@ -44,6 +46,8 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 
     path: a folder saved by transformers; labels: the meaning of its outputs, where its configuration doesn't give it.
     """
+
+    library: ClassVar[Library] = ("transformers", "evidence")
 
     labels: tuple[Label, Label, Label] | None = None
 
@@ -83,6 +87,8 @@ class Published(Struct, frozen=True):
     repository: its name on Hugging Face.
     """
 
+    library: ClassVar[Library] = Transformers.library
+
     repository: str
 
     @property
@@ -116,6 +122,8 @@ class Published(Struct, frozen=True):
 
 class PromptedEngine(Struct, frozen=True):
     """The run's own language model, asked by a prompt."""
+
+    library: ClassVar[Library] = None
 
     @property
     def engine_name(self) -> str:

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from cotrail.core.ports.extractor import Extractor
 from cotrail.core.ports.language_model import Profile
@@ -10,12 +11,14 @@ from cotrail.engines.extraction.scripted import ExtractionScript, ScriptedExtrac
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import EngineTable, choose, listed
-from cotrail.engines.optional_packages import installed_with
+from cotrail.engines.optional_packages import Library, installed_with
 from cotrail.engines.script_files import read_script, script_identity
 
 
 class Transformers(EngineTable, frozen=True, tag="transformers"):
     """A reader in transformers in this process, on its GPU if it has one; path: a folder saved by it."""
+
+    library: ClassVar[Library] = ("transformers", "evidence")
 
     def identity(self, name: str) -> str:
         """See `EvidenceEngine`."""

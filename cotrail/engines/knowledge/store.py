@@ -94,7 +94,8 @@ class KnowledgeStore:
         if source == TABLE or is_built(folder):
             return folder
         raise UnknownNameError(
-            f"{source} isn't built yet: `cotrail knowledge build {source} FILE...` makes it from {NEEDS[source]}"
+            f"{source} isn't built yet: `cotrail knowledge build {source} FILE...` makes it from {NEEDS[source]}; "
+            'for questions about a corpus of your own, set knowledge = ["corpus"] in the run file\'s [settings]'
         )
 
 

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
+from cotrail.common.combining_marks import few_marks
+
 LONGEST = 3
 """The most words of a term."""
 
@@ -31,7 +33,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 def words(text: str) -> tuple[str, ...]:
     """The text's words in order, without punctuation and possessive endings: "Harry S. Truman's" has three."""
     # So that ligatures and full-width letters match their plain forms.
-    plain = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    plain = unicodedata.normalize("NFKC", few_marks(text)).translate(_APOSTROPHES)
     return tuple(_POSSESSIVE.sub("", word) for word in _WORD.findall(plain))
 
 

@@ -1,22 +1,26 @@
 """Catalogue of language models: the built-in one and the tables `[models.NAME]` of a user's `models.toml`."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
+import tomli_w
 from msgspec import Struct
 
 from cotrail.common.nearest import unknown
 from cotrail.core.capabilities import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
+from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.template_files import files_lack, template_source
+from cotrail.engines.model_folders import check_pretrained
 from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.engines.models_file import EngineTable, listed
-from cotrail.engines.optional_packages import check_package, installed_with
+from cotrail.engines.optional_packages import Library, check_library, installed_with
 from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
@@ -25,13 +29,24 @@ DEFAULT_CONTEXT = 8192
 
 
 class ModelEngine(Protocol):
-    """Opens a model in one kind of engine."""
+    """Opens a model in one kind of engine.
+
+    served: True where a server or a script answers, so that the model doesn't compute in the worker.
+    """
+
+    @property
+    def served(self) -> bool:
+        """See the class."""
+
+    @property
+    def library(self) -> Library:
+        """See `OnLibrary`."""
 
     def identity(self, name: str) -> str:
         """The identity of the model that `open(name, ...)` would return, without loading it."""
 
     def check(self) -> None:
-        """Raises NotInstalledError or InputError, which say what to do, where a package or a file of it is missing.
+        """Raises InputError where its files are none of a model, and then NotInstalledError where a package is missing.
 
         Nothing is loaded, and no server is asked.
         """
@@ -52,6 +67,9 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
     path: a GGUF file; context: tokens that a prompt and its continuation may take together.
     """
 
+    served: ClassVar[bool] = False
+    library: ClassVar[Library] = ("xllamacpp", "local")
+
     context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
@@ -60,8 +78,8 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
 
     def check(self) -> None:
         """See `ModelEngine`."""
-        check_package("xllamacpp", "local")
-        template_source(self.path)
+        gguf_metadata(self.path)
+        check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""
@@ -81,6 +99,9 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
     path: a folder saved by transformers, or a GGUF file; context: as for llama.cpp.
     """
 
+    served: ClassVar[bool] = False
+    library: ClassVar[Library] = ("transformers", "gpu")
+
     context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
@@ -89,8 +110,10 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 
     def check(self) -> None:
         """See `ModelEngine`."""
-        check_package("transformers", "gpu")
+        if self.path.is_dir():
+            check_pretrained(self.path)
         template_source(self.path)
+        check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""
@@ -106,6 +129,9 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
 
 class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     """A server that speaks OpenAI's protocol."""
+
+    served: ClassVar[bool] = True
+    library: ClassVar[Library] = ("httpx2", "openai")
 
     @property
     def engine_name(self) -> str:
@@ -123,7 +149,7 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
 
     def check(self) -> None:
         """See `ModelEngine`."""
-        check_package("httpx2", "openai")
+        check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
         """See `ModelEngine`."""
@@ -140,6 +166,8 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
 class Scripted(EngineTable, frozen=True, tag="scripted"):
     """A scripted model; path: its script, which also gives the context."""
 
+    served: ClassVar[bool] = True
+
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, read_script(self.path, Script).digest)
@@ -155,6 +183,8 @@ class Scripted(EngineTable, frozen=True, tag="scripted"):
 
 class Oracle(EngineTable, frozen=True, tag="oracle"):
     """MuSiQue's gold chains as a script; path: a file of MuSiQue."""
+
+    served: ClassVar[bool] = True
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
@@ -175,6 +205,9 @@ class SmolLM2(Struct, frozen=True):
     The model takes 8,192 tokens. Half of that is read much sooner on two cores and holds fewer demonstrations; a table
     of your own with the same file and `context = 8192` uses all of it. Raises NotInstalledError.
     """
+
+    served: ClassVar[bool] = False
+    library: ClassVar[Library] = LlamaCpp.library
 
     context: int = 4096
 
@@ -232,8 +265,26 @@ def find_model(path: Path, name: str) -> ModelSpec:
     """The model of that name; raises UnknownNameError."""
     specs = catalogue(path)
     if name not in specs:
-        raise UnknownNameError(f"{unknown('model', name, sorted(specs))}; further ones are listed in {path}")
+        raise unknown_model(path, name, sorted(specs))
     return specs[name]
+
+
+def unknown_model(path: Path, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a model that isn't there; its note is a table that adds one of that name."""
+    said = f"{unknown('model', name, known)}; add one to {path}, a file or a server, for instance:"
+    error = UnknownNameError(said)
+    error.add_note(tomli_w.dumps({"models": {name: _suggested(name)}}).strip())
+    return error
+
+
+def _suggested(name: str) -> dict[str, Any]:
+    """A table for the model that was probably meant: a file, or one behind a server, as most names are."""
+    if name.endswith(".gguf"):
+        return {"engine": "llamacpp", "path": name, "context": DEFAULT_CONTEXT}
+    if "/" not in name and name.startswith(("gpt-", "o1", "o3", "o4", "chatgpt")):
+        url, api = "https://api.openai.com/v1", {"api": "chat", "key_variable": "OPENAI_API_KEY"}
+        return {"engine": "openai", "url": url, "model": name, "context": 128_000, **api}
+    return {"engine": "openai", "url": "http://localhost:8000/v1", "model": name, "context": DEFAULT_CONTEXT}
 
 
 def identity(spec: ModelSpec) -> str:

@@ -59,7 +59,7 @@ class ChatTemplate:
         A last turn of the assistant's stays open, so that the model goes on in it.
         Raises StepError where the template refuses the conversation.
         """
-        held = prompt.render() + self._source
+        held = {*prompt.render(), *self._source}
         unused = (character for character in map(chr, _PRIVATE) if character not in held)
         end, hidden = next(unused), dict[str, str]()
 
@@ -141,7 +141,7 @@ def _message(turn: Turn) -> dict[str, Any]:
     for call in message.get("tool_calls", ()):
         try:
             call["function"]["arguments"] = msgspec.json.decode(call["function"]["arguments"])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue  # what a model wrote needn't be JSON; most templates show a text as well
     return message
 
@@ -171,5 +171,5 @@ def _up_to(end: str, text: str) -> str:
 def _segments(text: str, controls: Mapping[str, str]) -> list[Segment]:
     if not controls:
         return [Segment(text)]
-    parts: Iterable[str] = re.split(f"([{''.join(controls)}])", text)
+    parts: Iterable[str] = re.compile(f"([{''.join(controls)}])").split(text)
     return [Segment(controls.get(part, part), plain=part in controls) for part in parts if part]

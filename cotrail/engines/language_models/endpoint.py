@@ -21,7 +21,15 @@ takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that messa
 Absent = Literal["scores", "tools", "sampling"]
 """Capabilities that one server has and another hasn't, whatever cotrail sends."""
 
-ContextLength = Annotated[int, Meta(ge=1)]
+ContextLength = Annotated[int, Meta(ge=1, examples=[8192])]
+
+VariableName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Z_][A-Z0-9_]*$",
+        description="the name of an environment variable in capitals, as GPU1_KEY, which holds the key",
+    ),
+]
 
 VERSION = "/v1"
 """End of an endpoint's path; servers offer what isn't OpenAI's protocol beside this part."""
@@ -53,7 +61,7 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bos: str = ""
     eos: str = ""
     without: tuple[Absent, ...] = ()
-    key_variable: Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]*$")] | None = None
+    key_variable: VariableName | None = None
     revision: str = ""
     in_flight: Annotated[int, Meta(ge=1)] = 256
     timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0

@@ -32,7 +32,9 @@ class GgufMetadata:
         except OSError as error:
             raise InputError(f"the model file {path} can't be read: {error.strerror}") from error
         except (struct.error, KeyError, ValueError, OverflowError, MemoryError) as error:
-            raise InputError(f"{path} is no GGUF file, or damaged: {error}") from error
+            raise InputError(
+                f"{path} is no GGUF file, or damaged: {error}; its path must be a model in that format, as model.gguf"
+            ) from error
 
     @property
     def chat_template(self) -> str | None:

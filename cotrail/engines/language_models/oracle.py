@@ -64,9 +64,18 @@ def _filled(question: str, answers: tuple[str, ...]) -> str:
         return answers[number - 1] if 1 <= number <= len(answers) else reference[0]
 
     # MuSiQue separates commas and possessives from the references before them.
-    return re.sub(r" (?=,|'s\b)", "", re.sub(r"#(\d+)", answer, question))
+    return _SEPARATED.sub("", _REFERENCE.sub(answer, question))
 
 
+_REFERENCE = re.compile(r"#(\d{1,9})(?!\d)")
+_SEPARATED = re.compile(r" (?=,|'s\b)")
+
+LONGEST = 400
+"""Characters of a question or a relation whose form is looked for; the longest that MuSiQue has are half as long.
+
+A longer one counts as of no known form: the time that some of the forms take grows with a power of the length."""
+
+_SHORT = rf"\A(?=.{{0,{LONGEST}}}\Z)"
 _BE = "(?P<be>is|are|was|were)"
 _WH = "(?:whom?|what|which)"
 _SPOT = "(?:where|when|(?:in )?(?:what|which) (?:year|month|century|city|town|county|state|province|country|continent))"
@@ -77,7 +86,7 @@ _VERB = r"(?P<verb>is|are|was|were|has|had|\w+ed|borders|owns|plays|won|wrote|ma
 _DID = r"(?P<did>do|does|did) (?P<subject>(?-i:[A-Z]\S*(?: (?:(?:of|the|and) )?[A-Z]\S*)*))"
 
 _FORMS = tuple(
-    (re.compile(pattern, re.IGNORECASE), form)
+    (re.compile(rf"{_SHORT}(?:{pattern})", re.IGNORECASE), form)
     for pattern, form in (
         (r"how many (?P<what>(?:(?! (?:do|does|did) ).)+? (?:is|are|was|were|has|have|had) .+)", "{answer} {what}"),
         (
@@ -94,20 +103,17 @@ _FORMS = tuple(
         (r"who (?!(?:do|does|did)\b)(?P<what>.+)", "{answer} {what}"),
         (rf"{_KIND} {_VERB} (?P<what>.+)", "the {kind} that {verb} {what} is {answer}"),
         (r"(?P<what>(?!.*\b(?:who|whom|what|which|where|when|how|why)\b).+)", "{what} {answer}"),
-        (r"(?P<what>.+)", "{what}: {answer}"),
-        ("", "{answer}"),
     )
 )
-"""Patterns that turn a plain question into a statement: the first match counts, and the last ones match anything."""
+"""Patterns that turn a plain question into a statement: the first match counts."""
 
 _RELATIONS = (
     (
-        re.compile("(?:applies|shares|follows|has|replaces|contains|depicts) .+|follows|replaces"),
+        re.compile(rf"{_SHORT}(?:(?:applies|shares|follows|has|replaces|contains|depicts) .+|follows|replaces)"),
         "{subject} {relation} {answer}",
     ),
-    (re.compile("(?:instance|member) of.*"), "{subject} is {article} {relation} {answer}"),
-    (re.compile(rf"part of|in .+|{_DONE}.*|.+ by"), "{subject} is {relation} {answer}"),
-    (re.compile(".*"), "the {relation} of {subject} is {answer}"),
+    (re.compile(rf"{_SHORT}(?:instance|member) of.*"), "{subject} is {article} {relation} {answer}"),
+    (re.compile(rf"{_SHORT}(?:part of|in .+|{_DONE}.*|.+ by)"), "{subject} is {relation} {answer}"),
 )
 """The same for a relation, which is the label of a Wikidata property: a verb, a participle or otherwise a noun."""
 
@@ -124,15 +130,17 @@ def statement(question: str, answer: str) -> str:
 
 
 def _related(subject: str, relation: str, answer: str) -> str:
-    form = next(form for pattern, form in _RELATIONS if pattern.fullmatch(relation))
+    noun = "the {relation} of {subject} is {answer}"
+    form = next((form for pattern, form in _RELATIONS if pattern.fullmatch(relation)), noun)
     article = "an" if relation.startswith("instance") else "a"
     return form.format(subject=subject, relation=relation, answer=answer, article=article)
 
 
 def _answered(question: str, answer: str) -> str:
     plain = " ".join(question.split()).rstrip(" ?")
-    return next(
+    known = (
         form.format(**match.groupdict(), answer=answer)
         for pattern, form in _FORMS
         if (match := pattern.fullmatch(plain))
     )
+    return next(known, f"{plain}: {answer}" if plain else answer)

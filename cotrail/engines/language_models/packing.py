@@ -1,6 +1,6 @@
 """Prompt packing: fits a prompt into the context window by leaving out whole parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
@@ -48,7 +48,8 @@ def pack(
     one. `first` drops the first ones, as the authors' code does at each call. `released` follows their code for models
     with a fixed context: the last ones are dropped until the demonstrations, once more the longest of them, and 300
     tokens fit the context, and then the first ones until the prompt fits. Their code leaves at least one token of the
-    context unused, and so do `first` and `released`.
+    context unused and counts each part by itself, but nothing for what stands between two of them, and so do `first`
+    and `released`: their prompts may leave a little less than `max_tokens` of the context, see `output_tokens`.
 
     Other parts are dropped only when no demonstration is left, those that yield most first, and of equal ones the
     latest: the earliest paragraphs were found with the question itself, and the prompts of one question then share a
@@ -70,6 +71,11 @@ def pack(
     return packed
 
 
+def output_tokens(prompt_tokens: int, context: int, max_tokens: int) -> int:
+    """The most tokens that can be written behind a packed prompt."""
+    return min(max_tokens, context - prompt_tokens)
+
+
 def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
     """The prompt with all paragraphs and as many demonstrations as fit beside them."""
     sizes = room.demonstration_sizes(prompt)
@@ -80,10 +86,15 @@ def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
     def kept(number: int) -> Prompt:
         return prompt.keep(number, len(prompt.yielding), 0 if prompt.drop == "last" else loaded - number)
 
-    if prompt.drop != "last":
-        sizes.reverse()
-    number = _most(sizes, room.limit - room.tokens(kept(0)), lambda number: room.fits(kept(number)))
-    return kept(_even(number) if prompt.drop == "last" and number < loaded else number)
+    left = room.limit - room.tokens(kept(0))
+    if prompt.drop == "last":
+        number = _most(sizes, left, lambda number: room.fits(kept(number)))
+        return kept(number if number == loaded else _even(number))
+    number = _added_up(reversed(sizes), left)
+    # What stands between the parts takes its tokens all the same, and the answer needs one.
+    while number and room.tokens(kept(number)) >= room.context:
+        number -= 1
+    return kept(number)
 
 
 def _even(number: int) -> int:
@@ -128,10 +139,15 @@ def _check_one_fits(prompt: Prompt, room: _Room) -> None:
         )
 
 
+def _added_up(sizes: Iterable[int], room: int) -> int:
+    """The number of parts, from the front, whose sizes add up to no more than the room."""
+    return sum(total <= room for total in accumulate(sizes))
+
+
 def _most(sizes: Sequence[int], room: int, fits: Callable[[int], bool]) -> int:
     """The number of parts that fit, from the front. `sizes` is an estimate, `fits` decides; no parts at all do fit."""
     # The sizes of parts don't add up exactly: tokens may span the boundary between two parts.
-    number = sum(total <= room for total in accumulate(sizes))
+    number = _added_up(sizes, room)
     if fits(number):
         while number < len(sizes) and fits(number + 1):
             number += 1

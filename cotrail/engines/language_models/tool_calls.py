@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from cotrail.core.calls import Call
 
-_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+_CALL = re.compile(r"<tool_call>(?:(.*?)</tool_call>|.*)", re.DOTALL)
+"""A call, or the rest of a text behind one that doesn't end: no further one ends either."""
 
 
 class _Written(Struct, frozen=True):
@@ -27,8 +28,8 @@ def split_calls(text: str) -> tuple[str, tuple[Call, ...]]:
 
     def take(found: re.Match[str]) -> str:
         try:
-            written = msgspec.json.decode(found[1], type=_Written)
-        except msgspec.DecodeError:
+            written = msgspec.json.decode(found[1] or "", type=_Written)
+        except (msgspec.DecodeError, RecursionError):
             return found[0]
         calls.append(Call(name=written.name, arguments=bytes(written.arguments).decode()))
         return ""

@@ -15,6 +15,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 
 FILE_NAME = "manifest.json"
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class IndexManifest(Struct, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ def unusable(directory: Path, reason: object) -> CorpusError:
 
 def checked_name(name: str) -> str:
     """The name; raises InputError where no corpus can have it."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+    if not _NAME.fullmatch(name):
         raise InputError(
             f"a corpus can't be named {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
         )

@@ -1,20 +1,37 @@
 """Charts as values, for a program to draw: panels of bars or lines, with points out of 100."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
 
+from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
+
 
 class ChartPoint(Struct, frozen=True, kw_only=True):
-    """A score in points out of 100; `deviation` and `answered` are those of `report_tables.Mean`.
+    """A score in points out of 100; `answered` is that of `report_tables.Mean`.
 
+    low, high: the ends of its 95 % confidence interval over questions, where there is one.
     runs: the names in the experiment of the runs that it was computed from.
     """
 
     value: float
-    deviation: float | None = None
+    low: float | None = None
+    high: float | None = None
     answered: bool = True
     runs: tuple[str, ...] = ()
+
+
+def point_of(scores: Sequence[float], value: float, **fields: Any) -> ChartPoint:
+    """The point of these questions' scores, from 0 to 1, with their confidence interval; value: their mean."""
+    interval = confidence_interval(scores)
+    low, high = (100 * interval.low, 100 * interval.high) if interval else (None, None)
+    return ChartPoint(value=100 * value, low=low, high=high, **fields)
+
+
+def point_of_share(count: int, of: int, **fields: Any) -> ChartPoint:
+    """The point of a share of questions, with its confidence interval."""
+    return point_of([1.0] * count + [0.0] * (of - count), count / of, **fields)
 
 
 class Series(Struct, frozen=True, kw_only=True):
@@ -34,10 +51,7 @@ class Panel(Struct, frozen=True, kw_only=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """A chart; name: its file's name; axis, across: titles of the value axis and of the label axis.
-
-    bottom: the start of the value axis.
-    """
+    """A chart; name: its file's name; axis, across: titles of the value axis, from 0 to 100, and of the label axis."""
 
     name: str
     title: str
@@ -45,4 +59,13 @@ class Chart(Struct, frozen=True, kw_only=True):
     kind: Literal["bars", "lines"]
     panels: tuple[Panel, ...]
     across: str = ""
-    bottom: float = 0.0
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any point has a confidence interval."""
+        return any(
+            point.low is not None
+            for panel in self.panels
+            for series in panel.series
+            for point in filter(None, series.points)
+        )

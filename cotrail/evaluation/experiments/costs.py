@@ -1,37 +1,120 @@
-"""Costs of runs, as tables show them: model calls, tokens, time and steps."""
+"""Costs of runs, as tables show them: model calls, searches, tokens and time."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.report_tables import Column, Value
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 
-SPENT = (
-    Column("model_calls", "Model calls", "decimal"),
+_TOKENS = (
     Column("prompt_tokens", "Tokens read", "count"),
     Column("cached_prompt_tokens", "of them cached", "count"),
     Column("generated_tokens", "Tokens written", "count"),
-    Column("seconds", "Time", "seconds"),
 )
+SPENT = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Time", "seconds"))
 STEPS = (Column("steps", "Steps", "count"), Column("adopted", "of them adopted", "count"))
+TOTALS = (
+    Column("stage", "Runs to"),
+    Column("runs", "Runs", "count"),
+    Column("work", "Work"),
+    Column("steps", "Steps", "count"),
+    Column("model_calls", "Model calls", "count"),
+    Column("searches", "Searches", "count"),
+    *_TOKENS,
+    Column("model_seconds", "Time of model calls", "seconds"),
+    Column("executions", "Executions", "count"),
+    Column("seconds", "Time of all steps", "seconds"),
+)
 
-PER_QUESTION = "Calls, tokens and time are those of an answered question on average; steps are those of all questions."
+PER_QUESTION = (
+    "Calls, tokens and time are those of an answered question on average; steps are those of all questions. A step "
+    "that was adopted counts with what it took when it was computed."
+)
+ADOPTED = (
+    "An adopted step counts as asked for in every run that has it, with what it took where it was computed; only what "
+    "was made was spent."
+)
+LOST = "Executions without a result were spent too, and are in none of the other rows: {}. Their tokens aren't known."
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """Ended steps and what they took; model_seconds: the time of model calls alone, as part of `seconds`."""
+
+    steps: int = 0
+    model_calls: int = 0
+    searches: int = 0
+    prompt_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    generated_tokens: int = 0
+    model_seconds: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """Cost of a run's steps; adopted: steps that another run computed, which count with what they cost there."""
+    """What a run asked for and what it spent.
 
-    steps: int
-    adopted: int
-    model_calls: int
-    prompt_tokens: int
-    cached_prompt_tokens: int
-    generated_tokens: int
-    seconds: float
+    asked: all its steps, `adopted` and `made` together.
+    adopted: those that another run computed, with what they took there; made: those that were computed for this run.
+    lost: the number of executions that ended without a result, by outcome; spent as well, and part of none of the
+        others.
+    """
+
+    asked: Work
+    adopted: Work
+    made: Work
+    lost: Mapping[str, int]
+    lost_seconds: float
+
+
+def cost(made: Work, adopted: Work, lost: Mapping[str, int], lost_seconds: float) -> Cost:
+    """Return the cost of a run with this work."""
+    return Cost(asked=made + adopted, adopted=adopted, made=made, lost=lost, lost_seconds=lost_seconds)
+
+
+def total(costs: Sequence[Cost]) -> Cost:
+    """Sum the costs of several runs."""
+    return cost(
+        made=reduce(Work.__add__, (each.made for each in costs), Work()),
+        adopted=reduce(Work.__add__, (each.adopted for each in costs), Work()),
+        lost=sum((Counter(each.lost) for each in costs), Counter()),
+        lost_seconds=sum(each.lost_seconds for each in costs),
+    )
 
 
 def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
-    """Sum the costs of several runs, and divide them by `shared_by` questions; None where that is 0."""
-    sums = {each.name: sum(getattr(cost, each.name) for cost in costs) for each in (*SPENT, *STEPS)}
-    shares = {each.name: sums[each.name] / shared_by if shared_by else None for each in SPENT}
-    return {**sums, **shares}
+    """Sum what several runs asked for, and divide it by `shared_by` questions; None where that is 0."""
+    all_of_them = total(costs)
+    sums = {each.name: getattr(all_of_them.asked, each.name) for each in SPENT}
+    shares = {name: value / shared_by if shared_by else None for name, value in sums.items()}
+    return {**shares, "steps": all_of_them.asked.steps, "adopted": all_of_them.adopted.steps}
+
+
+def totals(stages: Mapping[str | None, Sequence[Cost]]) -> ReportTable | None:
+    """Total cost of the runs of each stage; None for the stage of a protocol that has one only."""
+    rows = [row for stage, costs in stages.items() if costs for row in _stage_rows(stage, costs)]
+    lost = total([each for costs in stages.values() for each in costs]).lost
+    notes = [ADOPTED, *([LOST.format(outcomes(lost))] if lost else [])]
+    return listing("totals", "What the experiment took", TOTALS, rows, notes=notes)
+
+
+def outcomes(lost: Mapping[str, int]) -> str:
+    """Executions without a result, in words."""
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(lost.items()))
+
+
+def _stage_rows(stage: str | None, costs: Sequence[Cost]) -> Iterator[TableRow]:
+    of_all = total(costs)
+    about: dict[str, Value] = {"stage": stage, "runs": len(costs)}
+    for name, work in (("asked for", of_all.asked), ("adopted", of_all.adopted), ("made", of_all.made)):
+        counted = {each: getattr(work, each) for each in Work.__struct_fields__}
+        yield TableRow(values={**about, "work": name, **counted})
+    if of_all.lost:
+        executions = sum(of_all.lost.values())
+        yield TableRow(
+            values={**about, "work": "without a result", "executions": executions, "seconds": of_all.lost_seconds}
+        )

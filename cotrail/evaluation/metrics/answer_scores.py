@@ -6,7 +6,7 @@ from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, musique_scores
+from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, kilt_scores, musique_scores
 
 ScoringRule = Callable[[str, str], AnswerScores]
 """Scores a prediction against one published answer."""
@@ -17,8 +17,8 @@ def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> Answ
 
     Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
     answer instead (IIRC, and `ircot`, the dataset name of runs on processed files in earlier versions). The exact match
-    of StrategyQA, INFOTABS and FEVER is the accuracy; that of TempQuestions, zsRE, T-REx and ELI5 is SQuAD's, like
-    MuSiQue's.
+    of StrategyQA, INFOTABS and FEVER is the accuracy; that of TempQuestions is SQuAD's, like MuSiQue's,
+    and that of zsRE, T-REx and ELI5 is KILT's.
     """
     agreement = _rule(dataset)
     if not answers:
@@ -56,10 +56,10 @@ _RULES: dict[str, ScoringRule] = {
     "strategyqa-facts": verdict_scores,
     "tempquestions": musique_scores,
     "infotabs": verdict_scores,
-    "zsre": musique_scores,
-    "trex": musique_scores,
+    "zsre": kilt_scores,
+    "trex": kilt_scores,
     "fever": verdict_scores,
-    "eli5": musique_scores,
+    "eli5": kilt_scores,
     "ircot": span_scores,
     "jsonl": musique_scores,
 }

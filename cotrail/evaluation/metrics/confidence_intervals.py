@@ -7,10 +7,13 @@ dataset might have asked (Miller 2024, arXiv:2411.00640).
 """
 
 from collections.abc import Sequence
-from statistics import NormalDist
+from math import fsum, sqrt
+from statistics import NormalDist, fmean
 from typing import Literal
 
 from msgspec import Struct
+
+from cotrail.evaluation.metrics.student_t import student_t_quantile
 
 _QUANTILE = 0.975
 """Of either side of a 95 % interval."""
@@ -31,16 +34,13 @@ def confidence_interval(scores: Sequence[float], highest: float = 1.0) -> Confid
     highest: the best possible score; infinity for counts.
     None without scores, and where all are equal and neither 0 nor 1: such scores don't show how much others differ.
     """
-    # Imported here because it takes long to load.
-    import numpy
-
-    values, count = numpy.asarray(scores, dtype=float), len(scores)
-    if count and highest == 1 and numpy.isin(values, (0, 1)).all():
-        low, high = _wilson(float(values.mean()), count)
+    count = len(scores)
+    if count and highest == 1 and all(score in {0, 1} for score in scores):
+        low, high = _wilson(fmean(scores), count)
         return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
-    if not count or values.min() == values.max():
+    if not count or min(scores) == max(scores):
         return None
-    mean, reach = float(values.mean()), _reach(float(values.std(ddof=1)), count)
+    mean, reach = fmean(scores), _reach(scores)
     low, high = max(mean - reach, 0.0), min(mean + reach, highest)
     return ConfidenceInterval(low=low, high=high, questions=count, method="student-t")
 
@@ -53,8 +53,8 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
     return max(min(centre - reach, share), 0.0), min(max(centre + reach, share), 1.0)
 
 
-def _reach(deviation: float, count: int) -> float:
+def _reach(scores: Sequence[float]) -> float:
     """How far the interval of Student's t reaches to either side of the mean."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(count - 1, _QUANTILE)) * deviation / float(count**0.5)
+    mean, degrees = fmean(scores), len(scores) - 1
+    variance = fsum((score - mean) ** 2 for score in scores) / degrees
+    return student_t_quantile(degrees, _QUANTILE) * sqrt(variance / len(scores))

@@ -18,7 +18,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LIST_MARKS = str.maketrans("", "", '"[]')
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TOKEN_END = re.compile(r"[ -]")
-_STATED = re.compile(r".* answer is:? (.*)")
+_STATED = re.compile(r"\A.* answer is:? (.*)")
 
 
 class _Match(Struct, frozen=True):

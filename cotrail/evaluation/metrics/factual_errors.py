@@ -5,12 +5,12 @@ states the answer.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from msgspec import Struct
 
-from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.common.sentence_boundaries import sentences
 from cotrail.core.answer_extraction import stated_answer
 
 
@@ -38,7 +38,7 @@ class AnnotatedChain(Struct, frozen=True, kw_only=True):
 
 def sentences_of(chain: str) -> tuple[str, ...]:
     """Split a chain that was generated as one text into sentences."""
-    return tuple(_sentences(chain))
+    return tuple(sentences(chain))
 
 
 def facts(sentences: tuple[str, ...]) -> tuple[int, ...]:
@@ -66,13 +66,6 @@ def sample(question_ids: Iterable[str], count: int, seed: int) -> frozenset[str]
     """Draw `count` questions by the seed; the draw depends on the ids alone, so it is the same for every system."""
     drawn = sorted(question_ids, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
     return frozenset(drawn[:count])
-
-
-def _sentences(chain: str) -> Iterator[str]:
-    rest = chain.strip()
-    while sentence := first_sentence(rest):
-        yield sentence
-        rest = rest[len(sentence) :].lstrip()
 
 
 def _has_error(chain: AnnotatedChain) -> bool | None:

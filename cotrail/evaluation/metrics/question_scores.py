@@ -16,15 +16,32 @@ DEFINITIONS = {
     "cover_em": "share of the answers that contain a published one, even inside a word",
     "cover_em_words": "share of the answers that have all words of a published one, in any order",
     "rouge_l": "mean ROUGE-L of the answer with the nearest published one (ELI5)",
-    "support_recall": "mean share of a question's gold paragraphs that were collected",
-    "support_precision": "mean share of a question's collected paragraphs that are gold",
-    "support_f1": "mean harmonic mean of those two",
-    "support_em": "share of the questions that collected the gold paragraphs and no others",
+    "paragraph_recall": "mean share of a question's gold paragraphs that were collected",
+    "paragraph_precision": "mean share of a question's collected paragraphs that are gold",
+    "paragraph_f1": "mean harmonic mean of those two",
+    "paragraph_em": "share of the questions that collected the gold paragraphs and no others",
     "title_recall": "mean share of a question's gold titles that were collected",
     "answer_support_recall": "mean share of an answer's spans that occur in a collected paragraph",
     "paragraphs_collected": "mean number of paragraphs collected for a question",
 }
 """Definitions of the metrics, for a reader; the names are the fields of `QuestionScores`."""
+
+TITLES = {
+    "answer_em": "Answer EM",
+    "answer_f1": "Answer F1",
+    "tuning_f1": "Answer F1 (DROP)",
+    "cover_em": "Cover EM",
+    "cover_em_words": "Cover EM (words)",
+    "rouge_l": "ROUGE-L",
+    "paragraph_recall": "Paragraph recall",
+    "paragraph_precision": "Paragraph precision",
+    "paragraph_f1": "Paragraph F1",
+    "paragraph_em": "Paragraph EM",
+    "title_recall": "Title recall",
+    "answer_support_recall": "Answer-support recall",
+    "paragraphs_collected": "Paragraphs collected",
+}
+"""Names of the metrics in tables, figures and pages."""
 
 COUNTS = frozenset({"paragraphs_collected"})
 """The metrics that aren't scores from 0 to 1."""
@@ -46,10 +63,10 @@ class QuestionScores(Struct, frozen=True, kw_only=True):
     cover_em: float | None
     cover_em_words: float | None
     rouge_l: float | None
-    support_recall: float | None
-    support_precision: float | None
-    support_f1: float | None
-    support_em: float | None
+    paragraph_recall: float | None
+    paragraph_precision: float | None
+    paragraph_f1: float | None
+    paragraph_em: float | None
     title_recall: float | None
     answer_support_recall: float | None
     paragraphs_collected: int

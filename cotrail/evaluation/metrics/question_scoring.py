@@ -19,13 +19,18 @@ def question_scores(
     gold: Sequence[GoldParagraph],
     *,
     pinned: GoldParagraph | None = None,
+    stated: str = "",
+    answering: bool = True,
 ) -> QuestionScores:
     """Score a question; an `answer` of None, that of an unfinished question, scores 0.
 
     pinned: the passage that the question is about, see `support_scores`.
+    stated: the span that an answer of several sentences states, if any: exact match and F1 are its.
+    answering: whether the run has answers; an empty one of a run that has none isn't scored.
     """
     said = answer or ""
-    agreement = answer_scores(dataset, said, answers)
+    compared = answers if answering or said else ()
+    agreement = answer_scores(dataset, stated or said, compared)
     support = support_scores(dataset, collected, gold, pinned)
 
     def earned(score: float | None) -> float | None:
@@ -34,14 +39,14 @@ def question_scores(
     return QuestionScores(
         answer_em=None if agreement is None else earned(agreement.em),
         answer_f1=None if agreement is None else earned(agreement.f1),
-        tuning_f1=earned(tuning_f1(said, answers)),
-        cover_em=earned(cover_em(said, answers)),
-        cover_em_words=earned(cover_em_words(said, answers)),
-        rouge_l=earned(long_answer_score(dataset, said, answers)),
-        support_recall=None if support is None else support.recall,
-        support_precision=None if support is None else support.precision,
-        support_f1=None if support is None else support.f1,
-        support_em=None if support is None else support.em,
+        tuning_f1=earned(tuning_f1(stated or said, compared)),
+        cover_em=earned(cover_em(said, compared)),
+        cover_em_words=earned(cover_em_words(said, compared)),
+        rouge_l=earned(long_answer_score(dataset, said, compared)),
+        paragraph_recall=None if support is None else support.recall,
+        paragraph_precision=None if support is None else support.precision,
+        paragraph_f1=None if support is None else support.f1,
+        paragraph_em=None if support is None else support.em,
         title_recall=None if support is None else support.title_recall,
         answer_support_recall=answer_support_recall(collected, answers),
         paragraphs_collected=len(collected),

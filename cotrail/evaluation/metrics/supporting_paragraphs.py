@@ -52,9 +52,10 @@ def support_scores(
 
     pinned: the passage that the question is about, which every prompt shows (IIRC). It counts neither for nor against
         the system, and neither do gold paragraphs of its title. This deviates from the released code, where a
-        collected pinned passage lowers the precision, and a question without further gold paragraphs scores 0.
+        collected pinned passage lowers the precision, and a question without further gold paragraphs has a recall of 0
+        (docs/deviations.md).
     """
-    fold = _whole if dataset == "jsonl" else _ascii
+    fold = fold_of(dataset)
     found = {(fold(each.title), fold(each.text)) for each in collected}
     if pinned is not None:
         found -= {(fold(pinned.title), fold(pinned.text))}
@@ -74,7 +75,12 @@ def support_scores(
     )
 
 
-def support_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
+def fold_of(dataset: str) -> Fold:
+    """Return the rule by which titles and texts of a dataset's paragraphs are compared."""
+    return _whole if dataset == "jsonl" else _ascii
+
+
+def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
     """Share of the gold paragraphs that were collected; None where none are published.
 
     Paragraphs are compared by `content_key`.

@@ -2,6 +2,8 @@
 
 import re
 
+from cotrail.common.combining_marks import few_marks
+
 _SOUND = re.compile(r"[\t\n\x20-\x25\x27-\x7e]*")
 
 
@@ -14,4 +16,4 @@ def repaired(text: str) -> str:
         return text
     import ftfy  # slow, and seldom needed
 
-    return ftfy.fix_text(text)
+    return ftfy.fix_text(few_marks(text))

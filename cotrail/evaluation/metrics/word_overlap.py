@@ -1,7 +1,8 @@
-"""Exact match and word overlap of two answers, with the arithmetic of the official scripts of HotpotQA and MuSiQue.
+"""Exact match and word overlap of two answers, as the official scripts of HotpotQA, MuSiQue and KILT compute them.
 
 The scripts: `hotpot_evaluate_v1.py` (hotpotqa/hotpot), which `2wikimultihop_evaluate_v1.1.py` (Alab-NII/2wikimultihop)
-follows, and `evaluate_v1.0.py` (StonyBrookNLP/musique).
+follows, `evaluate_v1.0.py` (StonyBrookNLP/musique) and `kilt/eval_downstream.py`
+(facebookresearch/KILT).
 """
 
 from collections import Counter
@@ -39,6 +40,11 @@ def musique_scores(prediction: str, answer: str) -> AnswerScores:
     if not predicted and not gold:
         return AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
     return _overlap(predicted, gold)
+
+
+def kilt_scores(prediction: str, answer: str) -> AnswerScores:
+    """KILT's scores: an empty prediction scores 0; other texts without words match exactly and overlap in nothing."""
+    return _overlap(normalized(prediction), normalized(answer)) if prediction.strip() else NOTHING
 
 
 def _overlap(predicted: str, gold: str) -> AnswerScores:

@@ -37,7 +37,8 @@ _MONTH = (
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:,? \d{3,4}\b)"
 _FIGURES = r"\d+(?:,\d{3})*(?:\.\d+)?"
-_NAME = rf"(?:(?:[{_UPPER}]\.)+(?=\s\w)|[{_UPPER}](?:[\w&-]|['\u2019](?=\w)(?!s\b))*)"
+_INITIALS = rf"(?:[{_UPPER}]\.){{1,20}}+(?=\s\w)"
+_NAME = rf"(?:{_INITIALS}|[{_UPPER}][\w&-]*+(?:['\u2019](?=\w)(?!s\b)[\w&-]*+)*)"
 _BETWEEN = r"(?:of the|of|de la|de|del|da|di|du|la|le|van der|van|von|bin|al|the)"
 
 _ENTITY = re.compile(
@@ -48,17 +49,22 @@ _ENTITY = re.compile(
             rf"\b{_MONTH}{_YEAR}",
             rf"\b{_FIGURES} ?(?:BCE|BC|CE|AD)\b|\bAD {_FIGURES}",
             rf"[$€£]?\b{_FIGURES}(?: (?:hundred|thousand|million|billion|trillion)\b|%|(?:st|nd|rd|th|s)\b)?",
-            r"\"[^\"]+\"|“[^”]+”",
+            r"\"[^\"]+\"|“[^”]{1,300}”",
             rf"(?<![\w\u2019'-])(?!(?:{_SMALL})(?![\w-])){_NAME}(?: (?:{_BETWEEN} )?{_NAME})*",
         )
     )
 )
 """Alternatives by precedence: of two that begin at one place the upper one matches."""
 
+MOST_ENTITIES = 100
+"""The most entities of a sentence: each becomes a question, which shows the whole sentence."""
+
 
 def entities(sentence: str) -> tuple[Entity, ...]:
-    """The entities of the sentence in their order, each text once, at its first place."""
+    """The first entities of the sentence in their order, each text once, at its first place."""
     first: dict[str, Entity] = {}
     for match in _ENTITY.finditer(sentence):
         first.setdefault(match[0], Entity(match[0], match.start()))
+        if len(first) == MOST_ENTITIES:
+            break
     return tuple(first.values())

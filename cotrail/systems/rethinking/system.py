@@ -125,6 +125,7 @@ SPEC = SystemSpec(
     needs=needs,
     released=released_chains,
     readerless=True,
+    states_answer=True,
     details=Weighing,
 )
 

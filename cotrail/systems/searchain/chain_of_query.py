@@ -15,7 +15,7 @@ can be told apart is read, and every departure is recorded as an `Oddity`. The t
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -42,23 +42,34 @@ class Pair(Struct, frozen=True, kw_only=True):
 class ChainOfQuery(Struct, frozen=True, kw_only=True):
     """What a message says.
 
-    final: the text behind the last [Final Content], None where it has none; rest: the message without its tags and
-    queries, which is all of a message that has none.
+    numbers: those of the queries, by which the message itself names them; a query without one has the next.
+    final: the text behind the last [Final Content] that has any, None where none has; rest: the message without its
+    tags and queries, which is all of a message that has none.
     """
 
     pairs: tuple[Pair, ...]
+    numbers: tuple[int, ...]
     final: str | None
     rest: str
     oddities: tuple[Oddity, ...]
 
 
-def read_chain(message: str, *, round: int, most: int, answers: AnswerRule = "tag") -> ChainOfQuery:  # noqa: A002
+def read_chain(
+    message: str,
+    *,
+    round: int,  # noqa: A002
+    most: int,
+    answers: AnswerRule = "tag",
+    final_is_last: bool = False,
+) -> ChainOfQuery:
     """Read a model's message, whatever it is.
 
     round: for the oddities; most: how many queries count.
+    final_is_last: whether no answers are read behind a final content, and the last one counts even if it is empty, as
+        in version 1 of the system.
     """
     text = _without_thoughts(message)
-    parser = _Parser(text)
+    parser = _Parser(text, final_is_last=final_is_last)
     if len(text) < len(message):
         parser.record("text outside", message)
     for tag, following in parser.sections():
@@ -70,8 +81,13 @@ def read_chain(message: str, *, round: int, most: int, answers: AnswerRule = "ta
     if not pairs and not parser.final:
         parser.record("nothing", message)
     oddities = tuple(Oddity(round=round, what=what, text=quoted) for what, quoted in parser.oddities)
-    rest = "\n".join(filter(None, parser.rest))
-    return ChainOfQuery(pairs=pairs, final=parser.final or None, rest=rest, oddities=oddities)
+    return ChainOfQuery(
+        pairs=pairs,
+        numbers=_numbers(drafts[:most]),
+        final=parser.final or None,
+        rest="\n".join(filter(None, parser.rest)),
+        oddities=oddities,
+    )
 
 
 def _without_thoughts(message: str) -> str:
@@ -99,8 +115,9 @@ class _Draft(Struct):
 class _Parser:
     """The parser of a message, with what it has found so far."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, final_is_last: bool) -> None:
         self.message = message
+        self.final_is_last = final_is_last
         self.final = ""
         self.rest: list[str] = []
         self.oddities: list[tuple[What, str]] = []
@@ -112,7 +129,7 @@ class _Parser:
         end = _end(self.message)
         if end < len(self.message):
             self.record("cut", self.message[end:])
-        tags = list(_tags(self.message, end))
+        tags = list(_tags(self.message, end, final_is_last=self.final_is_last))
         if tags and tags[-1].kind == "question" and any(tag.kind != "question" for tag in tags):
             end = tags.pop().start
             self.record("further example", self.message[end:])
@@ -136,9 +153,7 @@ class _Parser:
                 self.rest.append(answer)
                 self._answer(tag, answer)
             case "final":
-                if self.final:
-                    self.record("text outside", self.final)
-                self.final = _text(behind, tag)
+                self._end_with(_text(behind, tag))
             case "question":
                 self.record("text outside", behind)
                 self.rest.append(behind.strip().partition("\n")[2].strip())
@@ -163,6 +178,12 @@ class _Parser:
     def record(self, what: What, text: str) -> None:
         if len(self.oddities) < MOST_ODDITIES:
             self.oddities.append((what, quoted(text)))
+
+    def _end_with(self, final: str) -> None:
+        if final or self.final_is_last:
+            if self.final:
+                self.record("text outside", self.final)
+            self.final = final
 
     def _query(self, behind: str, tag: _Tag) -> str:
         """A query is one line, and what stands below it before the next tag is no part of it."""
@@ -244,27 +265,33 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _STRICT = re.compile(r"\[(?:Query [1-9]\d*|Answer [1-9]\d*|Unsolved Query(?: [1-9]\d*)?|Final Content)\]:", re.ASCII)
-_LINE_BEGINNING = re.compile(r"[ \t\r*_`#>~•–-]*(?:\d{1,3}[.)])?[ \t*_`]*")
+_LINE_BEGINNING = re.compile(r"[ \t\r*_`#>~•–-]*+(?:\d{1,3}[.)])?[ \t*_`]*+")
 _BLANK = re.compile(r"[ \t\r*_`]{0,8}(?:\n|$)")
 _ANSWER_LINE = re.compile(r"^.*Answer.*$", re.MULTILINE)
 _TAGS_BEGUN = ("query", "answer", "unsolved query", "final content")
-_CUT = re.compile(r"[*_`#\s]*(?:query|answer|unsolved query|final content)\s*\d*[*_`]*", re.IGNORECASE)
+_CUT = re.compile(r"\A[*_`#\s]*+(?:query|answer|unsolved query|final content)\s*\d*[*_`]*", re.IGNORECASE)
 
 
-def _tags(message: str, end: int) -> Iterator[_Tag]:
+def _tags(message: str, end: int, *, final_is_last: bool) -> Iterator[_Tag]:
     """The tags in their order, up to a question behind others, with which a further example begins."""
     is_begun = is_final = False
+    unanswered: set[int] = set()
     for match in _TAG.finditer(message, 0, end):
         kind, line = _kind(match), _line(match)
+        number = int(match["number"]) if match["number"] else None
+        if not _is_tag(match, begins=line is not None):
+            continue
         # The final content may speak of answers, and refer to [Query 1] without asking it.
-        if not _is_tag(match, begins=line is not None) or (is_final and (kind == "answer" or not match["colon"])):
+        is_open = not final_is_last and line is not None and number in unanswered
+        if is_final and (not match["colon"] or (kind == "answer" and not is_open)):
             continue
         is_strict = line == match.start() and _STRICT.fullmatch(match[0]) is not None
-        start = match.start() if line is None else line
-        yield _Tag(kind, int(match["number"]) if match["number"] else None, start, match.end(), is_strict)
+        yield _Tag(kind, number, match.start() if line is None else line, match.end(), is_strict)
         if is_begun and kind == "question":
             return
-        is_begun, is_final = is_begun or kind != "question", is_final or kind == "final"
+        is_begun, is_final = is_begun or kind != "question", kind == "final" or (is_final and final_is_last)
+        if number is not None:
+            (unanswered.add if kind == "query" else unanswered.discard)(number)
 
 
 def _kind(match: re.Match[str]) -> Kind:
@@ -314,6 +341,13 @@ def _text(behind: str, tag: _Tag) -> str:
     # What closes the Markdown or the bracket that the tag opened belongs to the tag.
     text = text.strip(_DECORATION)
     return text[:-1].rstrip() if text.endswith("]") and text.count("[") < text.count("]") else text
+
+
+def _numbers(drafts: Sequence[_Draft]) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for draft in drafts:
+        numbers.append(draft.tag.number or (numbers[-1] + 1 if numbers else 1))
+    return tuple(numbers)
 
 
 def _is_flag(query: str, last: _Draft) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from cotrail.core.actions.retrieve import Retrieve
@@ -81,6 +81,7 @@ def judged(node: Node, evidence: Evidence, settings: SearChainSettings) -> Node:
         extracted="" if reading is None else reading.text,
         confidence=None if reading is None else reading.confidence,
         paragraph=None if document is None else document.digest,
+        discarded=UNSET if reading is None else reading.discarded or UNSET,
     )
 
 

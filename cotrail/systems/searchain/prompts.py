@@ -10,6 +10,7 @@ from cotrail.core.demonstrations import QUESTION, AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
 from cotrail.core.questions import Question
+from cotrail.systems.searchain.marks import without_marks
 from cotrail.systems.searchain.settings import Questions, SearChainSettings
 from cotrail.systems.searchain.tree import Node
 
@@ -100,8 +101,10 @@ def chain_prompt(question: Question, shots: Shots, settings: SearChainSettings) 
 def own_prompt(settings: SearChainSettings) -> str:
     """Cotrail's own prompt for chains, with `QUESTION` in the question's place."""
     statement = STATEMENTS[settings.questions]
-    if settings.retrieve:
+    if settings.retrieve and (settings.tracing or settings.is_first):
         parts = (f"{TASK}{UNSOLVED}{FINAL}{MARKING}{statement}", EXAMPLES)
+    elif settings.retrieve:
+        parts = (f"{TASK}{UNSOLVED}{FINAL}{statement}", without_marks(EXAMPLES))
     else:
         parts = (f"{TASK}{FINAL}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
     return "\n\n".join((*parts, f"[Question]: {QUESTION}"))
@@ -109,30 +112,33 @@ def own_prompt(settings: SearChainSettings) -> str:
 
 def feedback(question: Question, node: Node, document: Paragraph | None, settings: SearChainSettings) -> Turn:
     """The turn that corrects a node or completes it (section 3.2); of several references the oldest go first."""
-    may = "give" if node.unsolved else "change"
-    if document is None:
-        told = f'No Reference was found for "{node.query}". You can ask in another way'
-    elif node.extracted:
-        told = f'According to the Reference, the answer for "{node.query}" should be "{node.extracted}". You can {may} '
-        told += "your answer"
-    else:
-        told = f'The Reference may have the answer for "{node.query}". You can give your answer'
     asked = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
-    return user(told, asked, *([] if document is None else [_reference(document, node.round, settings)]))
+    return user(told(node), asked, *([] if document is None else [_reference(document, node.round, settings)]))
 
 
-def final_prompt(question: Question, path: Sequence[Node], settings: SearChainSettings) -> Turn:
-    """The turn that asks for the final content (section 3.2, tracing): the nodes of the path as numbered pairs."""
-    pairs = "\n".join(
-        f"[Query {number}]: {node.query}\n[Answer {number}]: {node.accepted}"
-        for number, node in enumerate(path, start=1)
+def told(node: Node) -> str:
+    """What the feedback says of the node that it corrects or completes."""
+    if node.paragraph is None:
+        return f'No Reference was found for "{node.query}". You can ask in another way'
+    if not node.extracted:
+        return f'The Reference may have the answer for "{node.query}". You can give your answer'
+    may = "give" if node.unsolved else "change"
+    answered = f'According to the Reference, the answer for "{node.query}" should be "{node.extracted}"'
+    return f"{answered}. You can {may} your answer"
+
+
+def final_prompt(question: Question, pairs: Sequence[tuple[str, str]], settings: SearChainSettings) -> Turn:
+    """The turn that asks for the final content (section 3.2, tracing); pairs: queries and answers of the path."""
+    numbered = "\n".join(
+        f"[Query {number}]: {query}\n[Answer {number}]:" + (f" {answer}" if answer else "")
+        for number, (query, answer) in enumerate(pairs, start=1)
     )
     asked = Asked(question.text, "[Question]: {question}\n")
-    told = (
+    asks = (
         "You can try to generate the final answer for the [Question] by referring to the [Query]-[Answer] pairs, "
         f"starting with [Final Content]. {MARKING}{STATEMENTS[settings.questions]}\n"
     )
-    return user(told, asked, pairs)
+    return user(asks, asked, numbered)
 
 
 def _reference(document: Paragraph, round: int, settings: SearChainSettings) -> Shown:  # noqa: A002

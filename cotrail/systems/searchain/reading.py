@@ -1,8 +1,11 @@
 """The reader: the answer to a query in its document, and how sure it is (Search-in-the-Chain, section 3.2)."""
 
 import math
+import re
+import unicodedata
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.actions.extract import Extract
@@ -25,14 +28,53 @@ SUREST = 10.0
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """What a reader read; text: empty where the document has no answer; confidence: on the scale of logits."""
+    """What a reader read.
+
+    text: empty where the document has no answer; confidence: on the scale of logits.
+    discarded: what the reader wrote, where that doesn't stand in the document and so doesn't count.
+    """
 
     text: str
     confidence: float
+    discarded: str = ""
 
 
 def read_document(query: str, document: Paragraph, settings: SearChainSettings) -> Part[Reading]:
     """The answer to the query that the document holds, by the settings' reader."""
+    reading = yield from _read(query, document, settings)
+    if settings.readings == "any" or stands_in(reading.text, document):
+        return reading
+    return replace(reading, text="", discarded=reading.text)
+
+
+def stands_in(answer: str, document: Paragraph) -> bool:
+    """Return whether an answer is a piece of the document's title or text, in whatever case and punctuation.
+
+    Whole words count: "no" doesn't stand in "know". Punctuation is dropped ("U.S." is "US") or parts words ("Arlo's"
+    has "Arlo"), as the answer may have it. Scripts without spaces have no borders of words to heed.
+    """
+    return any(_has(text, answer, form) for text in (document.title, document.text) for form in ("", " "))
+
+
+def _has(text: str, answer: str, mark: str) -> bool:
+    """Return whether the text has the answer, with that in the place of every punctuation mark of both."""
+    words = _words(answer, mark)
+    if not words:
+        return answer in text
+    before, behind = (" " if end < _UNSPACED else "" for end in (words[0], words[-1]))
+    return f"{before}{words}{behind}" in f" {_words(text, mark)} "
+
+
+def _words(text: str, mark: str) -> str:
+    return normalized(_MARK.sub(mark, unicodedata.normalize("NFKC", text)))
+
+
+_MARK = re.compile(r"[^\w\s]|_")
+_UNSPACED = "\u0e00"
+"""The first of the scripts that set no spaces between words, or few: Thai, and all behind it as far as Chinese."""
+
+
+def _read(query: str, document: Paragraph, settings: SearChainSettings) -> Part[Reading]:
     if settings.reader == "extractor":
         extracted = expect((yield Extract(question=query, paragraph=document)), Extracted)
         return Reading(text=extracted.text.strip(), confidence=extracted.confidence)

@@ -1,7 +1,7 @@
 """Settings of Search-in-the-Chain."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -22,6 +22,7 @@ QUESTIONS_OF: Mapping[str, Questions] = {
 
 Answers = Literal["short", "long"]
 Reader = Literal["model", "extractor"]
+Readings = Literal["document", "any"]
 Duplicates = Literal["equal", "embedder", "rater"]
 
 
@@ -36,6 +37,8 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     alpha: a long answer of at most this ROUGE-L isn't consistent with its document.
     reader: who reads the answer to a query from its document: the run's language model by a short prompt, or the
         run's extractor.
+    readings: what counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
+        recorded, and the document has no answer then.
     duplicates: what counts as a query that was asked before: one that is `equal` after normalization, one whose
         embedding has a cosine similarity of `least_similarity` or more, or one that the run's `rater` gives more than
         `least_rating`.
@@ -43,11 +46,13 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         table 1).
     verify: whether the model is corrected; complete: whether queries that it can't answer are answered for it, and not
         passed over.
-    tracing: whether a last turn writes the final content from the path, with marks; else it is that of the last chain.
+    tracing: whether a last turn writes the final content from the path, with marks; else it is that of the last chain,
+        for which no marks are asked.
     node_answers: what counts as a query's answer: the text behind its `tag`; or, as in the released code, the next
         `line` with the word "Answer" in it.
     ahead: whether the documents of all queries of a chain are searched for and read at once, and not each after the
         one before it has passed. It saves time and costs steps; the answer is the same.
+    stop: strings before one of which a message ends; by default where the model goes on with a further example.
     max_queries: how many queries of a chain are looked at.
     max_chain_tokens: the most tokens of a chain; max_final_tokens: the most of the final content;
         max_answer_tokens: the most of a reader's answer.
@@ -63,6 +68,7 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     theta: float = 1.5
     alpha: Annotated[float, Meta(ge=0, le=1)] = 0.35
     reader: Reader = "model"
+    readings: Readings = "document"
     duplicates: Duplicates = "equal"
     least_similarity: Annotated[float, Meta(ge=-1, le=1)] = 0.9
     least_rating: float = 0.5
@@ -72,12 +78,16 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tracing: bool = True
     node_answers: AnswerRule = "tag"
     ahead: bool = False
+    stop: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(max_length=4)] = ("\n[Question]",)
     max_queries: Positive = 20
     max_chain_tokens: Positive = 1024
     max_final_tokens: Positive = 512
     max_answer_tokens: Positive = 32
     max_paragraph_words: Positive = 350
     temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+
+    is_first: ClassVar[bool] = False
+    """Whether these are settings of version 1 of the system."""
 
     @property
     def reads(self) -> bool:
@@ -88,3 +98,16 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def has_long_answers(self) -> bool:
         """Return whether answers are compared with their documents as long ones."""
         return (self.answers or ("long" if self.questions == "long-form" else "short")) == "long"
+
+
+class SearChainSettings1(SearChainSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Version 1 of the system.
+
+    It read no answers behind a final content; left nodes without an answer out of the path and the queries that were
+    asked; and asked for marks without tracing too, which it didn't resolve.
+    """
+
+    readings: Readings = "any"
+    stop: tuple[str, ...] = ()
+
+    is_first: ClassVar[bool] = True

@@ -2,24 +2,25 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.interaction import traverse
 from cotrail.systems.searchain.marks import stated, without_marks
-from cotrail.systems.searchain.oddities import MOST_CHARACTERS
 from cotrail.systems.searchain.prompts import chain_prompt, feedback
-from cotrail.systems.searchain.settings import SearChainSettings
-from cotrail.systems.searchain.tracing import trace
+from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
+from cotrail.systems.searchain.tracing import cite, trace
 from cotrail.systems.searchain.tree import GrowingTree, Node, Tree
-from cotrail.systems.searchain.writing import write
+from cotrail.systems.searchain.writing import note_end, write
 from cotrail.systems.spec import Needs, SystemSpec
 
 
 def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> System:
     """Have the model write chains until retrieval corrects and completes no node, then the final content."""
-    tree = GrowingTree()
+    tree = GrowingTree(keeps_unanswered=not settings.is_first)
     chat = chain_prompt(question, shots, settings)
     root: Node | None = None
     while tree.rounds < settings.rounds:
@@ -28,19 +29,24 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
         written = yield from write(chat, settings.max_chain_tokens, settings)
         chat = chat.wrote(written.text)
         chain = read_chain(
-            written.text, round=tree.rounds + 1, most=settings.max_queries, answers=settings.node_answers
+            written.text,
+            round=tree.rounds + 1,
+            most=settings.max_queries,
+            answers=settings.node_answers,
+            final_is_last=settings.is_first,
         )
         nodes = tree.grow(chain, root)
-        if written.ended == "length":
-            tree.record(tree.rounds, "cut", written.text[-MOST_CHARACTERS:])
+        note_end(written, tree.rounds, tree)
         root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
         if root is None:
             break
     traced = (yield from trace(chat, question, tree, settings)) if settings.tracing and tree.path else ""
-    if not traced and not tree.final and chain.pairs:
+    if not traced and settings.retrieve and not settings.is_first:
+        cite(tree.final.text, tree.final.round, tree.cited(tree.final), tree)
+    if not traced and not tree.final.text and chain.pairs:
         tree.record(tree.rounds, "no final content", written.text)
     # A model that leaves out the tag has answered all the same.
-    return answer(traced or tree.final or chain.rest, tree, settings)
+    return answer(traced or tree.final.text or chain.rest, tree, settings)
 
 
 def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer:
@@ -48,7 +54,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer
     path = tuple(tree.path.values())
     return Answer(
         text=without_marks(final),
-        sentences=tuple(f"{node.query} {node.accepted}" for node in path),
+        sentences=tuple(f"{query} {answer}" if answer else query for query, answer in tree.pairs),
         paragraphs=tuple(tree.documents.values()),
         details=Tree(
             nodes=tuple(tree.nodes),
@@ -84,12 +90,19 @@ def needs(settings: SearChainSettings) -> Needs:
 
 def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
     """The settings by which the loop follows the authors' code (`SearChain_w_IR.py`)."""
-    return {"reader": "extractor", "duplicates": "rater", "node_answers": "line", "tracing": False}
+    return {
+        "reader": "extractor",
+        "readings": "any",
+        "duplicates": "rater",
+        "node_answers": "line",
+        "tracing": False,
+        "stop": (),
+    }
 
 
 SPEC = SystemSpec(
     name="searchain",
-    version=1,
+    version=2,
     title="SearChain",
     paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
     ablations={
@@ -104,3 +117,5 @@ SPEC = SystemSpec(
     released=released,
     details=Tree,
 )
+
+SPECS = (replace(SPEC, version=1, settings=SearChainSettings1), SPEC)

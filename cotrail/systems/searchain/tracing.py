@@ -1,32 +1,39 @@
-"""Tracing: the turn that writes the final content from the path (Search-in-the-Chain, section 3.2)."""
+"""Tracing: the final content, and the nodes that support its parts (Search-in-the-Chain, section 3.2)."""
+
+from collections.abc import Mapping
 
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.core.system import Part
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
-from cotrail.systems.searchain.oddities import MOST_CHARACTERS
 from cotrail.systems.searchain.prompts import final_prompt
 from cotrail.systems.searchain.settings import SearChainSettings
-from cotrail.systems.searchain.tree import GrowingTree
-from cotrail.systems.searchain.writing import write
+from cotrail.systems.searchain.tree import GrowingTree, Node
+from cotrail.systems.searchain.writing import note_end, write
 
 
 def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:
     """The final content, for which the model is asked in one more turn, and whose marks the tree takes."""
     path = tuple(tree.path.values())
-    written = yield from write(chat.add(final_prompt(question, path, settings)), settings.max_final_tokens, settings)
+    written = yield from write(
+        chat.add(final_prompt(question, tree.pairs, settings)), settings.max_final_tokens, settings
+    )
     turn = tree.rounds + 1
-    said = read_chain(written.text, round=turn, most=settings.max_queries)
+    said = read_chain(written.text, round=turn, most=settings.max_queries, final_is_last=settings.is_first)
     if said.final is None:
         tree.record(turn, "no final content", written.text)
-    if written.ended == "length":
-        tree.record(turn, "cut", written.text[-MOST_CHARACTERS:])
+    note_end(written, turn, tree)
     final = said.final or said.rest
-    tree.marks, unknown = marked_parts(final, path)
-    for mark in unknown:
-        tree.record(turn, "unknown mark", mark)
+    cite(final, turn, dict(enumerate(path, start=1)), tree)
     if final and not tree.marks:
         tree.record(turn, "no marks", final)
         tree.marks = parts_by_answers(final, path)
     return final
+
+
+def cite(final: str, round: int, cited: Mapping[int, Node], tree: GrowingTree) -> None:  # noqa: A002
+    """Have the tree take the marks of a final content; cited: the nodes by the numbers of marks."""
+    tree.marks, unknown = marked_parts(final, cited)
+    for mark in unknown:
+        tree.record(round, "unknown mark", mark)

@@ -1,8 +1,9 @@
 """The tree of reasoning (Search-in-the-Chain, section 3): its nodes, the path through it, and what it rests on."""
 
+from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
@@ -28,6 +29,7 @@ class Node(Struct, frozen=True, kw_only=True):
     duplicate: whether it asks what an earlier node asked.
     extracted: the answer that the reader read from the supporting document, and its confidence on the scale of logits;
         None where nothing was read.
+    discarded: what the reader wrote, where that counts as no answer, since it doesn't stand in the document.
     paragraph: digest of the supporting document; None where there is none.
     """
 
@@ -42,6 +44,7 @@ class Node(Struct, frozen=True, kw_only=True):
     extracted: str = ""
     confidence: float | None = None
     paragraph: str | None = None
+    discarded: str | UnsetType = UNSET
 
     @property
     def accepted(self) -> str:
@@ -60,8 +63,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """All that the model and the searches said about a question.
 
     nodes: of all rounds, in the order in which they were written.
-    path: R of Algorithm 1: the numbers of the nodes that have an answer, in their order; of equal queries the last
-        takes the place of the first.
+    path: R of Algorithm 1: the numbers of the nodes that were looked at, in their order; of equal queries the last
+        takes the place of the first. Version 1 of the system left out those without an answer.
     final: the final content as the model wrote it, with its marks; stated: what stands in it behind "answer is", empty
         where nothing does.
     marks: the parts of the final content with their nodes.
@@ -81,6 +84,22 @@ class Tree(Struct, frozen=True, kw_only=True):
     reader: str
     duplicates: str
 
+    @property
+    def marks_are_written(self) -> bool:
+        """Return whether the model wrote the marks; if it wrote none, they are found by the nodes' answers."""
+        return not any(oddity.what == "no marks" for oddity in self.oddities)
+
+
+class FinalContent(Struct, frozen=True):
+    """The final content of a chain.
+
+    round: that of the chain; numbered: the nodes by the numbers that the model had given their queries by then.
+    """
+
+    text: str = ""
+    round: int = 0
+    numbered: Mapping[int, Node] = {}
+
 
 class GrowingTree:
     """A tree while its question is answered.
@@ -89,26 +108,33 @@ class GrowingTree:
     final: the final content of the last chain that has any; rounds: how many chains there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_unanswered: bool) -> None:
+        self._keeps_unanswered = keeps_unanswered
+        self._numbered: dict[int, Node] = {}
         self.nodes: list[Node] = []
         self.path: dict[str, Node] = {}
         self.documents: dict[str, Paragraph] = {}
         self.oddities: list[Oddity] = []
         self.marks: tuple[Mark, ...] = ()
-        self.final = ""
+        self.final = FinalContent()
         self.rounds = 0
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """M of Algorithm 1: the queries that have an answer."""
+        """M of Algorithm 1: the queries that were looked at."""
         return tuple(node.query for node in self.path.values())
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The queries of the path, each with its answer; one without an answer has what the model wrote for it last."""
+        written = {_key(node.query): node.answer for node in self.nodes if node.answer}
+        return tuple((node.query, node.accepted or written.get(key, "")) for key, node in self.path.items())
 
     def grow(self, chain: ChainOfQuery, root: Node | None) -> tuple[Node, ...]:
         """Add the nodes of the next chain, and return them; root: the node whose feedback it follows."""
         first = len(self.nodes)
         self.rounds += 1
         self.oddities += chain.oddities
-        self.final = chain.final or self.final
         self.nodes += (
             Node(
                 number=number,
@@ -120,15 +146,30 @@ class GrowingTree:
             )
             for number, pair in enumerate(chain.pairs, start=first)
         )
-        return tuple(self.nodes[first:])
+        nodes = tuple(self.nodes[first:])
+        self._number(chain, nodes)
+        if chain.final:
+            self.final = FinalContent(chain.final, self.rounds, dict(self._numbered))
+        return nodes
+
+    def _number(self, chain: ChainOfQuery, nodes: tuple[Node, ...]) -> None:
+        """Number the nodes as their chain does: one that begins at 1 replaces the chains before it."""
+        if chain.numbers[:1] == (1,):
+            self._numbered.clear()
+        self._numbered |= zip(chain.numbers, nodes, strict=True)
 
     def set(self, node: Node, document: Paragraph | None = None) -> None:
-        """Put what was found out about a node in its place, and into the path if it has an answer now."""
+        """Put what was found out about a node in its place, and into the path if it was looked at."""
         self.nodes[node.number] = node
         if document is not None:
             self.documents[document.digest] = document
-        if node.source is not None and node.accepted:
-            self.path[normalized(node.query) or node.query] = node
+        if not node.duplicate and (self._keeps_unanswered or (node.source is not None and node.accepted)):
+            self.path[_key(node.query)] = node
+
+    def cited(self, final: "FinalContent") -> Mapping[int, Node]:
+        """The nodes of the path by the numbers of a final content's marks."""
+        found = ((number, self.path.get(_key(node.query))) for number, node in final.numbered.items())
+        return {number: node for number, node in found if node is not None}
 
     def document_of(self, node: Node) -> Paragraph | None:
         """The supporting document of a node; None where it has none."""
@@ -138,3 +179,7 @@ class GrowingTree:
         """Record an oddity of a round, unless it has as many as are recorded."""
         if sum(each.round == round for each in self.oddities) < MOST_ODDITIES:
             self.oddities.append(Oddity(round=round, what=what, text=quoted(text)))
+
+
+def _key(query: str) -> str:
+    return normalized(query) or query

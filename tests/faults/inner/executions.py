@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,12 +24,12 @@ def install(path: Path) -> None:
     """Records every execution of this process."""
     perform = step.perform
 
-    def noting(message: Dispatch, execute: step.Execute) -> None:
+    def noting(message: Dispatch, execute: step.Execute) -> Any:
         def noted(here: Runtime, claim: Claim) -> Result:
             _append(path, f"{claim.step_id} {claim.epoch}\n")
             return execute(here, claim)
 
-        perform(message, noted)
+        return perform(message, noted)
 
     step.perform = noting
 

@@ -136,7 +136,10 @@ _here = threading.local()
 """State of this thread: `point` for its transaction's COMMIT, `sending` while messages are written to Redis."""
 
 _executing: set[int] = set()
-"""The steps that this process executes, in any thread."""
+"""The steps that this process executes, in any thread.
+
+Only those whose execution is written down (`executions`), as a test counts by that how often each was begun.
+"""
 
 
 def _in_transactions(at: At) -> None:
@@ -166,6 +169,10 @@ def _before_commit(function: Callable[..., Any], point: Point) -> Callable[..., 
     @wraps(function)
     def known(*arguments: Any, **named: Any) -> Any:
         _here.point, _here.steps = point, _steps_in(arguments)
+        if point is Point.BEATING:
+            # Of the steps that are claimed, some may not have begun.
+            _here.steps = [step_id for step_id in _here.steps if step_id in _executing]
+            _here.point = point if _here.steps else None
         try:
             return function(*arguments, **named)
         finally:
@@ -188,22 +195,27 @@ def _after(owner: Any, name: str, at: At, point: Point) -> None:
 def _in_steps(at: At) -> None:
     """Points between a message and its result."""
     perform, take, search = step.perform, stream.OpenAIStream.take, tantivy.TantivyRetriever.search
-    claim_ahead = Runtime.claim_ahead
+    claim_ahead, carry_out = Runtime.claim_ahead, step.carry_out
 
-    def claiming(self: Runtime, message: Dispatch) -> Future[Lease | None]:
+    def claiming(self: Runtime, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
         at(Point.TAKEN, [message.step_id])
-        return claim_ahead(self, message)
+        return claim_ahead(self, message, in_turn=in_turn)
 
-    def performing(message: Dispatch, execute: step.Execute) -> None:
+    def performing(message: Dispatch, execute: step.Execute) -> Any:
         def executing(here: Runtime, claim: Claim) -> Result:
             at(Point.CLAIMED, [claim.step_id])
-            _executing.add(claim.step_id)
             result = execute(here, claim)
-            _executing.remove(claim.step_id)
             at(Point.EXECUTED, [claim.step_id])
             return result
 
-        perform(message, executing)
+        return perform(message, executing)
+
+    def carrying_out(here: Runtime, claim: Claim) -> Result:
+        _executing.add(claim.step_id)
+        try:
+            return carry_out(here, claim)
+        finally:
+            _executing.remove(claim.step_id)
 
     def taking(self: stream.OpenAIStream, data: str) -> bool:
         enough = take(self, data)
@@ -217,7 +229,7 @@ def _in_steps(at: At) -> None:
         return found
 
     Runtime.claim_ahead = claiming  # type: ignore[method-assign]
-    step.perform = performing
+    step.perform, step.carry_out = performing, carrying_out
     stream.OpenAIStream.take = taking  # type: ignore[method-assign]
     tantivy.TantivyRetriever.search = searching  # type: ignore[method-assign]
 

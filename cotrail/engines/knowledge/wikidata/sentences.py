@@ -34,7 +34,8 @@ DID = {
 }
 """Verbs that connect an item with the value of a property, by the properties' numbers."""
 
-_LIKE_A_VERB = re.compile(r"(?:\w+ed (?:at|by|for|from|in|of|on|to|with)\b.*|.* (?:at|by|for|from|in|of|on|to|with))$")
+_PREPOSITION = "(?:at|by|for|from|in|of|on|to|with)"
+_LIKE_A_VERB = re.compile(rf"\A(?:\w+ed {_PREPOSITION}\b.*|.* {_PREPOSITION})$")
 
 
 class DatedStatement(Struct, frozen=True):

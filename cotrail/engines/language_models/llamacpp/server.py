@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
-from cotrail.errors import InputError, NotInstalledError, TransientStepError
+from cotrail.engines.optional_packages import not_installed
+from cotrail.errors import InputError, TransientStepError
 
 TokenIds = list[int]
 
@@ -125,7 +126,7 @@ def _load(path: Path, options: dict[str, Any]) -> Any:
     try:
         import xllamacpp
     except ImportError as error:
-        raise NotInstalledError("llama.cpp isn't installed: `pip install 'cotrail[local]'`") from error
+        raise not_installed("xllamacpp", "local") from error
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     for name, value in options.items():

@@ -7,6 +7,7 @@ from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
 from cotrail.core.ports.language_model import Interrupted
+from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.result import LlamaCppTimings
 from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition, why_ended
 from cotrail.engines.language_models.tool_calls import split_calls
@@ -28,7 +29,7 @@ class LlamaCppStream:
         self.until = until
         self.stop = stop
         self.scored = scored
-        self.text = ""
+        self._written = GrowingText()
         self.scores: list[tuple[str, float]] = []
         self.timings = LlamaCppTimings()
         self.finished = False
@@ -53,12 +54,17 @@ class LlamaCppStream:
         self.timings = LlamaCppTimings(**{field: timings.get(field, 0) for field in LlamaCppTimings.__struct_fields__})
         choice = chunk["choices"][0]
         piece = storable(choice["text"])
-        self.text += piece
+        self._written.add(piece)
         if piece and self.scored:
             self.scores.append((piece, sum(each["logprob"] for each in choice["logprobs"]["content"])))
         self._reason = choice["finish_reason"]
         self.finished = self._enough(piece) or self._reason is not None
         return self.finished or self.interrupted()
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return self._written.text
 
     def check(self) -> None:
         """Raises why a generation didn't complete; xllamacpp itself raises nothing, not even what `take` raises."""

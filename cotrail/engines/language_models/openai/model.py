@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any, get_args
 from weakref import finalize
 
+from msgspec.structs import replace
+
 from cotrail.core.calls import Call
 from cotrail.core.capabilities import Capability
 from cotrail.core.generation import Sampling
@@ -29,7 +31,7 @@ from cotrail.engines.language_models.openai.request import (
 from cotrail.engines.language_models.openai.scores import joined_scores
 from cotrail.engines.language_models.openai.stream import OpenAIStream
 from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
-from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
@@ -72,7 +74,10 @@ class OpenAIModel:
         endpoint = self._endpoint
         room = endpoint.context - reserved_tokens(endpoint.api)
         packed = pack(request.prompt, self._counter.count, room, request.max_tokens, self._tokens)
-        body = completion_request(endpoint, self._counter.dialect, self._shown(packed), request)
+        most = output_tokens(self._tokens(packed), room, request.max_tokens)
+        body = completion_request(
+            endpoint, self._counter.dialect, self._shown(packed), replace(request, max_tokens=most)
+        )
         stream = OpenAIStream(
             request.until,
             request.stop,

@@ -10,6 +10,7 @@ from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
 from cotrail.core.results import MOST_CHARACTERS
+from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.openai.calls import CallPiece, Calls
 from cotrail.engines.language_models.openai.refusals import error_message
 from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts
@@ -99,7 +100,7 @@ class OpenAIStream:
     def __init__(
         self, until: Until, stop: tuple[str, ...] = (), *, opens: bool = False, echo: str = "", told: bool = False
     ) -> None:
-        self.text = ""
+        self._written = GrowingText()
         self.pieces = 0
         self.counts: TokenCounts | None = None
         self.events: list[tuple[str, Any]] = []
@@ -109,7 +110,7 @@ class OpenAIStream:
         self._strips = opens and until != "stop"
         self._begun = not self._strips
         self._echo = echo
-        self._echoed = ""
+        self._echoed = GrowingText()
         self._calls = Calls()
         self._last = _Choice()
         self._ended = False
@@ -134,6 +135,11 @@ class OpenAIStream:
         """Raises TransientStepError where the server disconnected before it was done."""
         if not self._ended:
             raise TransientStepError(f"the server broke off after {self.text!r}")
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return self._written.text
 
     def kept(self) -> str:
         """The part of the text that the step asked for."""
@@ -174,10 +180,10 @@ class OpenAIStream:
         piece = self._without_echo(storable(choice.piece), is_last=choice.finish_reason is not None)
         if choice.is_text:
             self.events.append((piece, choice.logprobs))
-        self.text += piece
+        self._written.add(piece)
         for call in choice.calls:
             self._calls.take(call)
-        if len(self.text) + self._calls.characters > MOST_CHARACTERS:
+        if self._written.characters + self._calls.characters > MOST_CHARACTERS:
             raise UnrecordableError(
                 f"the server wrote more than {MOST_CHARACTERS:,} characters; look at what it writes"
             )
@@ -194,10 +200,11 @@ class OpenAIStream:
     def _without_echo(self, piece: str, *, is_last: bool) -> str:
         if not self._echo:
             return piece
-        self._echoed += piece
-        if not is_last and len(self._echoed) < len(self._echo) and self._echo.startswith(self._echoed):
+        before = self._echoed.characters
+        self._echoed.add(piece)
+        if not is_last and self._echoed.characters < len(self._echo) and self._echo.startswith(piece, before):
             return ""
-        piece, self._echo = self._echoed.removeprefix(self._echo), ""
+        piece, self._echo = self._echoed.text.removeprefix(self._echo), ""
         return piece
 
 

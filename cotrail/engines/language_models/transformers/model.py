@@ -9,7 +9,7 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.packing import pack
+from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import TokenCounts, generated
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
@@ -104,11 +104,16 @@ class TransformersModel:
 
     def _scheduled(self, packed: Prompt, request: GenerationRequest) -> Request:
         few_shot = not packed.has_roles
+        tokens = self._encode(packed)
+        # An encoder-decoder model's output takes nothing of its context.
+        most = request.max_tokens
+        if not self._encoder_decoder:
+            most = output_tokens(len(tokens), self._context, most)
         return Request(
-            self._encode(packed),
+            tokens,
             self._vocabulary,
             request.until,
-            request.max_tokens,
+            most,
             request.sampling,
             self.count_tokens(packed.shared) if packed.shared else 0,
             "\n".join([packed.question, *packed.written]) if few_shot and request.until == "sentence" else "",

@@ -10,6 +10,7 @@ from tokenizers.decoders import DecodeStream
 
 from cotrail.common.storable_text import storable
 from cotrail.engines.language_models.control_tokens import control_pattern
+from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.segments import Segment
 
 SEEN_BEFORE = 8
@@ -89,13 +90,18 @@ class Written:
     def __init__(self, tokenizer: Any, before: Sequence[int]) -> None:
         self._tokenizer = tokenizer
         self._stream = DecodeStream(list(before), skip_special_tokens=True)
-        self.text = ""
+        self._written = GrowingText()
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return self._written.text
 
     def take(self, token: int) -> str:
         """Takes the next token; returns what it adds to the text, often nothing."""
         piece: str = self._stream.step(self._tokenizer, token) or ""
         piece = piece.replace("\0", "\ufffd")  # no database stores NUL
-        self.text += piece
+        self._written.add(piece)
         return piece
 
 

@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series, point_of, point_of_share
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.line_tables import run_names
-from cotrail.evaluation.experiments.ircot.measures import METRICS, CellResults, annotated, mean_score, runs_by_line
+from cotrail.evaluation.experiments.ircot.measures import (
+    METRICS,
+    CellResults,
+    annotated,
+    mean_score,
+    question_means,
+    runs_by_line,
+)
 from cotrail.evaluation.experiments.ircot.naming import (
     SYSTEMS,
     in_order,
@@ -18,7 +25,7 @@ from cotrail.evaluation.experiments.ircot.naming import (
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
 from cotrail.systems.parts.reader import Reader
 
-AXES: dict[Goal, str] = {"retrieval": "Recall", "qa": "Answer F1"}
+AXES: dict[Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
 
 Points = dict[Line, ChartPoint]
 PanelPoints = dict[tuple[str, str], ChartPoint]
@@ -27,13 +34,20 @@ PanelPoints = dict[tuple[str, str], ChartPoint]
 
 def build_charts(results: Sequence[CellResult]) -> tuple[Chart, ...]:
     """Build all charts for which there are results, in the paper's order."""
+    retrieval: tuple[CellResults, Goal] = (results, "retrieval")
     plots = (
-        _bars("figure-3-recall", "Recall of gold paragraphs (figure 3)", results, "retrieval"),
+        _bars("figure-3-recall", "Paragraph recall (figure 3)", *retrieval),
         _bars("figure-4-answers", "Answer F1 (figure 4)", results, "qa"),
-        _bars("figure-5-recall-ood", "Recall out of distribution (figure 5)", results, "retrieval", transfer=True),
+        _bars(
+            "figure-5-recall-ood",
+            "Paragraph recall out of distribution (figure 5)",
+            results,
+            "retrieval",
+            transfer=True,
+        ),
         _bars("figure-6-answers-ood", "Answer F1 out of distribution (figure 6)", results, "qa", transfer=True),
         _errors(results),
-        _scaling("figure-8-recall-by-model", "Recall by model (figure 8)", results, "retrieval"),
+        _scaling("figure-8-recall-by-model", "Paragraph recall by model (figure 8)", *retrieval),
         _scaling("figure-9-answers-by-model", "Answer F1 by model (figure 9)", results, "qa"),
     )
     return tuple(plot for plot in plots if plot)
@@ -50,7 +64,7 @@ def _bars(name: str, title: str, results: CellResults, goal: Goal, *, transfer: 
 
 def _errors(results: CellResults) -> Chart | None:
     points = {
-        line: ChartPoint(value=100 * share.count / share.of, runs=run_names(runs))
+        line: point_of_share(share.count, share.of, runs=run_names(runs))
         for line, runs in runs_by_line(results).items()
         if line.goal == "qa" and line.demonstrations == line.dataset and (share := annotated(runs))
     }
@@ -174,9 +188,9 @@ def _points(results: CellResults, goal: Goal) -> Points:
     lines = {line: runs for line, runs in runs_by_line(results).items() if line.goal == goal}
     means = {line: mean_score(runs, METRICS[goal]) for line, runs in lines.items()}
     return {
-        line: ChartPoint(
-            value=100 * mean.mean,
-            deviation=None if mean.deviation is None else 100 * mean.deviation,
+        line: point_of(
+            list(question_means(lines[line], METRICS[goal]).values()),
+            mean.mean,
             answered=mean.answered,
             runs=run_names(lines[line]),
         )
@@ -188,5 +202,5 @@ def _points(results: CellResults, goal: Goal) -> Points:
 def _reported(row: AnswerF1, place: str) -> ChartPoint | None:
     if place not in row.scores:
         return None
-    mean, deviation = row.scores[place]
-    return ChartPoint(value=100 * mean, deviation=100 * deviation)
+    mean, _ = row.scores[place]
+    return ChartPoint(value=100 * mean)

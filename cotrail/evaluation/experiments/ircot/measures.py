@@ -13,7 +13,7 @@ from cotrail.evaluation.metrics.bootstrap import PairedDifference, mean_and_devi
 CellResults = Sequence[CellResult]
 """Results of several runs; of one line, there is one per demonstration set."""
 
-METRICS: dict[Goal, str] = {"retrieval": "support_recall", "qa": "answer_f1"}
+METRICS: dict[Goal, str] = {"retrieval": "paragraph_recall", "qa": "answer_f1"}
 """The metric that the paper reports for each goal, a field of `QuestionScores`."""
 
 COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))

@@ -9,29 +9,13 @@ from cotrail.evaluation.experiments.ircot.published import published
 SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
 """The names that the paper's tables print (`SystemSpec.title`), in the order of its figures."""
 
-GOALS = {"retrieval": "recall", "qa": "answers"}
+GOALS = {"retrieval": "paragraph recall", "qa": "answers"}
 """Display names of the criteria for choosing K and M."""
 
 READERS = {"direct": "direct", "cot": "CoT", "none": "no reader"}
 
-METRICS = {
-    "answer_em": "EM",
-    "answer_f1": "F1",
-    "tuning_f1": "F1 (DROP)",
-    "cover_em": "cover EM",
-    "cover_em_words": "cover EM (words)",
-    "rouge_l": "ROUGE-L",
-    "support_recall": "recall",
-    "title_recall": "title recall",
-    "support_precision": "precision",
-    "support_f1": "support F1",
-    "support_em": "support EM",
-    "answer_support_recall": "answer found",
-    "paragraphs_collected": "paragraphs",
-}
-"""Display names of the fields of `QuestionScores`."""
-
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_SEPARATOR = re.compile("[-_ ]")
 
 
 def system_title(name: str) -> str:
@@ -78,7 +62,7 @@ def in_order(places: Iterable[str]) -> list[str]:
 
 def model_key(model: str) -> str:
     """Key that is equal for different names of the same model, such as `google/flan-t5-xl` and `Flan-T5-XL`."""
-    return re.sub(r"[-_ ]", "", model.rsplit("/", 1)[-1].lower())
+    return _SEPARATOR.sub("", model.rsplit("/", 1)[-1].lower())
 
 
 def parameters(model: str) -> float | None:

@@ -125,7 +125,7 @@ def search_score(goal: Goal, scores: Sequence[QuestionScores], rules: Rules) -> 
     The released code takes the recall of gold titles, and an F1 by DROP's rules for every dataset, both rounded to a
     thousandth. A question without the score counts 0.
     """
-    names = {"paper": ("support_recall", "answer_f1"), "released": ("title_recall", "tuning_f1")}[rules]
+    names = {"paper": ("paragraph_recall", "answer_f1"), "released": ("title_recall", "tuning_f1")}[rules]
     name = names[0] if goal == "retrieval" else names[1]
     mean = fmean(getattr(each, name) or 0.0 for each in scores) if scores else 0.0
     return mean if rules == "paper" else round(mean, 3)

@@ -26,7 +26,6 @@ from cotrail.evaluation.experiments.ircot.measures import (
     runs_by_line,
 )
 from cotrail.evaluation.experiments.ircot.naming import (
-    METRICS,
     READERS,
     SYSTEMS,
     dataset_short,
@@ -45,13 +44,21 @@ from cotrail.evaluation.experiments.report_tables import (
     Value,
     listing,
 )
+from cotrail.evaluation.metrics.question_scores import TITLES
 
 CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
 TRIED: dict[Goal, tuple[str, ...]] = {
-    "retrieval": ("support_recall", "title_recall"),
+    "retrieval": ("paragraph_recall", "title_recall"),
     "qa": ("answer_f1", "tuning_f1"),
 }
-SUPPORT = ("support_recall", "title_recall", "support_precision", "support_f1", "support_em", "answer_support_recall")
+SUPPORT = (
+    "paragraph_recall",
+    "title_recall",
+    "paragraph_precision",
+    "paragraph_f1",
+    "paragraph_em",
+    "answer_support_recall",
+)
 UNANSWERED = (
     Column("cell", "In the experiment"),
     Column("run", "Run"),
@@ -139,9 +146,9 @@ def without_reader(results: CellResults) -> ReportTable | None:
 
 
 def recall(results: CellResults) -> ReportTable | None:
-    """Recall of gold paragraphs (figure 3)."""
+    """Paragraph recall (figure 3)."""
     own = line_rows(results, "retrieval", (MODEL, SYSTEM), _recall)
-    return matrix("recall", "Recall of gold paragraphs (figure 3)", (MODEL, SYSTEM), own)
+    return matrix("recall", "Paragraph recall (figure 3)", (MODEL, SYSTEM), own)
 
 
 def transferred_recall(results: CellResults) -> ReportTable | None:
@@ -196,10 +203,10 @@ def support(results: CellResults) -> ReportTable | None:
     rows = [
         TableRow(
             values=names_of(line) | _tried(runs[0]) | {name: mean_score(runs, name) for name in metrics},
-            runs={"support_recall": run_names(runs)},
+            runs={"paragraph_recall": run_names(runs)},
         )
         for line, runs in runs_by_line(results).items()
-        if line.system != "no-retrieval" and mean_score(runs, "support_recall")
+        if line.system != "no-retrieval" and mean_score(runs, "paragraph_recall")
     ]
     columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN, *_metric_columns(metrics))
     return listing("support", "The collected paragraphs", columns, rows)
@@ -241,7 +248,7 @@ def _answer_f1(line: Line, runs: CellResults) -> dict[str, Value]:
 
 
 def _recall(line: Line, runs: CellResults) -> dict[str, Value]:
-    return {place_of(line): mean_score(runs, "support_recall")}
+    return {place_of(line): mean_score(runs, "paragraph_recall")}
 
 
 def _untrue(line: Line, runs: CellResults) -> dict[str, Value]:
@@ -296,7 +303,7 @@ def _published_differences(own: Sequence[TableRow]) -> Iterator[TableRow]:
     for each in published().differences:
         for place, points in each.scores.items():
             if (each.metric, place) in known:
-                reader = None if each.metric == "support_recall" else each.reader
+                reader = None if each.metric == "paragraph_recall" else each.reader
                 labels = {"metric": each.metric, "place": place, "model": each.model, "reader": reader}
                 compared = {"system": "ircot", "against": "one-step"}
                 yield TableRow(values={**labels, **compared, "difference": points}, published=each.where)
@@ -317,4 +324,4 @@ def _rank(row: TableRow) -> tuple[int, ...]:
 
 
 def _metric_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name, METRICS[name], "decimal" if name == "paragraphs_collected" else "mean") for name in names)
+    return tuple(Column(name, TITLES[name], "decimal" if name == "paragraphs_collected" else "mean") for name in names)

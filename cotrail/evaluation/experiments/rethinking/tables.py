@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
-from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent
+from cotrail.evaluation.experiments.charts import Chart, Panel, Series, point_of_share
+from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.rethinking import published
 from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS, Reported
@@ -17,6 +17,7 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     faithfulness_of,
     growth,
 )
+from cotrail.faithfulness.tasks import TASK_OF
 
 MethodRuns = Sequence[RethinkingRun]
 LabelledRuns = Sequence[tuple[str, RethinkingRun]]
@@ -60,6 +61,10 @@ ADJUSTED = (
     "Accuracy is exact match for temporal reasoning. Adjusted: answers that are neither of the two words count half. "
     "Faithfulness: how far the evidence entails the facts behind the answer."
 )
+OWN_QUESTIONS = (
+    "Runs on other questions than StrategyQA's, TempQuestions' and INFOTABS' are in no table with published figures, "
+    "which are of those."
+)
 MISPRINTED = (
     'The paper heads the published temporal column of this table "Tabular"; section 5.2 and the numbers of table 1 say '
     "that it is the temporal task's."
@@ -87,24 +92,27 @@ EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
 def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
-    """Build all tables for which there are runs."""
+    """Build all tables for which there are runs; those with published figures only of runs on the paper's datasets."""
+    comparable = [run for run in runs if run.dataset in TASK_OF]
     tables = (
         overview(runs),
-        methods(runs),
-        retrieval(runs),
-        knowledge(runs),
-        variants(runs),
-        inference(runs),
+        methods(comparable),
+        retrieval(comparable),
+        knowledge(comparable),
+        variants(comparable),
+        inference(comparable),
         effect_of_chains(runs),
         contrasts(runs),
         costs(runs),
+        totals({None: [run.cost for run in runs if run.cost]}),
     )
     return tuple(table for table in tables if table)
 
 
 def overview(runs: MethodRuns) -> ReportTable | None:
     """All runs with their accuracies."""
-    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(ADJUSTED,))
+    notes = (ADJUSTED,) if all(run.dataset in TASK_OF for run in runs) else (ADJUSTED, OWN_QUESTIONS)
+    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=notes)
 
 
 def methods(runs: MethodRuns) -> ReportTable | None:
@@ -181,7 +189,6 @@ def chains_chart(runs: MethodRuns) -> Chart | None:
     panels = tuple(panel for run in runs if (panel := _panel(run)))
     if not panels:
         return None
-    values = [point.value for panel in panels for series in panel.series for point in series.points if point]
     return Chart(
         name="chains",
         title="The effect of the number of chains",
@@ -189,7 +196,6 @@ def chains_chart(runs: MethodRuns) -> Chart | None:
         kind="lines",
         panels=panels,
         across="Chains",
-        bottom=10 * (min(values) // 10),
     )
 
 
@@ -324,11 +330,15 @@ def _panel(run: RethinkingRun) -> Panel | None:
     if grown is None:
         return None
     lines = {"self-consistency": grown.voted, "rethinking": grown.faithful}
+    asked = grown.questions
     return Panel(
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
         series=tuple(
-            Series(system=system, points=tuple(ChartPoint(value=100 * share, runs=(run.id,)) for share in shares))
+            Series(
+                system=system,
+                points=tuple(point_of_share(round(share * asked), asked, runs=(run.id,)) for share in shares),
+            )
             for system, shares in lines.items()
             if shares
         ),

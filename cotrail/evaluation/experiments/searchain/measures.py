@@ -11,7 +11,7 @@ from cotrail.systems.searchain.tree import Mark, Tree
 
 
 class Sources(Struct, frozen=True, kw_only=True):
-    """Numbers of nodes by the source of their answers; only nodes that were looked at have one."""
+    """Numbers of nodes of paths by the source of their answers."""
 
     model: int
     corrected: int
@@ -19,7 +19,7 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """All that were looked at."""
+        """All of them; a node for which nothing was found has no source."""
         return self.model + self.corrected + self.completed
 
 
@@ -69,8 +69,8 @@ class Citations(Struct, frozen=True, kw_only=True):
 
 
 def sources(trees: Iterable[Tree]) -> Sources:
-    """Count nodes by their source (table 2)."""
-    counts = Counter(node.source for tree in trees for node in tree.nodes)
+    """Count the nodes of the paths by their source (table 2): a query that was looked at again counts once."""
+    counts = Counter(tree.nodes[number].source for tree in trees for number in tree.path)
     return Sources(model=counts["model"], corrected=counts["corrected"], completed=counts["completed"])
 
 
@@ -141,7 +141,7 @@ def citations(questions: Iterable[Searched]) -> Citations:
 
 def _written(tree: Tree) -> tuple[Mark, ...]:
     """The marks, unless they were found by the nodes' answers in a content without any."""
-    return () if any(oddity.what == "no marks" for oddity in tree.oddities) else tree.marks
+    return tree.marks if tree.marks_are_written else ()
 
 
 def _named(tree: Tree) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, spent
+from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, spent, totals
 from cotrail.evaluation.experiments.costs import STEPS as COUNTED_STEPS
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.searchain import published
@@ -88,7 +88,10 @@ SCORED = (
     "Scores are cover-EM of the final content, without its marks, and of the answer that it states behind "
     '"answer is"; for ELI5, ROUGE-L.'
 )
-LOOKED_AT = "Shares of the nodes that were looked at: neither duplicates nor behind the feedback of their round."
+ON_PATH = (
+    "Shares of the nodes on the paths (R of algorithm 1), which have each query once, with its last answer. Neither "
+    "duplicates nor nodes behind the feedback of their round are on a path."
+)
 S_IR = (
     "S: the questions that have an answer with and without IR. S_IR: those of them where IR corrected or completed a "
     "node."
@@ -123,6 +126,7 @@ def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
         words_and_interactions(runs),
         marks(runs),
         costs(runs),
+        totals({None: [run.cost for run in runs if run.cost]}),
     )
     return tuple(table for table in tables if table)
 
@@ -141,7 +145,7 @@ def performance(runs: SearChainRuns) -> ReportTable | None:
 def knowledge_sources(runs: SearChainRuns) -> ReportTable | None:
     """Shares of nodes by the source of their answers (table 2)."""
     own = [_sources(run) for run in _of("", runs) if sources(run.trees).nodes]
-    return _beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, LOOKED_AT)
+    return _beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, ON_PATH)
 
 
 def effect_of_retrieval(runs: SearChainRuns) -> ReportTable | None:
@@ -235,7 +239,7 @@ def _efficiency(run: SearChainRun) -> TableRow | None:
         "read_again": found.read_again,
         "written": found.written,
         "rounds": found.rounds,
-        "seconds": run.cost.seconds / run.answered if run.cost and run.answered else None,
+        "seconds": run.cost.asked.seconds / run.answered if run.cost and run.answered else None,
         "questions": found.questions,
     }
     return _own(run, values)

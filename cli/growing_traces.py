@@ -1,0 +1,138 @@
+"""Traces of a run's questions while they grow: side by side on a terminal, a line for each step elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.text import Text
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from cli.following import Show, progress_bars, progress_lines
+from cli.output import heading
+from cli.run_speed import RunSpeed
+from cotrail.common.humanize import count
+from cotrail.common.printable_text import one_line
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
+from models.queries.progress import Progress
+from models.queries.traces import TracedQuestion, TracedStep, read_questions
+from models.schema.database import unanswered
+from models.schema.states import QuestionStatus
+
+Numbered = tuple[int, TracedQuestion]
+
+INDENT = 3
+BARS = 8
+"""The lines of a terminal that are left for progress bars and what holds a run back."""
+
+
+@contextmanager
+def growing_traces(screen: Console, engine: Engine, run: str) -> Iterator[Show]:
+    """Shows progress with the traces; on a terminal a question's trace is printed for good once it has ended."""
+    if not screen.is_terminal:
+        yield _step_by_step(screen, engine, run)
+        return
+    with Live(console=screen, auto_refresh=False, transient=True) as live:
+        yield _side_by_side(live, engine, run)
+
+
+def _side_by_side(live: Live, engine: Engine, run: str) -> Show:
+    printed: set[str] = set()
+    growing: list[Numbered] = []
+
+    def show(progress: Progress | None, speed: RunSpeed) -> None:
+        if speed.answers:
+            growing.clear()
+            for number, question in _numbered(engine, run):
+                if question.status == QuestionStatus.OPEN and question.steps:
+                    growing.append((number, question))
+                elif question.status != QuestionStatus.OPEN and question.key not in printed:
+                    printed.add(question.key)
+                    live.console.print(_whole(number, question))
+        live.update(Group(*_ends(growing, live.console.height - BARS), progress_bars(progress, speed)), refresh=True)
+
+    return show
+
+
+def _step_by_step(screen: Console, engine: Engine, run: str) -> Show:
+    show_progress = progress_lines(screen)
+    printed: set[tuple[str, object]] = set()
+
+    def show(progress: Progress | None, speed: RunSpeed) -> None:
+        for number, question in _numbered(engine, run) if speed.answers else ():
+            for part, lines in _parts(question):
+                if (question.key, part) not in printed:
+                    printed.add((question.key, part))
+                    for line in lines:
+                        screen.print(Text(f"{number}. ").append_text(line), soft_wrap=True)
+        show_progress(progress, speed)
+
+    return show
+
+
+def _numbered(engine: Engine, run: str) -> list[Numbered]:
+    """The run's questions by their numbers; none where the database has just stopped answering."""
+    try:
+        with engine.connect() as connection:
+            return list(enumerate(read_questions(connection, run), start=1))
+    except SQLAlchemyError as error:
+        if unanswered(error):
+            return []
+        raise
+
+
+def _ends(growing: list[Numbered], height: int) -> Iterator[RenderableType]:
+    """The questions with the latest lines of their traces, as many as there is room for."""
+    shown = growing[: max(1, height // 2)]
+    each = max(1, height // max(1, len(shown)) - 1)
+    for number, question in shown:
+        yield _cut(heading(f"{number}. {question.text}"))
+        for line in _lines(question)[-each:]:
+            yield _cut(Text(" " * INDENT).append_text(line))
+    if left := len(growing) - len(shown):
+        yield Text(f"and {count(left, 'further question')}", style="dim")
+
+
+def _cut(line: Text) -> Text:
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _whole(number: int, question: TracedQuestion) -> RenderableType:
+    trace = Text("\n").join(_lines(question))
+    return Group(heading(f"{number}. {question.text}"), Padding(trace, (0, 0, 1, INDENT), expand=False))
+
+
+def _lines(question: TracedQuestion) -> list[Text]:
+    return [line for _, lines in _parts(question) for line in lines]
+
+
+def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
+    """The lines of each step that is done, by its number, and those of the answer beside the gold one."""
+    for step in question.steps:
+        if step.state == "finished":
+            yield step.sequence, _step(step, question)
+    if question.status != QuestionStatus.OPEN:
+        given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
+        gold = question.answers[0] if question.answers else "none"
+        yield (
+            "answer",
+            [
+                Text("answer ", style="dim").append(one_line(given or "(empty)"), style="not dim bold"),
+                Text("gold   ", style="dim").append(one_line(gold), style="not dim"),
+            ],
+        )
+
+
+def _step(step: TracedStep, question: TracedQuestion) -> list[Text]:
+    """The titles that a search added, or the sentence that the model wrote."""
+    if step.kind == "reason" and step.generated:
+        return [Text(one_line(step.generated.text), style="italic")]
+    return [
+        Text(f"+ {'★' if gold else ' '} {one_line(hit.paragraph.title)}", style="yellow" if gold else "dim")
+        for hit in step.hits
+        if hit.paragraph.digest in step.new
+        for gold in [is_gold(hit.paragraph, question.gold)]
+    ]

@@ -1,0 +1,29 @@
+"""Commands of this program that work when they are pasted into the shell it was called from."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from configuration.settings import settings
+
+
+def pasteable(*words: str) -> str:
+    """A command: `cotrail up` where the shell finds this `cotrail`, else with its path; and with the home, if another.
+
+    COTRAIL_HOME may have been set for this process alone, so it is repeated.
+    """
+    home = settings().home
+    variables = [] if home == user_data_path("cotrail") else [f"COTRAIL_HOME={shlex.quote(str(home))}"]
+    return " ".join([*variables, shlex.join([*_program(), *words])])
+
+
+def _program() -> list[str]:
+    called = Path(sys.argv[0])
+    if called.suffix == ".py":
+        return [sys.executable, "-m", "cli.main"]
+    found = shutil.which(called.name)
+    known = found is not None and called.exists() and Path(found).samefile(called)
+    return [called.name if known else str(called.absolute())]

@@ -1,0 +1,161 @@
+"""Documents as a corpus: Markdown and text files, alone or in a folder, cut into passages.
+
+A passage has consecutive blocks of one section, up to `MOST_WORDS` words. Only a block that is longer by itself is cut:
+behind the last sentence within the limit, else behind the last line, else behind the last word.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.common.humanize import cut
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, MIB
+from cotrail.common.text_files import read_text
+from cotrail.core.paragraphs import Paragraph
+from cotrail.data.corpora import markdown_sections
+from cotrail.data.corpora.markdown_sections import Section
+from cotrail.errors import CorpusError
+
+MARKDOWN = (".md", ".markdown")
+SUFFIXES = (*MARKDOWN, ".txt")
+"""How the names of documents end, in any case."""
+
+MOST_WORDS = 100
+"""Words of a passage, as in the paragraphs of Wikipedia that DPR searches (Karpukhin et al., 2020)."""
+
+MAX_MARKDOWN_BYTES = 4 * MIB
+"""Maximum size of a Markdown file: the parser takes up to 500 bytes for each of its own."""
+
+BETWEEN_HEADINGS = " > "
+
+LONGEST_HEADING = 255
+"""Maximum characters of a heading in a title; longer ones are cut."""
+
+_WORD = re.compile(r"\S+")
+_BLANK_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_SENTENCE_ENDS = (".", "!", "?")
+_CLOSING = "\"'\u201d\u2019)]*_"
+
+
+class Folder(Struct, frozen=True):
+    """The documents of a folder and those below it, in the order of their paths; others: the number of other files."""
+
+    documents: tuple[Path, ...]
+    others: int
+
+
+def is_document(path: Path) -> bool:
+    """Return whether the file's name is that of a document."""
+    return path.suffix.lower() in SUFFIXES
+
+
+def is_markdown(path: Path) -> bool:
+    """Return whether the file's name is that of a Markdown file."""
+    return path.suffix.lower() in MARKDOWN
+
+
+def look_into(folder: Path) -> Folder:
+    """The documents of a folder, without hidden files and folders and without following links to folders.
+
+    CorpusError: a folder can't be read, or there is no document.
+    """
+    files = [file for file in _files(folder) if not file.name.startswith(".")]
+    documents = sorted((file for file in files if is_document(file)), key=lambda file: file.relative_to(folder).parts)
+    if not documents:
+        raise CorpusError(
+            f"{folder} is a folder without a document ({', '.join(SUFFIXES)}); name files of paragraphs in it "
+            "themselves, as `cotrail index corpus.jsonl --name mine`"
+        )
+    return Folder(tuple(documents), len(files) - len(documents))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise CorpusError(f"{error.filename} can't be read ({error.strerror}); check the path and its permissions")
+
+    for place, below, names in os.walk(folder, onerror=refuse):
+        below[:] = [name for name in below if not name.startswith(".")]
+        yield from (path for name in names if (path := Path(place, name)).is_file())
+
+
+def root_of(paths: Sequence[Path]) -> Path:
+    """The folder that ids are relative to: the innermost one that has all of these files and folders."""
+    return Path(os.path.commonpath([_absolute(path if path.is_dir() else path.parent) for path in paths]))
+
+
+def _absolute(path: Path) -> Path:
+    # Unlike `resolve`, it leaves links as they are named, so that ids depend on names alone.
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def read_document(path: Path, root: Path) -> Iterator[tuple[str, Paragraph]]:
+    """Yield the passages of a document with their places; a passage's id is `notes/a.md#1`, numbered from 1.
+
+    A passage's title has the headings above it, joined by `BETWEEN_HEADINGS`, behind the file's name where none of them
+    is of the first level. CorpusError: the file is too large, or no text in UTF-8.
+    """
+    try:
+        name = _absolute(path).relative_to(root).as_posix().encode().decode()
+    except UnicodeEncodeError as error:
+        raise CorpusError(f"{os.fsencode(path)!r}: the file's name isn't UTF-8; rename it") from error
+    sections = _markdown(path) if is_markdown(path) else _text(path)
+    found = ((_title(path, section), passage) for section in sections for passage in passages(section.blocks))
+    for number, (title, passage) in enumerate(found, start=1):
+        yield f"{path}, passage {number}", Paragraph(id=f"{name}#{number}", title=title, text=passage)
+
+
+def _markdown(path: Path) -> Iterable[Section]:
+    return markdown_sections.of_text(read_text(path, CorpusError, MAX_MARKDOWN_BYTES))
+
+
+def _text(path: Path) -> Iterable[Section]:
+    return [Section((), tuple(_BLANK_LINES.split(read_text(path, CorpusError, MAX_SMALL_FILE_BYTES))))]
+
+
+def _title(path: Path, section: Section) -> str:
+    has_title = section.headings and section.headings[0].level == 1
+    texts = [heading.text for heading in section.headings]
+    return BETWEEN_HEADINGS.join(cut(text, LONGEST_HEADING) for text in (texts if has_title else [path.stem, *texts]))
+
+
+def passages(blocks: Iterable[str]) -> Iterator[str]:
+    """Pack blocks of text, a blank line between them, into passages of `MOST_WORDS` words at most."""
+    packed: list[str] = []
+    words = 0
+    for piece in (piece for block in blocks for piece in _pieces(block)):
+        size = len(piece.split())
+        if packed and words + size > MOST_WORDS:
+            yield "\n\n".join(packed)
+            packed, words = [], 0
+        packed.append(piece)
+        words += size
+    if packed:
+        yield "\n\n".join(packed)
+
+
+def _pieces(block: str) -> Iterator[str]:
+    """Cut a block that is too long; none of one without words."""
+    words = (found.span() for found in _WORD.finditer(block))
+    ahead = list(islice(words, MOST_WORDS + 1))
+    end = 0
+    while ahead:
+        size = _fitting(block, ahead)
+        # The indent of a piece's first line stays: it belongs to code.
+        start = block.rfind("\n", end, ahead[0][0]) + 1 or (ahead[0][0] if end else 0)
+        end = ahead[size - 1][1]
+        yield block[start:end]
+        ahead = [*ahead[size:], *islice(words, size)]
+
+
+def _fitting(block: str, words: Sequence[tuple[int, int]]) -> int:
+    """How many of the words a piece takes; the last of them only shows where the one before it ends."""
+    if len(words) <= MOST_WORDS:
+        return len(words)
+    places = range(MOST_WORDS, 0, -1)
+    by_sentence = (n for n in places if block[slice(*words[n - 1])].rstrip(_CLOSING).endswith(_SENTENCE_ENDS))
+    by_line = (n for n in places if "\n" in block[words[n - 1][1] : words[n][0]])
+    return next(by_sentence, 0) or next(by_line, MOST_WORDS)

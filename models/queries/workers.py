@@ -1,0 +1,71 @@
+"""What workers have under way, and which maintenance processes there are."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from sqlalchemy import Connection, func, select, text
+
+from models.records.maintaining import LEADER, NAMED
+from models.schema.states import StepState
+from models.schema.tables import questions, steps
+
+
+class StepUnderWay(Struct, frozen=True, kw_only=True):
+    """A step that a worker holds: claimed, and executed now or next."""
+
+    worker: str
+    """The process, as HOST:PID:KEY."""
+
+    run: str
+    question: str
+    step: int
+    kind: str
+    since: datetime
+    seconds: float
+
+
+class MaintenanceSession(Struct, frozen=True, kw_only=True):
+    """A maintenance process; leads: whether it is the active one."""
+
+    host: str
+    pid: int
+    leads: bool
+
+
+_UNDER_WAY = (
+    select(
+        steps.c.worker,
+        steps.c.run_id.label("run"),
+        questions.c.key.label("question"),
+        steps.c.sequence.label("step"),
+        steps.c.kind,
+        steps.c.started_at.label("since"),
+        func.extract("epoch", func.now() - steps.c.started_at).label("seconds"),
+    )
+    .join(questions, questions.c.id == steps.c.question_id)
+    .where(steps.c.state == StepState.RUNNING)
+    .order_by(steps.c.started_at, steps.c.id)
+)
+
+_MAINTENANCE = text(
+    "SELECT application_name AS name, EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    " AND pg_locks.pid = session.pid AND classid = 0 AND objid = :leader) AS leads"
+    " FROM pg_stat_activity AS session"
+    " WHERE datname = current_database() AND starts_with(application_name, :named) ORDER BY leads DESC, name"
+)
+
+
+def read_steps_under_way(connection: Connection) -> list[StepUnderWay]:
+    """Return the steps that workers hold, the oldest first."""
+    return [
+        StepUnderWay(**{**row, "seconds": float(row["seconds"])}) for row in connection.execute(_UNDER_WAY).mappings()
+    ]
+
+
+def read_maintenance(connection: Connection) -> list[MaintenanceSession]:
+    """Return the maintenance processes that are connected to the database, the active one first."""
+    found = []
+    for name, leads in connection.execute(_MAINTENANCE, {"leader": LEADER, "named": NAMED}):
+        pid, _, host = name.removeprefix(NAMED).partition(" ")
+        found.append(MaintenanceSession(host=host, pid=int(pid), leads=leads))
+    return found

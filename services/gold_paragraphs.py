@@ -1,0 +1,97 @@
+"""The gold paragraphs of a question: which were found, at which search, and which weren't."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from cotrail.core.paragraphs import Hit
+from cotrail.core.questions import GoldParagraph
+from cotrail.evaluation.metrics.supporting_paragraphs import Fold, fold_of
+from models.queries.traces import TracedQuestion, TracedStep
+
+
+class GoldSearch(Struct, frozen=True, kw_only=True):
+    """The search that first found a paragraph: the step, its place among the question's searches from 1, and the rank.
+
+    paragraph_id: what was found, in its corpus.
+    """
+
+    step: int
+    search: int
+    rank: int
+    query: str
+    paragraph_id: str
+
+
+class FoundGold(Struct, frozen=True, kw_only=True):
+    """A gold paragraph.
+
+    id: in its corpus, where the dataset gives it or a search found the paragraph.
+    collected: whether it counts as found in the paragraph recall; what a search found may have been left out since.
+    found: by which search; None where none found it.
+    same_title: where none did, the search that first found another paragraph of its title.
+    """
+
+    id: str | None
+    title: str
+    text: str
+    collected: bool
+    found: GoldSearch | None = None
+    same_title: GoldSearch | None = None
+
+    @property
+    def name(self) -> str:
+        """Its title, or the beginning of its text where it has none."""
+        return self.title or self.text
+
+
+def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, ...]:
+    """The gold paragraphs that count in the question's paragraph recall, in the dataset's order."""
+    fold, pinned = fold_of(dataset), question.pinned
+    counted = [each for each in question.gold if pinned is None or each.title != pinned.title]
+    once = {(fold(each.title), fold(each.text)): each for each in reversed(counted)}
+    collected = {(fold(each.title), fold(each.text)) for each in question.paragraphs}
+    searches = list(_searches(question))
+    return tuple(_found(gold, key, searches, fold, collected=key in collected) for key, gold in reversed(once.items()))
+
+
+def where(gold: FoundGold) -> str:
+    """In words: where it was found, or what was found in its place."""
+    if gold.found:
+        aside = "" if gold.collected else ", then left out"
+        return f"found by {_search(gold.found)}{aside}"
+    if gold.same_title:
+        return f"not found; another paragraph of its title by {_search(gold.same_title)}"
+    return "not found"
+
+
+def _search(found: GoldSearch) -> str:
+    return f"search {found.search} (step {found.step}), rank {found.rank}"
+
+
+Searches = list[tuple[int, TracedStep]]
+
+
+def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
+    """The steps that find paragraphs, numbered from 1."""
+    return enumerate((step for step in question.steps if step.query is not None), start=1)
+
+
+def _found(gold: GoldParagraph, key: tuple[str, str], searches: Searches, fold: Fold, *, collected: bool) -> FoundGold:
+    hits = [(number, step, hit) for number, step in searches for hit in step.hits]
+    titled = [each for each in hits if fold(each[2].paragraph.title) == key[0]]
+    found = next((_at(*each) for each in titled if fold(each[2].paragraph.text) == key[1]), None)
+    return FoundGold(
+        id=gold.id or (found.paragraph_id if found else None),
+        title=gold.title,
+        text=gold.text,
+        collected=collected,
+        found=found,
+        same_title=next((_at(*each) for each in titled), None) if gold.title and not found else None,
+    )
+
+
+def _at(number: int, step: TracedStep, hit: Hit) -> GoldSearch:
+    return GoldSearch(
+        step=step.sequence, search=number, rank=hit.rank, query=step.query or "", paragraph_id=hit.paragraph.id
+    )

@@ -1,0 +1,14 @@
+"""Bringing the tables of the database that the settings name up to date."""
+
+from configuration.settings import settings
+from models.schema import migrating
+from models.schema.migrating import Migrated
+
+
+def migrate() -> Migrated:
+    """Migrates to the revision of this code.
+
+    Raises UnavailableError where the database doesn't answer, doesn't let this user in or lets it make no tables, and
+    InputError where a newer cotrail has migrated it.
+    """
+    return migrating.migrate(settings().database)

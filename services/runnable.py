@@ -1,0 +1,49 @@
+"""Whether workers can carry out a run: what is certain to block it is refused as it is submitted.
+
+The local stack's workers run in this process's environment, so that they lack what it lacks. Where the deployment has a
+database of its own (COTRAIL_DATABASE_URL), workers may be on other hosts, and a host that only submits needs none of
+their libraries. A model's files are read in either case: its identity is made of them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from configuration.settings import settings
+from cotrail.engines.language_models.catalogue import ModelSpec
+from cotrail.engines.language_models.sentence_splitters import check_installed
+from cotrail.engines.optional_packages import OnLibrary, check_library
+from cotrail.errors import InputError, NotInstalledError
+
+
+def check_model(model: ModelSpec) -> None:
+    """Raises InputError where a language model's files are none of a model, or as `check_here` does."""
+    try:
+        model.engine.check()
+    except NotInstalledError as error:
+        _refuse_here(f"the model {model.name}", error)
+
+
+def check_here(what: str, engine: OnLibrary) -> None:
+    """Raises InputError where the local stack's workers lack an engine's library; what: the engine's name."""
+    try:
+        check_library(engine)
+    except NotInstalledError as error:
+        _refuse_here(what, error)
+
+
+def check_splitter(chosen: Mapping[str, Any]) -> None:
+    """Raises InputError where a system's settings name a splitter that the local stack's workers lack."""
+    if _shares_environment() and isinstance(splitter := chosen.get("splitter"), str):
+        check_installed(splitter)
+
+
+def _refuse_here(what: str, error: NotInstalledError) -> None:
+    if _shares_environment():
+        raise InputError(
+            f"{what} can't run here: {error}. The local stack's workers have the same environment; run "
+            "`cotrail down` and `cotrail up` after the installation"
+        ) from error
+
+
+def _shares_environment() -> bool:
+    return settings().database_url is None

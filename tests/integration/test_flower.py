@@ -1,0 +1,93 @@
+"""What Flower shows of steps: which they are, and what became of them."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from configuration.settings import Settings
+from tests.conftest import wait_until
+from tests.faults.stacked import Cotrail, stacked
+from tests.integration.flower_controls import fetch
+from workers.stack.flower import read_access
+from workers.stack.stack import Stack
+
+QUESTION = "Where is Marlow?"
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cf-") as made:
+        home = Path(made)
+        for name in ("kept", "removed"):
+            script = {"name": name, "questions": {}, "default": {"answer": "Marlow"}}
+            (home / f"{name}.json").write_text(json.dumps(script))
+        entries = [f'[models.{name}]\nengine = "scripted"\npath = "{name}.json"\n' for name in ("kept", "removed")]
+        (home / "models.toml").write_text("\n".join(entries))
+        (home / "questions.jsonl").write_text(json.dumps({"id": "<town> 1", "question": QUESTION}))
+        yield home
+
+
+@pytest.fixture(scope="module")
+def cotrail(home: Path) -> Iterator[Cotrail]:
+    with stacked(home, {"COTRAIL_MODEL": "kept"}) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def tasks(home: Path, cotrail: Cotrail) -> Any:
+    """Flower's tasks of a run that ends, and of one whose model is gone, by their runs and kinds."""
+    cotrail("up")
+    cotrail("down")
+    Stack(Settings(home=home, database_url=None, broker_url=None)).start_servers()
+    runs = {model: submit(cotrail, home, model) for model in ("kept", "removed")}
+    (home / "removed.json").unlink()
+    for run in runs.values():
+        cotrail("pause", run)
+    cotrail("up", "--flower")
+    access = read_access(home / "flower.json")
+    assert access is not None
+
+    def shown() -> dict[str, list[Any]]:
+        found = json.loads(fetch(access.port, "/api/tasks", access.credentials)).values()
+        about = {model: f"run {run}," for model, run in runs.items()}
+        return {model: [task for task in found if (task["args"] or "").startswith(about[model])] for model in runs}
+
+    def ended() -> bool:
+        return all(any(task["state"] in ENDED for task in tasks) for tasks in shown().values())
+
+    # An event that is sent before Flower listens is lost.
+    wait_until(lambda: b"generation@" in fetch(access.port, "/workers?json=1", access.credentials), "Flower listens")
+    for run in runs.values():
+        cotrail("resume", run)
+    wait_until(ended, "Flower shows what became of the runs")
+    return shown()
+
+
+ENDED = {"SUCCESS", "FAILURE", "BLOCKED"}
+
+
+def submit(cotrail: Cotrail, home: Path, model: str) -> str:
+    options = f"--system no-retrieval --dataset jsonl --questions {home}/questions.jsonl --model {model} --json"
+    return str(json.loads(cotrail("submit", *options.split()).splitlines()[-1])["run"])
+
+
+def test_a_step_that_has_a_result_is_a_success_and_says_which_it_is(tasks: Any) -> None:
+    (task,) = tasks["kept"]
+    assert task["state"] == "SUCCESS"
+    assert task["name"] == "cotrail.read"
+    assert task["args"].endswith("question '<town> 1', step 1")
+    assert task["kwargs"].startswith("step_id=")
+
+
+def test_a_blocked_step_is_no_success(tasks: Any) -> None:
+    (task,) = tasks["removed"]
+    assert task["state"] == "BLOCKED"
+    assert task["succeeded"] is None
+
+
+def test_no_question_is_in_what_flower_is_told(tasks: Any) -> None:
+    assert QUESTION not in json.dumps(tasks)

@@ -1,0 +1,87 @@
+"""What a run asked for and what it spent, against a real PostgreSQL."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Engine
+
+from benchmarks.contenders.cotrail import submission
+from cotrail.evaluation.experiments.costs import Cost, Work, totals
+from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.systems.registry import find_system
+from models.commands.experiment_plans import open_experiment
+from models.commands.forking import fork
+from models.execution.ledger import Ledger
+from models.execution.recovery import expire_leases
+from models.queries.runs import read_run
+from services.reports.costs import adopted_from, run_cost
+from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, run_to_end, unsent
+from tests.integration.test_forking import forked
+
+pytestmark = pytest.mark.usefixtures("verified")
+
+CostOf = Callable[[str], Cost]
+
+
+@pytest.fixture
+def ledger(engine: Engine) -> Ledger:
+    return Ledger(engine, "w", LEASE, find_system)
+
+
+@pytest.fixture
+def cost_of(engine: Engine) -> CostOf:
+    def cost_of(run: str) -> Cost:
+        with engine.connect() as connection:
+            return run_cost(connection, run)
+
+    return cost_of
+
+
+def origin_of(engine: Engine, run: str) -> str | None:
+    with engine.connect() as connection:
+        return adopted_from(read_run(connection, run))
+
+
+def test_what_a_run_adopted_was_asked_for_and_not_spent(engine: Engine, ledger: Ledger, cost_of: CostOf) -> None:
+    open_experiment(engine, "ours", {}, complete_plan)
+    for run in ("first", "second"):
+        run_to_end(ledger, begin(engine, 1, id=run, cell=run, experiment="ours", reuse=True))
+    first, second = cost_of("first"), cost_of("second")
+    assert first.adopted == second.made == Work()
+    assert first.asked == first.made == second.asked == second.adopted
+    assert (first.made.steps, first.made.model_calls + first.made.searches) == (STEPS, STEPS)
+    assert first.made.model_calls > 1 < first.made.searches
+    assert first.made.seconds == pytest.approx(STEPS * MILLISECONDS / 1000)
+    assert first.made.model_seconds == pytest.approx(first.made.model_calls * MILLISECONDS / 1000)
+    assert origin_of(engine, "second") == "experiment ours"
+    table = totals({None: [first, second]})
+    assert table
+    calls = {row.values["work"]: row.values["model_calls"] for row in table.rows}
+    assert calls == {
+        "asked for": 2 * first.made.model_calls,
+        "adopted": first.made.model_calls,
+        "made": first.made.model_calls,
+    }
+
+
+def test_a_fork_spent_only_what_it_computed(engine: Engine, ledger: Ledger, cost_of: CostOf) -> None:
+    run_to_end(ledger, begin(engine, 1))
+    usual = submission().id
+    fork(engine, forked("forked"), None, find_system)
+    assert cost_of("forked").adopted == cost_of(usual).made
+    assert cost_of("forked").made == Work()
+    assert cost_of("forked").lost == {}
+    assert origin_of(engine, "forked") == f"run {usual}"
+
+
+def test_executions_without_a_result_are_spent_too(engine: Engine, ledger: Ledger, cost_of: CostOf) -> None:
+    messages = begin(engine, 1)
+    Ledger(engine, "gone", 0.0, find_system).claim(messages)
+    with engine.begin() as connection:
+        expire_leases(connection)
+    before = cost_of(submission().id)
+    assert (before.lost, before.asked) == ({"expired": 1}, Work())
+    run_to_end(ledger, unsent(engine))
+    after = cost_of(submission().id)
+    assert (after.lost, after.lost_seconds) == (before.lost, before.lost_seconds)
+    assert after.made.steps == STEPS

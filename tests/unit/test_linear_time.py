@@ -1,0 +1,224 @@
+"""Whatever sees text of models, corpora or users takes time linear in it, however the text repeats itself."""
+
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.common import sentence_boundaries
+from cotrail.common.answer_normalization import normalized
+from cotrail.common.humanize import cut
+from cotrail.common.printable_text import printable
+from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.common.text_overlap import contained, rouge_l
+from cotrail.core.answer_extraction import released_answer, stated_answer
+from cotrail.core.generation import Until
+from cotrail.core.page_titles import parse_titles
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.core.results import Retrieved
+from cotrail.core.table_sentences import premise_sentences
+from cotrail.data.corpora.documents import passages
+from cotrail.data.corpora.iirc_articles import text_of
+from cotrail.data.corpora.markdown_sections import of_text
+from cotrail.engines.knowledge.words import words
+from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.openai.control_tokens import broken
+from cotrail.engines.language_models.oracle import statement
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.engines.language_models.tool_calls import split_calls
+from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans
+from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
+from cotrail.evaluation.metrics.text_repair import repaired
+from cotrail.faithfulness import paper
+from cotrail.faithfulness import sentences as faithfulness_sentences
+from cotrail.faithfulness.released import released_prediction
+from cotrail.systems.ircot import is_reasoning
+from cotrail.systems.parts.retrieval import RetrievalSettings, collect
+from cotrail.systems.rethinking.entities import entities
+from cotrail.systems.searchain.chain_of_query import read_chain
+from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
+from cotrail.systems.searchain.tree import Node
+from tests.unit.product_patterns import MADE, SEARCHED, patterns, uses_outside_of_constants
+from tests.unit.repeated_texts import PIECES, repeated, texts
+
+CHARACTERS = 10_000
+EACH = re.compile(r"(?s:.)")
+ROOM = 60
+"""How much longer than a look at every character a search may take; it is usually shorter, and a quadratic one takes
+hundreds of times as long."""
+
+WAYS: dict[str, Callable[[re.Pattern[Any], Any], object]] = {
+    "finditer": lambda pattern, text: sum(1 for _ in pattern.finditer(text)),
+    "fullmatch": lambda pattern, text: pattern.fullmatch(text),
+}
+
+
+class SlowError(BaseException):
+    """No part of the product catches it."""
+
+
+def _stop(signum: int, frame: object) -> None:
+    raise SlowError
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raises SlowError where the block takes more time of the processor; other processes don't count."""
+    former = signal.signal(signal.SIGPROF, _stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, former)
+
+
+@cache
+def looking_seconds(characters: int) -> float:
+    """The time of the processor that a look at every character of a text takes on this machine."""
+    # A long text, since some clocks tell only hundredths of a second.
+    measured = 2_000_000
+    text, start = "a" * measured, time.process_time()
+    EACH.sub("", text)
+    return (time.process_time() - start) * characters / measured
+
+
+def is_linear(look: Callable[[], object], characters: int) -> bool:
+    """Return whether a look at so many characters takes no more than `ROOM` times that of a simple look."""
+    try:
+        with within(ROOM * looking_seconds(characters)):
+            look()
+    except SlowError:
+        return False
+    return True
+
+
+PATTERNS = patterns()
+
+
+@pytest.mark.parametrize("name", sorted(PATTERNS))
+def test_every_pattern_is_linear(name: str) -> None:
+    pattern = PATTERNS[name]
+    for text in texts(pattern, CHARACTERS):
+        given = text.encode() if isinstance(pattern.pattern, bytes) else text
+        for way, look in WAYS.items():
+            assert is_linear(lambda: look(pattern, given), CHARACTERS), f"{way} in {text[:40]!r}...{text[-4:]!r}"  # noqa: B023
+
+
+def test_patterns_are_constants_of_modules_or_made_where_this_test_knows() -> None:
+    known = {place: ["compile"] for place in MADE} | {place: ["search"] for place in SEARCHED}
+    assert uses_outside_of_constants() == known
+
+
+@pytest.mark.parametrize("pattern", [r"(\d[\d,]*\.?\d+|\d+) = ", r"\s+$", r"“[^”]+”", r"\s*\n"])
+def test_a_slow_pattern_would_be_noticed(pattern: str) -> None:
+    slow = re.compile(pattern)
+    looks = (partial(WAYS["finditer"], slow, text) for text in texts(slow, CHARACTERS))
+    assert not all(is_linear(look, CHARACTERS) for look in looks)
+
+
+def words_of(text: str, size: int) -> list[str]:
+    """The text in pieces, as a model writes it."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def fed(until: Until, size: int) -> Callable[[str], object]:
+    def feed(text: str) -> object:
+        complete = stop_condition(until, ("\n\n\n\n",))
+        return [complete(piece) for piece in words_of(text, size)]
+
+    return feed
+
+
+def streamed(text: str) -> object:
+    stream = LlamaCppStream("end", lambda: False)
+    chunks = [{"choices": [{"text": piece, "finish_reason": None}]} for piece in words_of(text, 40)]
+    return [stream.take(chunk) for chunk in chunks], stream.kept()
+
+
+NODES = tuple(
+    Node(round=1, number=number, parent=None, query="q", answer=f"{number}x", unsolved=False) for number in range(1, 30)
+)
+PARAGRAPH = Paragraph(id="p", title="T", text="one two")
+
+FUNCTIONS: dict[str, Callable[[str], object]] = {
+    "first_sentence": first_sentence,
+    "sentences": lambda text: list(sentence_boundaries.sentences(text)),
+    "a sentence as it is written": fed("sentence", 3),
+    "a chain as it is written": fed("chain", 3),
+    "a line as it is written": fed("line", 3),
+    "what is kept of a chain": lambda text: kept(text, "chain"),
+    "a stream": streamed,
+    "sentences of a chain": faithfulness_sentences.sentences,
+    "all sentences": faithfulness_sentences.all_sentences,
+    "facts": lambda text: paper.facts(text, "commonsense"),
+    "a verdict": lambda text: paper.prediction(text, "tabular"),
+    "a released verdict": lambda text: released_prediction(text, "commonsense"),
+    "a stated answer": stated_answer,
+    "a released answer": lambda text: released_answer(text, chain=True),
+    "titles": parse_titles,
+    "a conclusion": lambda text: is_reasoning(text, ("so ",)),
+    "a chain of queries": lambda text: read_chain(text, round=1, most=20, answers="line"),
+    "marks": lambda text: marked_parts(text, dict(enumerate(NODES, start=1))),
+    "parts by answers": lambda text: parts_by_answers(text, NODES),
+    "calls": split_calls,
+    "control tokens": broken,
+    "normalization": normalized,
+    "containment": lambda text: contained("1a", text),
+    "DROP": lambda text: drop_scores(predicted_spans(text), ("one", "two")),
+    "ROUGE-L": lambda text: rouge_l(text, "one 1 a two three"),
+    "support": lambda text: paragraph_recall([PARAGRAPH], [GoldParagraph(title="T", text=text)]),
+    "repair": repaired,
+    "HTML": text_of,
+    "Markdown": lambda text: list(of_text(text)),
+    "passages": lambda text: list(passages([text])),
+    "words": words,
+    "entities": entities,
+    "a premise": premise_sentences,
+    "the oracle": lambda text: statement(text, "X"),
+    "a terminal": printable,
+    "an excerpt": lambda text: cut(text, 80),
+    "similar paragraphs": lambda text: collect(
+        (PARAGRAPH, Paragraph(id="q", title="T", text=text)),
+        Retrieved(hits=(Hit(paragraph=Paragraph(id="r", title="T", text=text[1:]), rank=1, score=1.0),)),
+        RetrievalSettings(),
+    ),
+}
+"""What the product does with texts that it didn't write."""
+
+SHORT, TIMES = 5_000, 8
+
+
+def seconds(look: Callable[[], object]) -> float:
+    """The time of the processor that a look takes; SlowError after a minute."""
+    start = time.process_time()
+    with within(60):
+        look()
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_linear(name: str) -> None:
+    look = FUNCTIONS[name]
+    look("a")  # what is imported and compiled at the first call
+    for piece in PIECES:
+        short, long = (seconds(partial(look, repeated(piece, SHORT * times))) for times in (1, TIMES))
+        # Quadratic growth would be the square; what takes next to no time isn't measured well.
+        assert long <= 3 * TIMES * short + ROOM * looking_seconds(SHORT * TIMES), f"{piece!r}"
+
+
+NUMBERS = st.lists(st.sampled_from(["1", "23", ",", ".", " + ", " - ", " = ", " ", "="]), max_size=14).map("".join)
+AUTHORS = re.compile(r"(\d[\d,]*\.?\d+|\d+) [+-] (\d[\d,]*\.?\d+|\d+) = (\d[\d,]*\.?\d+|\d+)")
+
+
+@given(NUMBERS)
+def test_arithmetic_is_found_where_the_authors_find_it(text: str) -> None:
+    assert is_reasoning(text, ()) == (AUTHORS.search(text) is not None)

@@ -1,0 +1,61 @@
+"""Running Flower in this process."""
+
+import errno
+import logging
+import os
+import socket
+import sys
+
+from cotrail.errors import InputError
+from workers.stack.flower import Access
+
+logger = logging.getLogger(__name__)
+
+UNUSABLE = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+"""Why an address can't be listened on."""
+
+
+def serve(address: str, access: Access) -> None:
+    """Serve pages on what the workers do until SIGTERM or SIGINT, behind user and password, for looking only.
+
+    Nothing is read from the working directory, where a `tasks.py` or a `flowerconfig.py` may lie, and no variable of
+    Flower's own, some of which open it to anyone. Raises InputError for an address that can't be listened on.
+    """
+    warn_of_left_out()
+    for name in left_out():
+        del os.environ[name]
+    from celery.bin.celery import celery
+
+    from workers.celery_app import app
+
+    celery.params[0].default = app
+    try:
+        sys.exit(celery.main(["flower", *options(address, access)], standalone_mode=False))
+    except OSError as error:
+        if error.errno not in UNUSABLE and not isinstance(error, socket.gaierror):
+            raise
+        raise InputError(
+            f"Flower can't listen on {address}, port {access.port} ({error.strerror}); choose with --address and --port"
+        ) from error
+
+
+def left_out() -> list[str]:
+    """The user's own settings of Flower, which it isn't given: some of them open it to anyone."""
+    return sorted(name for name in os.environ if name.startswith("FLOWER_"))
+
+
+def warn_of_left_out() -> None:
+    """Log which of them there are."""
+    if names := left_out():
+        logger.warning("Flower gets none of the variables %s: some open it to anyone", ", ".join(names))
+
+
+def options(address: str, access: Access) -> list[str]:
+    """The options of Flower, which no other process sees, as they aren't on this one's command line."""
+    return [
+        f"--address={address}",
+        f"--port={access.port}",
+        f"--basic-auth={access.credentials}",
+        "--read-only=true",
+        f"--conf={os.devnull}",
+    ]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -30,6 +31,17 @@ def no_variables() -> Iterator[None]:
         settings.cache_clear()
         yield
     settings.cache_clear()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_threads_left() -> Iterator[None]:
+    """A worker's threads that outlive their test would renew leases and write reports in tests of other modules."""
+    before = set(threading.enumerate())
+    yield
+    own = {thread for thread in set(threading.enumerate()) - before if thread.name in ("heartbeat", "overdue", "health")}
+    for thread in own:
+        thread.join(60)
+    assert not [thread for thread in own if thread.is_alive()]
 
 
 def wait_until(condition: Callable[[], object], what: str = "what was waited for", seconds: float = 150) -> None:

@@ -195,6 +195,10 @@ def network() -> Iterator[Network]:
     try:
         own.start()
         yield own
+    except BaseException:
+        for name in HOSTS:
+            print(f"--- {name}\n{own.log(name)[-4000:]}")
+        raise
     finally:
         own.stop()
         shutil.rmtree(own.home)

@@ -9,15 +9,15 @@ from benchmarks.servers import own_servers
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.history import Outcome
+from cotrail.models.execution.admission import admit
+from cotrail.models.execution.claims import Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import take_unsent
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
 from cotrail.systems.registry import find_system
-from models.execution.admission import admit
-from models.execution.claims import Completion
-from models.execution.ledger import Ledger
-from models.execution.recovery import take_unsent
-from models.records.dispatch import Dispatch
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from workers.stack.stack import Stack
+from cotrail.workers.stack.stack import Stack
 
 LEASE_SECONDS = 600.0
 AT_ONCE = 64

@@ -33,19 +33,19 @@ from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.admission import admit
+from cotrail.models.execution.claims import Completion
+from cotrail.models.execution.closing import close_run, runs_to_close
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases, take_lost, take_unsent
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.traces import read_question
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.tables import Base
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.execution.admission import admit
-from models.execution.claims import Completion
-from models.execution.closing import close_run, runs_to_close
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases, take_lost, take_unsent
-from models.queries.progress import read_progress
-from models.queries.traces import read_question
-from models.records.dispatch import Dispatch
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from models.schema.tables import Base
 
 RUN_STEPS, QUESTION_STEPS = 10_000, 8
 """Steps of a synthetic run and of a question."""

@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 
 from benchmarks import machine
 from benchmarks.servers import own_servers
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 
 NEEDS = {"celery": "celery", "cotrail": "celery", "dbos": "dbos", "langgraph": "langgraph"}
 """The package that each contender needs."""

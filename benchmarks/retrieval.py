@@ -32,7 +32,7 @@ from benchmarks.search_servers import FOLDER, HEAP, available, running, version
 from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
 from benchmarks.stages import ReportProgress, StageError, bytes_of, measured, memory, screen
 from benchmarks.zipfian import abstracts
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.analysis import english, plain

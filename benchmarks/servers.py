@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from configuration.settings import Settings
-from workers.stack.stack import Stack
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.stack import Stack
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Workers with a model and a search of a benchmark's own. Only for modules that are a worker's app, never for tests."""
 
 from benchmarks.costless import CostlessModel, CostlessRetriever
-from tasks.engines import LoadedEngines
+from cotrail.tasks.engines import LoadedEngines
 
 
 def serve(generator: CostlessModel, retriever: CostlessRetriever) -> None:

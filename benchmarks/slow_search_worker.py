@@ -6,7 +6,7 @@ from benchmarks.costless import ANSWER, CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
 from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.language_model import GenerationRequest
-from workers.app import app
+from cotrail.workers.app import app
 
 __all__ = ["app"]
 

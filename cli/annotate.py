@@ -13,18 +13,18 @@ from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
-from cli.arguments import Json, RunName
-from cli.output import console, heading, print_json
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.output import console, heading, print_json
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts
-from models.commands.annotating import forget_annotation, record_annotations
-from models.queries.annotations import Chain, read_marks
-from models.queries.runs import RunRecord, read_run, resolve_run
-from services.annotations import Place, export_sentences, import_marks, sample_chains, summarize
-from services.store import open_store
+from cotrail.models.commands.annotating import forget_annotation, record_annotations
+from cotrail.models.queries.annotations import Chain, read_marks
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.services.annotations import Place, export_sentences, import_marks, sample_chains, summarize
+from cotrail.services.store import open_store
 
 KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
 

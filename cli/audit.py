@@ -11,20 +11,20 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.arguments import Json, RunName
-from cli.output import console, print_json
-from cli.prompt import print_prompt
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.audit.verification import verify as verify_records
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.output import console, print_json
+from cotrail.cli.prompt import print_prompt
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from models.queries.runs import resolve_run
-from models.queries.traces import find_question, find_step, rebuild_prompt
-from models.records.trail import read_trail
-from services.store import reading
+from cotrail.models.queries.runs import resolve_run
+from cotrail.models.queries.traces import find_question, find_step, rebuild_prompt
+from cotrail.models.records.trail import read_trail
+from cotrail.services.store import reading
 
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""

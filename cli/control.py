@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from cli.arguments import Json, RunName
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
-from services import control
-from services.control import Report, RetriedRun
-from services.store import open_store
+from cotrail.services import control
+from cotrail.services.control import Report, RetriedRun
+from cotrail.services.store import open_store
 
 
 def _check_priority(number: int) -> int:
     from cotrail.errors import InputError
-    from services.requests import MAX_PRIORITY
+    from cotrail.services.requests import MAX_PRIORITY
 
     if abs(number) > MAX_PRIORITY:
         raise InputError(

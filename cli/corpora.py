@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Json
-from cli.columns import Column, print_rows
-from cli.output import console, grid, heading, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, grid, heading, print_json
 from cotrail.common.humanize import count, size
 from cotrail.common.short_digests import shortened
 from cotrail.errors import InputError
-from services.corpora import ListedCorpus, describe_corpus, list_corpora, remove_corpus
-from services.reports.configuration import local
-from services.store import open_store
+from cotrail.services.corpora import ListedCorpus, describe_corpus, list_corpora, remove_corpus
+from cotrail.services.reports.configuration import local
+from cotrail.services.store import open_store
 
 COLUMNS = (
     Column(title="corpus"),

@@ -11,13 +11,13 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cli.arguments import Json
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.corpora.recipes import RECIPES, find_recipe
 from cotrail.data.datasets.loading import DATASETS
-from services.sampling import sample as draw
+from cotrail.services.sampling import sample as draw
 
 data = typer.Typer(
     name="data",

@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.arguments import Json, completing
-from cli.columns import Column, print_rows
-from cli.output import console, grid, heading, print_json
+from cotrail.cli.arguments import Json, completing
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, grid, heading, print_json
 from cotrail.common.humanize import count
 from cotrail.data.datasets.catalogue import CATALOGUE
-from services.dataset_list import ListedDataset, describe_dataset, list_datasets
+from cotrail.services.dataset_list import ListedDataset, describe_dataset, list_datasets
 
 
 def datasets(

@@ -11,31 +11,31 @@ from rich.console import Console
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cli.files import write_text
-from cli.following import broker_problem, follow_with
-from cli.growing_traces import growing_traces
-from cli.local_stack import startable_stack
-from cli.output import console, grid
-from cli.pasting import pasteable
-from cli.run_speed import RunSpeed
-from cli.run_text import INCOMPLETE, closing_line, print_reasons
-from cli.sample import SAMPLE
-from cli.score import print_scores
-from configuration.settings import settings
+from cotrail.cli.files import write_text
+from cotrail.cli.following import broker_problem, follow_with
+from cotrail.cli.growing_traces import growing_traces
+from cotrail.cli.local_stack import startable_stack
+from cotrail.cli.output import console, grid
+from cotrail.cli.pasting import pasteable
+from cotrail.cli.run_speed import RunSpeed
+from cotrail.cli.run_text import INCOMPLETE, closing_line, print_reasons
+from cotrail.cli.sample import SAMPLE
+from cotrail.cli.score import print_scores
 from cotrail.common.humanize import count, duration, number
+from cotrail.configuration.settings import settings
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.metrics.question_scores import CAVEAT
-from models.queries.progress import Progress, read_causes
-from models.queries.traces import read_questions
-from models.schema.states import QuestionStatus
-from services import corpora, submission
-from services.reports.run_report import run_report
-from services.requests import RunRequest, make_request, read_run_file
-from services.scoring import read_scores
-from services.store import open_store, reading
+from cotrail.models.queries.progress import Progress, read_causes
+from cotrail.models.queries.traces import read_questions
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services import corpora, submission
+from cotrail.services.reports.run_report import run_report
+from cotrail.services.requests import RunRequest, make_request, read_run_file
+from cotrail.services.scoring import read_scores
+from cotrail.services.store import open_store, reading
 
 if TYPE_CHECKING:
-    from workers.stack.stack import Stack
+    from cotrail.workers.stack.stack import Stack
 
 CORPUS = "demo"
 """A name of its own, since a corpus `sample` may be the user's."""

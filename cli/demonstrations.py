@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Json
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.loading import DATASETS
 from cotrail.data.demonstrations.building import DISTRACTORS, DemonstrationShape, FormName, Style
 from cotrail.errors import InputError
-from services.demonstrations import BuildRequest, WrittenDemonstrations
-from services.demonstrations import build as build_files
+from cotrail.services.demonstrations import BuildRequest, WrittenDemonstrations
+from cotrail.services.demonstrations import build as build_files
 
 demonstrations = typer.Typer(
     name="demonstrations",

@@ -6,12 +6,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import grid
+from cotrail.cli.output import grid
 from cotrail.common.printable_text import one_line
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.rate import RATE
-from models.queries.traces import TracedStep
-from services.evidence_texts import named, ratings
+from cotrail.models.queries.traces import TracedStep
+from cotrail.services.evidence_texts import named, ratings
 
 
 def evidence_step(step: TracedStep, names: Mapping[str, str]) -> Text | Table | None:

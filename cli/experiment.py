@@ -11,22 +11,22 @@ from rich.progress import track
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
-from cli.arguments import Json
-from cli.columns import Column, print_rows
-from cli.experiment_display import describe, display
-from cli.output import console, heading, print_json
-from cli.run_text import INCOMPLETE, print_reasons
-from cli.tables import print_tables
+from cotrail.cli.arguments import Json
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.experiment_display import describe, display
+from cotrail.cli.output import console, heading, print_json
+from cotrail.cli.run_text import INCOMPLETE, print_reasons
+from cotrail.cli.tables import print_tables
 from cotrail.common.humanize import count
-from models.queries.experiments import read_experiment, resolve_experiment
-from models.queries.progress import read_causes, read_standings
-from services.experiments.conducting import ExperimentProgress, begin
-from services.experiments.protocols import read_experiment_file, schedule_of
-from services.reports.documents import write_report
-from services.reports.experiment_report import NO_RESULTS, ExperimentReport
-from services.reports.experiments import read_report
-from services.reports.reported_runs import write_run_pages
-from services.store import open_store, reading
+from cotrail.models.queries.experiments import read_experiment, resolve_experiment
+from cotrail.models.queries.progress import read_causes, read_standings
+from cotrail.services.experiments.conducting import ExperimentProgress, begin
+from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
+from cotrail.services.reports.documents import write_report
+from cotrail.services.reports.experiment_report import NO_RESULTS, ExperimentReport
+from cotrail.services.reports.experiments import read_report
+from cotrail.services.reports.reported_runs import write_run_pages
+from cotrail.services.store import open_store, reading
 
 experiment = typer.Typer(
     name="experiment",

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.arguments import Json, RunName
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from models.queries.runs import read_run, resolve_run
-from models.queries.traces import read_questions
-from services.exporting import lines
-from services.store import reading
+from cotrail.models.queries.runs import read_run, resolve_run
+from cotrail.models.queries.traces import read_questions
+from cotrail.services.exporting import lines
+from cotrail.services.store import reading
 
 
 def export(

@@ -23,11 +23,11 @@ def flower(
     It asks for the user and the password in COTRAIL_FLOWER_USER and COTRAIL_FLOWER_PASSWORD; where there is none, it
     prints one. It only shows: nothing can be changed there. Workers tell it of tasks with --events.
     """
-    from cli.output import console
-    from configuration.settings import settings
+    from cotrail.cli.output import console
+    from cotrail.configuration.settings import settings
     from cotrail.engines.optional_packages import check_package
-    from workers.monitoring import serve
-    from workers.stack.flower import PASSWORD, access_on
+    from cotrail.workers.monitoring import serve
+    from cotrail.workers.stack.flower import PASSWORD, access_on
 
     check_package("flower", "monitoring")
     settings()  # what can't be used is refused before anything is said

@@ -12,15 +12,15 @@ from rich.text import Text
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from cli.meanwhile import meanwhile
-from cli.output import console
-from cli.run_speed import RunSpeed, expected_steps
-from cli.run_text import unwatched_line
-from configuration.settings import settings
+from cotrail.cli.meanwhile import meanwhile
+from cotrail.cli.output import console
+from cotrail.cli.run_speed import RunSpeed, expected_steps
+from cotrail.cli.run_text import unwatched_line
 from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
-from models.queries.progress import Progress, read_progress
-from models.schema.database import reason_of, unanswered
+from cotrail.configuration.settings import settings
+from cotrail.models.queries.progress import Progress, read_progress
+from cotrail.models.schema.database import reason_of, unanswered
 
 POLL_SECONDS = 0.5
 LONGEST_PAUSE = 5.0
@@ -67,7 +67,7 @@ def pause_after(seconds: float) -> float:
 
 def broker_problem() -> str | None:
     """Why Redis doesn't answer; None where it does."""
-    from tasks import routing  # slow: it imports Celery
+    from cotrail.tasks import routing  # slow: it imports Celery
 
     problem = routing.broker_problem(settings().broker)
     return None if problem is None else settings().secrets.hidden(problem)

@@ -6,16 +6,16 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from cli.arguments import Json, RunName, Tags
-from cli.following import follow
-from cli.output import console, print_json
-from cli.run_text import summarize, warn_of_namesakes
+from cotrail.cli.arguments import Json, RunName, Tags
+from cotrail.cli.following import follow
+from cotrail.cli.output import console, print_json
+from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
 from cotrail.errors import InputError
-from services import forking
-from services.forking import NAMES, ForkedRun, ForkRequest
-from services.store import open_store
+from cotrail.services import forking
+from cotrail.services.forking import NAMES, ForkedRun, ForkRequest
+from cotrail.services.store import open_store
 
 
 def fork(

@@ -10,16 +10,16 @@ from rich.text import Text
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from cli.following import Show, progress_bars, progress_lines
-from cli.output import heading
-from cli.run_speed import RunSpeed
+from cotrail.cli.following import Show, progress_bars, progress_lines
+from cotrail.cli.output import heading
+from cotrail.cli.run_speed import RunSpeed
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
-from models.queries.progress import Progress
-from models.queries.traces import TracedQuestion, TracedStep, read_questions
-from models.schema.database import unanswered
-from models.schema.states import QuestionStatus
+from cotrail.models.queries.progress import Progress
+from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_questions
+from cotrail.models.schema.database import unanswered
+from cotrail.models.schema.states import QuestionStatus
 
 Numbered = tuple[int, TracedQuestion]
 

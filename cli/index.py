@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cli.arguments import Json
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digests import shortened
 from cotrail.data.corpora.documents import SUFFIXES
-from services import corpora
+from cotrail.services import corpora
 
 
 def index(

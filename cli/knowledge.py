@@ -11,12 +11,12 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cli.arguments import Json
-from cli.columns import Column, print_rows
-from cli.output import console, print_json
-from configuration.settings import settings
+from cotrail.cli.arguments import Json
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import duration, number
 from cotrail.common.short_digests import shortened
+from cotrail.configuration.settings import settings
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.source_files import ReadingProgress

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Json, RunName, Tags
-from cli.output import console, print_json
-from cli.run_text import warn_of_namesakes
-from services import labels
-from services.store import open_store
+from cotrail.cli.arguments import Json, RunName, Tags
+from cotrail.cli.output import console, print_json
+from cotrail.cli.run_text import warn_of_namesakes
+from cotrail.services import labels
+from cotrail.services.store import open_store
 
 
 def label(

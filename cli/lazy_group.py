@@ -1,6 +1,7 @@
 """A group of commands, each of which is imported when it is carried out.
 
-`cotrail --help` imports none of them, and a command's own help only what its signature needs (`cli.signatures`).
+`cotrail --help` imports none of them, and a command's own help only what its signature needs
+(`cotrail.cli.signatures`).
 """
 
 from collections.abc import Iterable
@@ -10,8 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from cli.commands import COMMANDS, Entry
-from cli.signatures import signatures
+from cotrail.cli.commands import COMMANDS, Entry
+from cotrail.cli.signatures import signatures
 
 
 class LazyGroup(TyperGroup):
@@ -35,7 +36,7 @@ class LazyGroup(TyperGroup):
 def load(entry: Entry) -> Any:
     """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
     module, name = entry.place.split(":")
-    found = signatures(f"cli.{module}", [name])[name]
+    found = signatures(f"cotrail.cli.{module}", [name])[name]
     app = typer.Typer(rich_markup_mode="markdown")
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=entry.name)

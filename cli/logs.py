@@ -9,10 +9,10 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cli.arguments import completing
-from configuration.settings import settings
+from cotrail.cli.arguments import completing
 from cotrail.common.nearest import unknown
 from cotrail.common.printable_text import without_commands
+from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, UnknownNameError
 
 POLL_SECONDS = 0.2
@@ -22,7 +22,7 @@ LINES = 40
 
 
 def _names() -> tuple[str, ...]:
-    from workers.stack.status import NAMES
+    from cotrail.workers.stack.status import NAMES
 
     return NAMES
 
@@ -60,7 +60,7 @@ def logs(
 
 
 def _log_of(process: str) -> Path:
-    from workers.logs import log_path
+    from cotrail.workers.logs import log_path
 
     if process not in _names():
         raise UnknownNameError(unknown("process", process, _names()))

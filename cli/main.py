@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.lazy_group import LazyGroup
-from cli.output import console
-from cli.plain_help import leave_out_types
+from cotrail.cli.lazy_group import LazyGroup
+from cotrail.cli.output import console
+from cotrail.cli.plain_help import leave_out_types
 from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import indented
@@ -89,7 +89,7 @@ def _run() -> int:
     try:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
-        from cli.suggestions import usage
+        from cotrail.cli.suggestions import usage
 
         # Where a group was called without a command, its help is printed already, and there is no message.
         return _refuse(usage(error), 2) if error.format_message() else 2
@@ -141,7 +141,7 @@ def _absent(error: ModuleNotFoundError) -> str:
 
 def _discreet(message: str) -> str:
     """The message without the passwords and keys of the settings, which a server's own message may repeat."""
-    from configuration.settings import settings
+    from cotrail.configuration.settings import settings
 
     try:
         return settings().secrets.hidden(message)

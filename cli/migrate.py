@@ -1,6 +1,6 @@
 """`cotrail migrate`: the tables of the database, brought up to date."""
 
-from cli.arguments import Json
+from cotrail.cli.arguments import Json
 
 
 def migrate(*, json: Json = False) -> None:
@@ -8,8 +8,8 @@ def migrate(*, json: Json = False) -> None:
 
     `cotrail up` does so for the local stack. Live workers do no harm, and neither does a second migration at once.
     """
-    from cli.output import console, print_json
-    from services import migrating
+    from cotrail.cli.output import console, print_json
+    from cotrail.services import migrating
 
     done = migrating.migrate()
     if json:

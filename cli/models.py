@@ -6,11 +6,11 @@ import msgspec
 import typer
 from rich.console import Console
 
-from cli.arguments import Json
-from cli.columns import Column, print_rows
-from cli.output import console, grid, heading, print_json
-from configuration.settings import settings
-from services.model_list import DescribedModel, ListedModel, describe_models, list_models
+from cotrail.cli.arguments import Json
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, grid, heading, print_json
+from cotrail.configuration.settings import settings
+from cotrail.services.model_list import DescribedModel, ListedModel, describe_models, list_models
 
 
 def models(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 
 
 def pasteable(*words: str) -> str:
@@ -23,7 +23,7 @@ def pasteable(*words: str) -> str:
 def _program() -> list[str]:
     called = Path(sys.argv[0])
     if called.suffix == ".py":
-        return [sys.executable, "-m", "cli.main"]
+        return [sys.executable, "-m", "cotrail.cli.main"]
     found = shutil.which(called.name)
     known = found is not None and called.exists() and Path(found).samefile(called)
     return [called.name if known else str(called.absolute())]

@@ -1,6 +1,6 @@
 """The exact prompt of a step, as `cotrail audit prompt` and `cotrail trace --prompt` print it."""
 
-from cli.output import print_exact, print_json
+from cotrail.cli.output import print_exact, print_json
 
 
 def print_prompt(text: str, run: str, question: str, step: int, *, json: bool) -> None:

@@ -9,13 +9,13 @@ from msgspec.structs import asdict
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
-from cli.arguments import Json
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, size
 from cotrail.errors import InputError
-from models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
-from models.queries.runs import resolve_run
-from services.store import open_store
+from cotrail.models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
+from cotrail.models.queries.runs import resolve_run
+from cotrail.services.store import open_store
 
 MOST_DAYS = 36_600
 """A hundred years, as COTRAIL_RETENTION_DAYS may have."""

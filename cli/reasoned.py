@@ -8,11 +8,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from cli.output import grid
+from cotrail.cli.output import grid
 from cotrail.common.humanize import count, cut
 from cotrail.common.printable_text import one_line
+from cotrail.services.reasoning_trees import Document, ShownChain, ShownNode, ShownTree, shown_tree
 from cotrail.systems.searchain.tree import Tree
-from services.reasoning_trees import Document, ShownChain, ShownNode, ShownTree, shown_tree
 
 MOST_CHARACTERS = 200
 """How much of each text is shown, so that the tree can be seen as one."""

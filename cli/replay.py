@@ -3,14 +3,14 @@
 import typer
 from rich.text import Text
 
-from cli.arguments import Json, RunName
-from cli.columns import Column, print_rows
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
+from cotrail.models.queries.replaying import Replayed, replay_run
+from cotrail.models.queries.runs import resolve_run
+from cotrail.services.store import reading
 from cotrail.systems.registry import find_system
-from models.queries.replaying import Replayed, replay_run
-from models.queries.runs import resolve_run
-from services.store import reading
 
 DIVERGED = 1
 

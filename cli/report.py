@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Json, RunName
-from cli.files import write_text
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.files import write_text
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
-from models.queries.runs import resolve_run
-from services.reports.run_report import run_report
-from services.store import reading
+from cotrail.models.queries.runs import resolve_run
+from cotrail.services.reports.run_report import run_report
+from cotrail.services.store import reading
 
 
 def report(

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Json
-from cli.columns import Column, print_rows
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, cut, number
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import Task
+from cotrail.services import recorded_chains
+from cotrail.services.recorded_chains import InferenceOptions, Rethought
 from cotrail.systems.parts.rules import Rules
-from services import recorded_chains
-from services.recorded_chains import InferenceOptions, Rethought
 
 SHOWN = 48
 """The most characters shown of a question."""

@@ -6,19 +6,19 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from cli.arguments import Json
-from cli.files import write_text
-from cli.output import console, print_json
-from cli.tables import print_tables
+from cotrail.cli.arguments import Json
+from cotrail.cli.files import write_text
+from cotrail.cli.output import console, print_json
+from cotrail.cli.tables import print_tables
 from cotrail.errors import InputError
-from models.queries.runs import resolve_run
-from services.reports.documents import report_page
-from services.reports.experiment_report import ExperimentReport
-from services.reports.experiments import comparison_report
-from services.reports.figures import svg_of
-from services.reports.reported_runs import read_reported_runs
-from services.reports.rethinking_results import read_rethinking
-from services.store import reading
+from cotrail.models.queries.runs import resolve_run
+from cotrail.services.reports.documents import report_page
+from cotrail.services.reports.experiment_report import ExperimentReport
+from cotrail.services.reports.experiments import comparison_report
+from cotrail.services.reports.figures import svg_of
+from cotrail.services.reports.reported_runs import read_reported_runs
+from cotrail.services.reports.rethinking_results import read_rethinking
+from cotrail.services.store import reading
 
 TITLE = "Rethinking with retrieval"
 

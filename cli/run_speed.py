@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from cli.run_text import blockage_line, outage_line
+from cotrail.cli.run_text import blockage_line, outage_line
 from cotrail.common.humanize import count, duration
-from models.queries.progress import Progress, StepCounts
-from models.schema.states import QuestionStatus, RunState
-from services.remaining_time import RemainingTime, steps_to_come
+from cotrail.models.queries.progress import Progress, StepCounts
+from cotrail.models.schema.states import QuestionStatus, RunState
+from cotrail.services.remaining_time import RemainingTime, steps_to_come
 
 IDLE_SECONDS = 10.0
 """After this long without a change, waiting steps are reported as taken by no worker."""

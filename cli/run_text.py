@@ -6,13 +6,13 @@ from rich.console import Console
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cli.output import console, heading, print_json
+from cotrail.cli.output import console, heading, print_json
 from cotrail.common.humanize import count, cut, duration
-from models.queries.outages import Outage
-from models.queries.progress import Cause, Progress, read_causes
-from models.records.blockage import Blockage
-from models.records.labels import namesakes
-from models.schema.states import QuestionStatus, RunState
+from cotrail.models.queries.outages import Outage
+from cotrail.models.queries.progress import Cause, Progress, read_causes
+from cotrail.models.records.blockage import Blockage
+from cotrail.models.records.labels import namesakes
+from cotrail.models.schema.states import QuestionStatus, RunState
 
 STYLES = {
     RunState.RUNNING: "cyan",

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 import cotrail
-from cli.arguments import Json
-from cli.files import write_text
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.files import write_text
+from cotrail.cli.output import console, print_json
 from cotrail.errors import InputError
 
 SAMPLE = Path(cotrail.__file__).parent / "sample"

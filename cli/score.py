@@ -6,17 +6,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.arguments import Json, RunName
-from cli.columns import Column, print_rows
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
-from services import scoring
-from services.kind_tables import KindTable, kind_tables
-from services.scoring import RunScores
-from services.store import reading
+from cotrail.services import scoring
+from cotrail.services.kind_tables import KindTable, kind_tables
+from cotrail.services.scoring import RunScores
+from cotrail.services.store import reading
 
 
 def score(

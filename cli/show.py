@@ -10,20 +10,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.arguments import Json, RunName
-from cli.columns import Cell, Column, print_rows
-from cli.output import console, grid, heading, print_json
-from cli.run_text import blockage_line, outage_line, print_reasons, shown_state, summary
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.columns import Cell, Column, print_rows
+from cotrail.cli.output import console, grid, heading, print_json
+from cotrail.cli.run_text import blockage_line, outage_line, print_reasons, shown_state, summary
 from cotrail.common.humanize import count, duration
 from cotrail.evaluation.experiments.costs import Cost, outcomes
-from models.queries.progress import Progress, read_causes, read_progress
-from models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
-from models.records.labels import NO_LABELS, Labels, read_labels
-from models.schema.states import QuestionStatus, RunState
-from services.reports.configuration import configuration, local
-from services.reports.costs import adopted_from, run_cost
-from services.run_list import read_filter, read_page
-from services.store import reading
+from cotrail.models.queries.progress import Progress, read_causes, read_progress
+from cotrail.models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
+from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
+from cotrail.models.schema.states import QuestionStatus, RunState
+from cotrail.services.reports.configuration import configuration, local
+from cotrail.services.reports.costs import adopted_from, run_cost
+from cotrail.services.run_list import read_filter, read_page
+from cotrail.services.store import reading
 
 LIMIT = 20
 """The number of runs listed by default."""

@@ -8,11 +8,11 @@ from typing import Annotated, NoReturn
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from cli.arguments import Json
-from cli.output import print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.output import print_json
 from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError, UnavailableError
-from services.reader import reader_address
+from cotrail.services.reader import reader_address
 
 
 def sql(
@@ -54,8 +54,8 @@ def _open(address: str, query: str | None) -> NoReturn:
 
 
 def _psql() -> str:
-    from workers.stack.place import PACKAGE, PROGRAMS
-    from workers.stack.wheels import package_folder
+    from cotrail.workers.stack.place import PACKAGE, PROGRAMS
+    from cotrail.workers.stack.wheels import package_folder
 
     try:
         return str(package_folder(PACKAGE, extra="local").parent / PROGRAMS / "psql")

@@ -9,14 +9,14 @@ import msgspec
 import typer
 from rich.console import Console
 
-from cli.arguments import Json
-from cli.columns import Column, print_rows
-from cli.local_stack import local_stack, startable_stack
-from cli.output import console, print_json
+from cotrail.cli.arguments import Json
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.local_stack import local_stack, startable_stack
+from cotrail.cli.output import console, print_json
 
 if TYPE_CHECKING:
-    from workers.stack.flower import Access
-    from workers.stack.status import Status
+    from cotrail.workers.stack.flower import Access
+    from cotrail.workers.stack.status import Status
 
 BROKEN = 3
 """The exit code of a stack of which something is dead or doesn't work."""
@@ -77,7 +77,7 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
 
 def _troubles(statuses: "tuple[Status, ...]") -> Iterator[str]:
     """What is wrong with which services, and what brings them back."""
-    from workers.stack.status import SUPERVISORS, State
+    from cotrail.workers.stack.status import SUPERVISORS, State
 
     supervised = any(status.name in SUPERVISORS and status.pid is not None for status in statuses)
     for status in statuses:
@@ -91,7 +91,7 @@ def _troubles(statuses: "tuple[Status, ...]") -> Iterator[str]:
 
 def _then(status: "Status", *, supervised: bool) -> str:
     """What ends a problem that another process in its place may not have."""
-    from workers.stack.guard import PATIENCE_SECONDS
+    from cotrail.workers.stack.guard import PATIENCE_SECONDS
 
     if not status.frozen:
         return ""

@@ -6,18 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.arguments import Json, completing
-from cli.following import follow
-from cli.output import console, print_json
-from cli.run_text import summarize, warn_of_namesakes
+from cotrail.cli.arguments import Json, completing
+from cotrail.cli.following import follow
+from cotrail.cli.output import console, print_json
+from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.data.datasets.loading import DATASETS, check_dataset
 from cotrail.errors import InputError
+from cotrail.services import submission
+from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.requests import REQUIRED, check_keys, make_request, read_run_file
+from cotrail.services.store import open_store
 from cotrail.systems.registry import SYSTEMS, find_system
-from services import submission
-from services.prepared_run import PreparedRun
-from services.requests import REQUIRED, check_keys, make_request, read_run_file
-from services.store import open_store
 
 _WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
 NAMES = tuple(dict.fromkeys(spec.name for spec in SYSTEMS))

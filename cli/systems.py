@@ -7,14 +7,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.arguments import Json, completing
-from cli.columns import Column, print_rows
-from cli.output import console, grid, heading, print_json
-from services.system_list import DescribedSystem, Setting, describe_system, list_systems
+from cotrail.cli.arguments import Json, completing
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console, grid, heading, print_json
+from cotrail.services.system_list import DescribedSystem, Setting, describe_system, list_systems
 
 
 def _names() -> list[str]:
-    from services.system_list import list_systems
+    from cotrail.services.system_list import list_systems
 
     return [each.name for each in list_systems()]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from cli.columns import Column, print_rows
-from cli.output import heading
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import heading
 from cotrail.evaluation.experiments.report_tables import ReportTable
-from services.reports.sheets import Sheet, sheet
+from cotrail.services.reports.sheets import Sheet, sheet
 
 PASSAGE_WIDTH = 40
 """Characters in a line of a long text, as far as there is room."""

@@ -10,29 +10,29 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.arguments import Json, RunName
-from cli.evidence_steps import evidence_step
-from cli.output import console, grid, heading, print_json
-from cli.prompt import print_prompt
-from cli.reasoned import reasoned
-from cli.weighed import compared, weighed
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.evidence_steps import evidence_step
+from cotrail.cli.output import console, grid, heading, print_json
+from cotrail.cli.prompt import print_prompt
+from cotrail.cli.reasoned import reasoned
+from cotrail.cli.weighed import compared, weighed
 from cotrail.common.humanize import count, cut, number
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Hit
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services import exporting
+from cotrail.services.answer_details import details_of
+from cotrail.services.evidence_texts import name_of
+from cotrail.services.gold_paragraphs import FoundGold, gold_paragraphs, where
+from cotrail.services.reasoning_trees import turns
+from cotrail.services.scoring import scores_of
+from cotrail.services.store import reading
+from cotrail.services.written_facts import written_facts
 from cotrail.systems.searchain.tree import Tree
-from models.queries.runs import RunRecord, read_run, resolve_run
-from models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
-from models.schema.states import QuestionStatus
-from services import exporting
-from services.answer_details import details_of
-from services.evidence_texts import name_of
-from services.gold_paragraphs import FoundGold, gold_paragraphs, where
-from services.reasoning_trees import turns
-from services.scoring import scores_of
-from services.store import reading
-from services.written_facts import written_facts
 
 SNIPPET = 160
 """The most characters shown of a paragraph; `--full` shows all of it."""

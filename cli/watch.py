@@ -2,11 +2,11 @@
 
 import typer
 
-from cli.arguments import Json, RunName
-from cli.following import follow
-from cli.run_text import summarize
-from models.queries.runs import resolve_run
-from services.store import open_store
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.following import follow
+from cotrail.cli.run_text import summarize
+from cotrail.models.queries.runs import resolve_run
+from cotrail.services.store import open_store
 
 
 def watch(run: RunName, *, json: Json = False) -> None:

@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import grid
+from cotrail.cli.output import grid
 from cotrail.common.printable_text import one_line
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
-from models.queries.traces import TracedStep
-from services.evidence_texts import comparison, named
+from cotrail.models.queries.traces import TracedStep
+from cotrail.services.evidence_texts import comparison, named
 
 
 def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:

@@ -41,10 +41,10 @@ def worker(
     if role == "maintenance":
         if slots or name or events:
             raise typer.BadParameter("--slots, --name and --events are for workers that carry out steps")
-        from workers import maintenance
+        from cotrail.workers import maintenance
 
         maintenance.main()
     else:
-        from workers.serving import serve
+        from cotrail.workers.serving import serve
 
         serve(role, slots=slots, name=name, events=events)

@@ -2,12 +2,12 @@
 
 from rich.text import Text
 
-from cli.columns import Column, print_rows
-from cli.output import console
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import console
 from cotrail.common.humanize import duration
 from cotrail.common.printable_text import one_line
-from models.queries.workers import StepUnderWay
-from services.worker_list import ListedWorker, WorkerList, WorkerState
+from cotrail.models.queries.workers import StepUnderWay
+from cotrail.services.worker_list import ListedWorker, WorkerList, WorkerState
 
 SHOWN = 3
 """Steps shown of each worker; JSON has all."""

@@ -2,7 +2,7 @@
 
 import typer
 
-from cli.arguments import Json
+from cotrail.cli.arguments import Json
 
 UNAVAILABLE = 3
 """The exit code where Redis doesn't answer, so that not all were found."""
@@ -14,10 +14,10 @@ def workers(*, json: Json = False) -> None:
     Workers are asked over Redis, and what they hold is read from the database. One that holds steps and doesn't answer
     is silent: frozen, cut off, or ended a moment ago. Exits with 3 where Redis doesn't answer: idle ones aren't found.
     """
-    from cli.output import print_json
-    from cli.worker_table import print_workers
-    from services.worker_list import list_workers
-    from workers.celery_app import app
+    from cotrail.cli.output import print_json
+    from cotrail.cli.worker_table import print_workers
+    from cotrail.services.worker_list import list_workers
+    from cotrail.workers.celery_app import app
 
     found = list_workers(app)
     if json:

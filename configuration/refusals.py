@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from pydantic import ValidationError
 
-from configuration.variables import PREFIX
 from cotrail.common.printable_text import one_line, printable
 from cotrail.common.server_addresses import shown_address
 from cotrail.common.validation import shown
+from cotrail.configuration.variables import PREFIX
 from cotrail.errors import InputError
 
 ADDRESSES = ("database_url", "broker_url", "search_url")

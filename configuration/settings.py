@@ -22,14 +22,14 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from configuration.brokers import check_broker
-from configuration.databases import check_database
-from configuration.folders import check_folder, on_one_line
-from configuration.refusals import refusal
-from configuration.variables import PREFIX, warn_of_unknown
 from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
+from cotrail.configuration.brokers import check_broker
+from cotrail.configuration.databases import check_database
+from cotrail.configuration.folders import check_folder, on_one_line
+from cotrail.configuration.refusals import refusal
+from cotrail.configuration.variables import PREFIX, warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.engines.retrieval.corpus_store import CorpusStore
 from cotrail.engines.retrieval.search_file import read_search_file

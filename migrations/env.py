@@ -7,9 +7,9 @@ reads them.
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
-from models.schema.database import NOTICED
-from models.schema.reader import provide_reader
-from models.schema.tables import Base
+from cotrail.models.schema.database import NOTICED
+from cotrail.models.schema.reader import provide_reader
+from cotrail.models.schema.tables import Base
 
 LOCK = 0x6D696772
 """Key of the advisory lock that lets one process at a time migrate; the others then find nothing to do."""

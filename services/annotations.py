@@ -13,9 +13,9 @@ from cotrail.common.json_files import problem_of
 from cotrail.common.text_files import opened
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts, factual_errors, sample
-from models.commands.annotating import record_annotations
-from models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
-from models.queries.runs import RunRecord
+from cotrail.models.commands.annotating import record_annotations
+from cotrail.models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
+from cotrail.models.queries.runs import RunRecord
 
 Place = tuple[str, int]
 """A sentence's question id, and its position in the chain."""

@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from cotrail.errors import UnknownNameError, UnknownVersionError
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import TracedQuestion
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
-from models.queries.runs import RunRecord
-from models.queries.traces import TracedQuestion
 
 
 def details_of(record: RunRecord, traced: TracedQuestion) -> Struct | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.ports.language_model import Profile
@@ -25,14 +25,14 @@ from cotrail.engines.language_models.catalogue import (
     identity,
 )
 from cotrail.errors import InputError
+from cotrail.models.commands.new_runs import Submission
+from cotrail.services.labels import labels_of
+from cotrail.services.named_engines import pin_named
+from cotrail.services.provenance import INSTEAD, versions
+from cotrail.services.requests import RunRequest
+from cotrail.services.runnable import check_here, check_model
+from cotrail.services.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
-from models.commands.new_runs import Submission
-from services.labels import labels_of
-from services.named_engines import pin_named
-from services.provenance import INSTEAD, versions
-from services.requests import RunRequest
-from services.runnable import check_here, check_model
-from services.system_settings import ConfiguredSystem
 
 
 class EvidenceEngines(Struct, frozen=True, kw_only=True):

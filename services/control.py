@@ -9,9 +9,9 @@ from collections.abc import Callable
 from msgspec import Struct
 from sqlalchemy import Engine
 
+from cotrail.models.commands import control, retrying
+from cotrail.models.queries.runs import resolve_run
 from cotrail.systems.registry import find_system
-from models.commands import control, retrying
-from models.queries.runs import resolve_run
 
 Report = Callable[[int], None]
 """Called with the number of questions that are done so far."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from msgspec import Struct
 from sqlalchemy import Engine
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.manifest import IndexManifest, unknown
 from cotrail.errors import InputError
-from models.queries.runs import searching_runs
+from cotrail.models.queries.runs import searching_runs
 
 
 class Indexed(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import load_annotated

@@ -7,7 +7,7 @@ from cotrail.common.humanize import count, cut
 from cotrail.common.printable_text import one_line
 from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
-from models.queries.traces import TracedStep
+from cotrail.models.queries.traces import TracedStep
 
 NAME = 60
 """The characters of a sentence without a title that name it."""

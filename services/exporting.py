@@ -8,10 +8,10 @@ import msgspec
 from cotrail.common.printable_text import printable_json
 from cotrail.core.actions.registry import has_prompt
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
-from models.queries.runs import RunRecord
-from models.queries.traces import Collected, TracedQuestion, TracedStep
-from services.gold_paragraphs import gold_paragraphs
-from services.scoring import scores_of
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep
+from cotrail.services.gold_paragraphs import gold_paragraphs
+from cotrail.services.scoring import scores_of
 
 Format = Literal["jsonl", "hotpotqa", "musique"]
 

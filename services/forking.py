@@ -16,19 +16,19 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.fork_points import Point
 from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
+from cotrail.models.commands import forking
+from cotrail.models.commands.new_runs import Submission
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.records.runs import Runs
+from cotrail.services.composing import compose
+from cotrail.services.labels import labels_of
+from cotrail.services.named_engines import named_in
+from cotrail.services.provenance import file_record
+from cotrail.services.requests import RunRequest, make_request
+from cotrail.services.shots import make_shots, read_shown
+from cotrail.services.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
-from models.commands import forking
-from models.commands.new_runs import Submission
-from models.queries.runs import RunRecord, read_run, resolve_run
-from models.records.runs import Runs
-from services.composing import compose
-from services.labels import labels_of
-from services.named_engines import named_in
-from services.provenance import file_record
-from services.requests import RunRequest, make_request
-from services.shots import make_shots, read_shown
-from services.system_settings import configure
 
 NAMES = ("model", "profile", "embedder", "entailer", *PINNED_ROLES)
 NUMBERS = ("seed", "temperature")

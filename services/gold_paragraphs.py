@@ -7,7 +7,7 @@ from msgspec import Struct
 from cotrail.core.paragraphs import Hit
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, fold_of
-from models.queries.traces import TracedQuestion, TracedStep
+from cotrail.models.queries.traces import TracedQuestion, TracedStep
 
 
 class GoldSearch(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from cotrail.common.humanize import count
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import MeanScores
-from services.scoring import RunScores
+from cotrail.services.scoring import RunScores
 
 MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "paragraph_recall", "cover_em")
 SHOWN_METRICS = 3

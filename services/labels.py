@@ -9,11 +9,11 @@ from sqlalchemy import Engine
 
 from cotrail.common.humanize import cut
 from cotrail.errors import InputError
-from models.queries.runs import LATEST, resolve_run
-from models.records.labels import NO_LABELS, Labels, check_name, read_labels, save_labels
+from cotrail.models.queries.runs import LATEST, resolve_run
+from cotrail.models.records.labels import NO_LABELS, Labels, check_name, read_labels, save_labels
 
 _ID = re.compile(r"[\w-]{1,60}-[0-9]{8}-[0-9a-f]{6}")
-"""What ids of runs look like: `services.composing` makes them."""
+"""What ids of runs look like: `cotrail.services.composing` makes them."""
 _LABEL = re.compile(r"\w[^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,99}")
 
 

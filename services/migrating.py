@@ -1,8 +1,8 @@
 """Bringing the tables of the database that the settings name up to date."""
 
-from configuration.settings import settings
-from models.schema import migrating
-from models.schema.migrating import Migrated
+from cotrail.configuration.settings import settings
+from cotrail.models.schema import migrating
+from cotrail.models.schema.migrating import Migrated
 
 
 def migrate() -> Migrated:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.capabilities import Capability
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.embedding.catalogue import embedders

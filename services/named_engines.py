@@ -8,9 +8,9 @@ from cotrail.engines.evidence_models import EvidenceSpec
 from cotrail.engines.extraction.catalogue import find_extractor
 from cotrail.engines.rating.catalogue import find_rater
 from cotrail.errors import InputError
+from cotrail.services.requests import RunRequest
+from cotrail.services.runnable import check_here
 from cotrail.systems.spec import Needs
-from services.requests import RunRequest
-from services.runnable import check_here
 
 _WORK: dict[PinnedRole, str] = {
     "extractor": "reads answers out of paragraphs",

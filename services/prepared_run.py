@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from cotrail.core.questions import Question
-from models.commands.new_runs import Submission
-from services.provenance import INSTEAD
+from cotrail.models.commands.new_runs import Submission
+from cotrail.services.provenance import INSTEAD
 
 
 class PreparedRun(Struct, frozen=True, kw_only=True):

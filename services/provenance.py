@@ -57,7 +57,7 @@ def _version(name: str) -> str | None:
 
 def _git_revision() -> str | None:
     """The commit of the checkout that this process runs, `+changes` where files differ from it; None outside of one."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     revision = _git(root, "rev-parse", "HEAD")

@@ -6,11 +6,11 @@ import psycopg
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL, make_url
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
-from models.schema.database import NOTICED, reason_of
-from models.schema.reader import reader_comment, reader_name, reader_password
-from services.store import reading
+from cotrail.models.schema.database import NOTICED, reason_of
+from cotrail.models.schema.reader import reader_comment, reader_name, reader_password
+from cotrail.services.store import reading
 
 _WRITES = text(
     "SELECT coalesce(bool_or(has_table_privilege(oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"

@@ -6,12 +6,12 @@ from msgspec import Struct
 
 from cotrail.common.short_digests import shortened
 from cotrail.core.actions.generate import REASON
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import TracedQuestion
+from cotrail.services.answer_details import details_of, details_type
 from cotrail.systems.searchain.oddities import Oddity
 from cotrail.systems.searchain.prompts import told
 from cotrail.systems.searchain.tree import Node, Tree
-from models.queries.runs import RunRecord
-from models.queries.traces import TracedQuestion
-from services.answer_details import details_of, details_type
 
 
 class Document(Struct, frozen=True, kw_only=True):

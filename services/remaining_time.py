@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from models.queries.progress import Progress, StepCounts
-from models.schema.states import QuestionStatus
+from cotrail.models.queries.progress import Progress, StepCounts
+from cotrail.models.schema.states import QuestionStatus
 
 FINISHED = 5
 """The number of finished questions that is told from."""

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from cotrail.common.nearest import refused_choice, unknown
 from cotrail.errors import InputError
-from models.queries.run_filters import KEYS, RunFilter
-from models.queries.runs import RunSummary, count_runs, list_runs, resolve_run
-from models.schema.states import RunState
+from cotrail.models.queries.run_filters import KEYS, RunFilter
+from cotrail.models.queries.runs import RunSummary, count_runs, list_runs, resolve_run
+from cotrail.models.schema.states import RunState
 
 RUN_STATES = tuple(map(str, RunState))
 """The states by which runs are filtered."""

@@ -8,7 +8,7 @@ their libraries. A model's files are read in either case: its identity is made o
 from collections.abc import Mapping
 from typing import Any
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.catalogue import ModelSpec
 from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.optional_packages import OnLibrary, check_library

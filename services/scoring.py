@@ -20,11 +20,11 @@ from cotrail.evaluation.metrics.question_scores import (
     mean_scores,
     scores_by_kind,
 )
-from models.queries.progress import Progress, read_progress
-from models.queries.runs import RunRecord, read_run, resolve_run
-from models.queries.traces import TracedQuestion, read_questions
-from models.schema.states import QuestionStatus
-from services.answer_details import has_answers
+from cotrail.models.queries.progress import Progress, read_progress
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.answer_details import has_answers
 
 
 class RunScores(Struct, frozen=True, kw_only=True):

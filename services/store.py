@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine
 
-from configuration.settings import settings
-from models.schema.database import IDLE_SECONDS, connect
-from models.schema.refusals import explained
+from cotrail.configuration.settings import settings
+from cotrail.models.schema.database import IDLE_SECONDS, connect
+from cotrail.models.schema.refusals import explained
 
 
 @contextmanager

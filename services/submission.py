@@ -5,20 +5,20 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Engine
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.data.datasets.loading import has_snippets, load_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
+from cotrail.models.commands import submission
+from cotrail.services.composing import check_evidence, compose
+from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.provenance import file_record
+from cotrail.services.requests import LABELS, PATHS, RunRequest
+from cotrail.services.runnable import check_splitter
+from cotrail.services.shots import make_shots, read_shown, read_words
+from cotrail.services.system_settings import ConfiguredSystem, configure
 from cotrail.systems.registry import find_system
-from models.commands import submission
-from services.composing import check_evidence, compose
-from services.prepared_run import PreparedRun
-from services.provenance import file_record
-from services.requests import LABELS, PATHS, RunRequest
-from services.runnable import check_splitter
-from services.shots import make_shots, read_shown, read_words
-from services.system_settings import ConfiguredSystem, configure
 
 
 def prepare(request: RunRequest) -> PreparedRun:

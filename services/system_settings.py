@@ -10,9 +10,9 @@ from cotrail.common.refusals import refusal
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.services.requests import RunRequest
 from cotrail.systems.searchain.settings import QUESTIONS_OF
 from cotrail.systems.spec import Needs, SystemSpec
-from services.requests import RunRequest
 
 
 class ConfiguredSystem(Struct, frozen=True, kw_only=True):

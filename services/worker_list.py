@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
-from models.queries.workers import MaintenanceSession, StepUnderWay, read_maintenance, read_steps_under_way
-from services.store import reading
-from tasks.roll_call import Present, call
+from cotrail.models.queries.workers import MaintenanceSession, StepUnderWay, read_maintenance, read_steps_under_way
+from cotrail.services.store import reading
+from cotrail.tasks.roll_call import Present, call
 
 
 class WorkerState(StrEnum):

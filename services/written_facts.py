@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cotrail.common.humanize import count, duration
-from models.queries.traces import TracedStep
+from cotrail.models.queries.traces import TracedStep
 
 
 def written_facts(step: TracedStep) -> Iterator[str]:

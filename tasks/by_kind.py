@@ -6,11 +6,11 @@ Every step is a task of its own, so that each search and each generation has its
 from celery import shared_task
 
 from cotrail.core.actions.registry import KINDS
-from models.records.dispatch import Dispatch
-from models.schema.states import AttemptOutcome
-from tasks import step
-from tasks.monitoring import NotFinished, StepRequest
-from tasks.routing import task_name
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.states import AttemptOutcome
+from cotrail.tasks import step
+from cotrail.tasks.monitoring import NotFinished, StepRequest
+from cotrail.tasks.routing import task_name
 
 
 def _register(kind: str) -> None:

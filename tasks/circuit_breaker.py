@@ -8,8 +8,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from cotrail.core.actions.registry import kind_of
-from models.execution.claims import Claim
-from tasks.retry_policy import LONGEST_HOLD, TRIALS, seconds
+from cotrail.models.execution.claims import Claim
+from cotrail.tasks.retry_policy import LONGEST_HOLD, TRIALS, seconds
 
 TRIAL_SECONDS = 3.0
 """How long steps wait while another one tries whether the engine that they need is back."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
 from cotrail.core.binding import Binding, PinnedRole
 from cotrail.core.ports.cancellation import Cancellation
@@ -26,8 +26,8 @@ from cotrail.engines.language_models.sentence_splitters import open_pipeline
 from cotrail.engines.model_identity import is_pinned
 from cotrail.engines.rating.catalogue import find_rater
 from cotrail.errors import CorpusChangedError, ModelChangedError
-from models.records.runs import RunPlan
-from tasks.micro_batching import MicroBatcher
+from cotrail.models.records.runs import RunPlan
+from cotrail.tasks.micro_batching import MicroBatcher
 
 Opened = TypeVar("Opened")
 

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 from cotrail.core.results import Failure, failure_of
-from models.execution.claims import Claim
-from models.execution.leases import Leases
-from models.schema.states import AttemptOutcome
-from tasks.circuit_breaker import CircuitBreaker, needed
-from tasks.retry_policy import Block, Fail, Hold, Retry, verdict
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Leases
+from cotrail.models.schema.states import AttemptOutcome
+from cotrail.tasks.circuit_breaker import CircuitBreaker, needed
+from cotrail.tasks.retry_policy import Block, Fail, Hold, Retry, verdict
 
 logger = logging.getLogger(__name__)
 
 
 class FailureHandler:
-    """Gives failed steps back as `tasks.retry_policy` says.
+    """Gives failed steps back as `cotrail.tasks.retry_policy` says.
 
     insist: does work on the store, again for as long as the database doesn't answer.
     """

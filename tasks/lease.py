@@ -4,7 +4,7 @@ import threading
 import time
 
 from cotrail.core.ports.cancellation import Cancellation
-from models.execution.claims import Claim
+from cotrail.models.execution.claims import Claim
 
 
 class Lease:

@@ -8,8 +8,8 @@ from kombu import serialization
 from msgspec import Meta
 
 from cotrail.errors import InputError
-from models.records.dispatch import Dispatch
-from tasks.routing import kind_in, task_name
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks.routing import kind_in, task_name
 
 SERIALIZER = "cotrail-json"
 """Celery's name of the JSON that msgspec writes and reads, which takes a fraction of the time of Celery's own."""

@@ -6,7 +6,7 @@ from celery.exceptions import Ignore
 from celery.worker.request import Request
 
 from cotrail.core.results import Failure
-from models.schema.states import AttemptOutcome
+from cotrail.models.schema.states import AttemptOutcome
 
 UNCLAIMED = "unclaimed"
 """The step is another worker's, or ended already: its message came twice, or late."""

@@ -10,8 +10,8 @@ from celery import Celery
 from celery.worker.control import inspect_command
 from msgspec import Struct
 
-from tasks.routing import BROKER_ERRORS, PATIENCE_SECONDS, broker_problem
-from tasks.runtime import runtime
+from cotrail.tasks.routing import BROKER_ERRORS, PATIENCE_SECONDS, broker_problem
+from cotrail.tasks.runtime import runtime
 
 CALL = "cotrail_roll_call"
 """The name of the remote control command."""

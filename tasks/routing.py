@@ -11,7 +11,7 @@ from kombu.messaging import Producer
 from redis import RedisError
 
 from cotrail.core.actions.registry import KINDS
-from models.records.dispatch import Dispatch
+from cotrail.models.records.dispatch import Dispatch
 
 logger = logging.getLogger(__name__)
 

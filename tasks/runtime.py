@@ -13,23 +13,23 @@ from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
-from configuration.settings import Settings, settings
+from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.results import Failure
 from cotrail.errors import OverdueError
+from cotrail.models.execution.claims import Claim, Completion, Renewal
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
-from models.execution.claims import Claim, Completion, Renewal
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
-from models.schema.database import connect, reason_of, unanswered
-from tasks.circuit_breaker import CircuitBreaker
-from tasks.engines import LoadedEngines
-from tasks.failures import FailureHandler
-from tasks.lease import Lease
-from tasks.micro_batching import MicroBatcher
-from tasks.routing import send
-from tasks.turns import Turns
+from cotrail.tasks.circuit_breaker import CircuitBreaker
+from cotrail.tasks.engines import LoadedEngines
+from cotrail.tasks.failures import FailureHandler
+from cotrail.tasks.lease import Lease
+from cotrail.tasks.micro_batching import MicroBatcher
+from cotrail.tasks.routing import send
+from cotrail.tasks.turns import Turns
 
 Done = TypeVar("Done")
 
@@ -103,7 +103,7 @@ class Runtime:
     def claim_ahead(self, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
         """Has a message's step claimed before a thread takes it up; once the future is done, `claimed` doesn't wait.
 
-        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`tasks.turns`).
+        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`cotrail.tasks.turns`).
         """
         if in_turn:
             # A second message for a step claims nothing ahead: its lease would be held under the same message.

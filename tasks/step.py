@@ -11,13 +11,13 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.results import Failure, Result
-from models.execution.claims import Claim, Completion
-from models.records.dispatch import Dispatch
-from models.schema.states import AttemptOutcome
-from tasks.circuit_breaker import needed
-from tasks.engines import StepEngines
-from tasks.lease import Lease
-from tasks.runtime import Runtime, runtime
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.states import AttemptOutcome
+from cotrail.tasks.circuit_breaker import needed
+from cotrail.tasks.engines import StepEngines
+from cotrail.tasks.lease import Lease
+from cotrail.tasks.runtime import Runtime, runtime
 
 logger = logging.getLogger(__name__)
 

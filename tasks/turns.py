@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from models.records.dispatch import Dispatch
-from tasks.lease import Lease
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks.lease import Lease
 
 NextInTurn = Callable[[str, Sequence[int], Sequence[str], int], list[Dispatch]]
-"""Returns the steps that are next: see `models.execution.turns.next_in_turn`."""
+"""Returns the steps that are next: see `cotrail.models.execution.turns.next_in_turn`."""
 
 
 class Turns:

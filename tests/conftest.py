@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from configuration.settings import Settings, settings
+from cotrail.configuration.settings import Settings, settings
+from cotrail.workers.stack.stack import Stack
 from tests import search_servers
-from workers.stack.stack import Stack
 
 Eventually = Callable[..., None]
 
@@ -38,7 +38,9 @@ def no_threads_left() -> Iterator[None]:
     """A worker's threads that outlive their test would renew leases and write reports in tests of other modules."""
     before = set(threading.enumerate())
     yield
-    own = {thread for thread in set(threading.enumerate()) - before if thread.name in ("heartbeat", "overdue", "health")}
+    own = {
+        thread for thread in set(threading.enumerate()) - before if thread.name in ("heartbeat", "overdue", "health")
+    }
     for thread in own:
         thread.join(60)
     assert not [thread for thread in own if thread.is_alive()]

@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing import Any
 
 from cotrail.core.actions.registry import KINDS
-from tasks.messages import CONTENT_TYPE
+from cotrail.tasks.messages import CONTENT_TYPE
 
 QUEUES = [f"cotrail:{kind}{priority}" for kind in KINDS for priority in ("", "\x06\x163", "\x06\x166", "\x06\x169")]
 """The keys in Redis of all queues, each of which has one for every degree of priority."""

@@ -1,7 +1,7 @@
-"""The Celery app of a worker's process, which `cotrail worker ROLE` starts (`workers.serving`).
+"""The Celery app of a worker's process, which `cotrail worker ROLE` starts (`cotrail.workers.serving`).
 
-It adds to the configured app (`workers.celery_app`) what only workers do: claiming ahead, loading models, telling how
-they are.
+It adds to the configured app (`cotrail.workers.celery_app`) what only workers do: claiming ahead, loading models,
+telling how they are.
 """
 
 import gc
@@ -10,18 +10,18 @@ from typing import Any
 
 from celery import signals
 
-from configuration.refusals import refusing
-from configuration.settings import settings
 from cotrail.common.log_formatting import print_safely
+from cotrail.configuration.refusals import refusing
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import carried_out_by
-from tasks import roll_call
-from tasks.runtime import close_runtime, runtime, stop_runtime
-from workers.celery_app import app
-from workers.claiming import ClaimAhead
-from workers.health import keep_telling
-from workers.logs import keep_bounded
-from workers.ready import withdraw
-from workers.served_models import ServedConsumer, ServedPool
+from cotrail.tasks import roll_call
+from cotrail.tasks.runtime import close_runtime, runtime, stop_runtime
+from cotrail.workers.celery_app import app
+from cotrail.workers.claiming import ClaimAhead
+from cotrail.workers.health import keep_telling
+from cotrail.workers.logs import keep_bounded
+from cotrail.workers.ready import withdraw
+from cotrail.workers.served_models import ServedConsumer, ServedPool
 
 __all__ = ["app"]  # Celery looks for it here
 

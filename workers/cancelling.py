@@ -6,7 +6,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from models.commands.control import being_cancelled, cancelling
+from cotrail.models.commands.control import being_cancelled, cancelling
 
 SECONDS = 0.2
 """How long it may take each time, not counting the last chunk."""

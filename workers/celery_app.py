@@ -1,27 +1,27 @@
 """The Celery app as every process configures it: workers, maintenance and Flower.
 
-Every setting has its reason in docs/operations.md. The worker's own side is `workers.app`.
+Every setting has its reason in docs/operations.md. The worker's own side is `cotrail.workers.app`.
 """
 
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
-from configuration.celery_variables import warn_of
-from configuration.refusals import refusing
-from configuration.settings import settings
+from cotrail.configuration.celery_variables import warn_of
+from cotrail.configuration.refusals import refusing
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import KINDS
-from tasks.messages import SERIALIZER
-from tasks.routing import queues_of
-from workers import TAKEN_OUT
-from workers.discretion import hide_in_logs
-from workers.transport import Amqp
+from cotrail.tasks.messages import SERIALIZER
+from cotrail.tasks.routing import queues_of
+from cotrail.workers import TAKEN_OUT
+from cotrail.workers.discretion import hide_in_logs
+from cotrail.workers.transport import Amqp
 
 warn_of(TAKEN_OUT)
 with refusing():
     hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp, fixups=[])
 app.conf.update(
-    include=["tasks.by_kind"],
+    include=["cotrail.tasks.by_kind"],
     task_queues=[Queue(queue, Exchange(queue), routing_key=queue) for kind in KINDS for queue in queues_of(kind)],
     task_create_missing_queues=False,
     task_serializer=SERIALIZER,

@@ -6,17 +6,17 @@ from celery.worker.consumer import Consumer
 from celery.worker.request import Request
 
 from cotrail.core.actions.registry import carried_out_by
-from tasks.routing import message_of, served_queue
-from tasks.runtime import runtime
-from workers.served_models import hand_on_to_pools, queue_of
+from cotrail.tasks.routing import message_of, served_queue
+from cotrail.tasks.runtime import runtime
+from cotrail.workers.served_models import hand_on_to_pools, queue_of
 
 
 class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
     """Boot step of the consumer: claims the step of each message, and hands the message to a thread once that is done.
 
     Steps are claimed in micro-batches. Threads that waited for a batch would all wake at once and contend for Python's
-    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`tasks.turns`). Steps of
-    served models have threads of their own (`workers.served_models`).
+    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`cotrail.tasks.turns`).
+    Steps of served models have threads of their own (`cotrail.workers.served_models`).
     """
 
     def include_if(self, consumer: Consumer) -> bool:

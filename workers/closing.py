@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from models.execution.closing import close_run, runs_to_close
-from workers.backoff import Backoff
+from cotrail.models.execution.closing import close_run, runs_to_close
+from cotrail.workers.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,10 @@
-"""Health check: `python -m workers.health` reads what a process reports of itself in the file COTRAIL_READY_FILE.
+"""Health check: `python -m cotrail.workers.health` reads a process's report of itself in the file COTRAIL_READY_FILE.
 
 A process that exists may be frozen, and one that answers may have no working thread left. So workers report every few
 seconds what keeps them from their work, if anything does, and the maintenance process reports after each sweep.
 
 The check itself ends nothing. Whoever runs it ends a process that has failed it for long enough: the supervisor of the
-local stack (`workers.stack.guard`), Compose's health checks, or Kubernetes' liveness probe.
+local stack (`cotrail.workers.stack.guard`), Compose's health checks, or Kubernetes' liveness probe.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from workers.ready import VARIABLE, announce
+from cotrail.workers.ready import VARIABLE, announce
 
 SILENT_SECONDS = 30.0
 """How old the report of a working process may be."""

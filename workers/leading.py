@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from models.records.maintaining import LEADER, session_name
-from models.records.waking import WAKE
-from models.schema.database import NOTICED, SESSION, set_session
+from cotrail.models.records.maintaining import LEADER, session_name
+from cotrail.models.records.waking import WAKE
+from cotrail.models.schema.database import NOTICED, SESSION, set_session
 
 IDLE_SECONDS = 15.0
 """How long a session may be idle: the server ends the session of a frozen process, which releases the lock.

@@ -1,7 +1,7 @@
 """The maintenance process: admits questions, sends the steps that are due, and recovers those that got lost.
 
 `cotrail worker maintenance` starts it. Any number may run; one is the leader and works, the others stand by
-(`workers.leading`).
+(`cotrail.workers.leading`).
 """
 
 import logging
@@ -16,16 +16,15 @@ from celery import Celery
 from psycopg.errors import IdleSessionTimeout
 from sqlalchemy import Engine
 
-from configuration.refusals import refusing
-from configuration.settings import Settings, settings
 from cotrail.common.log_formatting import print_safely
+from cotrail.configuration.refusals import refusing
+from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
-from cotrail.systems.registry import find_system
-from models.execution.admission import admit
-from models.execution.ledger import Ledger
-from models.execution.recovery import (
+from cotrail.models.execution.admission import admit
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import (
     cancelled_steps,
     exhausted,
     expire_leases,
@@ -34,17 +33,18 @@ from models.execution.recovery import (
     take_suspect,
     take_unsent,
 )
-from models.records.dispatch import Dispatch
-from models.schema.database import connect, reason_of, unanswered
-from tasks.routing import BROKER_ERRORS, queues_of, send
-from workers.backoff import Backoff
-from workers.cancelling import continue_cancelling
-from workers.celery_app import app
-from workers.closing import Closing
-from workers.leading import Session, session
-from workers.logs import keep_bounded
-from workers.ready import announce, withdraw
-from workers.retention import Retention
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.database import connect, reason_of, unanswered
+from cotrail.systems.registry import find_system
+from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
+from cotrail.workers.backoff import Backoff
+from cotrail.workers.cancelling import continue_cancelling
+from cotrail.workers.celery_app import app
+from cotrail.workers.closing import Closing
+from cotrail.workers.leading import Session, session
+from cotrail.workers.logs import keep_bounded
+from cotrail.workers.ready import announce, withdraw
+from cotrail.workers.retention import Retention
 
 logger = logging.getLogger(__name__)
 

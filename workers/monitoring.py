@@ -7,7 +7,7 @@ import socket
 import sys
 
 from cotrail.errors import InputError
-from workers.stack.flower import Access
+from cotrail.workers.stack.flower import Access
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def serve(address: str, access: Access) -> None:
         del os.environ[name]
     from celery.bin.celery import celery
 
-    from workers.celery_app import app
+    from cotrail.workers.celery_app import app
 
     celery.params[0].default = app
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import Engine
 
 from cotrail.errors import InputError
-from models.commands.pruning import Pruned, begun, ended_before, prune
+from cotrail.models.commands.pruning import Pruned, begun, ended_before, prune
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from kombu.common import ignore_errors
 from kombu.entity import Queue
 
 from cotrail.core.actions.registry import carried_out_by
-from tasks.routing import served_queue
+from cotrail.tasks.routing import served_queue
 
 THREADS = 256
 """The number of steps of served models that a worker carries out at once; they wait for a server most of the time.

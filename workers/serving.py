@@ -3,11 +3,11 @@
 import os
 import sys
 
-from configuration.celery_variables import warn_of
+from cotrail.configuration.celery_variables import warn_of
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
-from workers import TAKEN_OUT
-from workers.allocator import TUNED
+from cotrail.workers import TAKEN_OUT
+from cotrail.workers.allocator import TUNED
 
 SLOTS = {"retrieval": 2, "evidence": 16}
 """The number of threads of a worker; of a generation worker the settings have it."""
@@ -28,7 +28,7 @@ def serve(role: Role, *, slots: int | None = None, name: str | None = None, even
     _tune_allocator()
     from celery.bin.celery import celery
 
-    from workers.app import app
+    from cotrail.workers.app import app
 
     # What `app.worker_main` does, which loses the exit code.
     celery.params[0].default = app
@@ -37,7 +37,7 @@ def serve(role: Role, *, slots: int | None = None, name: str | None = None, even
 
 def options(role: Role, *, slots: int | None = None, name: str | None = None, events: bool = False) -> list[str]:
     """The options of Celery's worker."""
-    from configuration.settings import settings
+    from cotrail.configuration.settings import settings
 
     count = slots or SLOTS.get(role) or settings().generation_slots
     queues = ",".join(carried_out_by(role))

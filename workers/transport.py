@@ -18,8 +18,8 @@ from kombu.utils.json import loads
 
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from tasks.messages import read
-from tasks.routing import kind_in, queues_of
+from cotrail.tasks.messages import read
+from cotrail.tasks.routing import kind_in, queues_of
 
 Done = TypeVar("Done")
 

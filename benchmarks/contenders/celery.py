@@ -9,8 +9,8 @@ from redis import Redis
 
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
-from configuration.settings import settings
-from workers.ready import announce
+from cotrail.configuration.settings import settings
+from cotrail.workers.ready import announce
 
 FINISHED = "benchmark:finished"
 

@@ -14,19 +14,19 @@ from sqlalchemy import Engine, exists, func, select
 from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.models.commands.new_runs import Submission
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.registry import find_system
-from models.commands.new_runs import Submission
-from models.commands.submission import submit
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from models.schema.states import QuestionStatus, StepState
-from models.schema.tables import questions, steps
-from workers.allocator import TUNED
+from cotrail.workers.allocator import TUNED
 
 POOL, THREADS = "threads", 32
 QUEUES = ("reason,read", "retrieve")
@@ -41,7 +41,7 @@ def main(count: int, processes: int) -> None:
     engine = connect(settings().database)
     workers = alternating("benchmarks.costless_worker", QUEUES, POOL, THREADS, processes)
     memory: list[list[int]] = []
-    with running([*workers, ["workers.maintenance"]], TUNED) as pids:
+    with running([*workers, ["cotrail.workers.maintenance"]], TUNED) as pids:
 
         def answered() -> bool:
             memory.append([round(psutil.Process(pid).memory_info().rss / 2**20) for pid in pids])

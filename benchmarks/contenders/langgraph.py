@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.shares import timed
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 
 THREADS = 8
 

@@ -12,18 +12,18 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders import cotrail
 from benchmarks.contenders.workers import running, wait_until, worker
 from benchmarks.slow_search_worker import FACTS, SECONDS
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.models.commands.new_runs import Submission
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
-from models.commands.new_runs import Submission
-from models.commands.submission import submit
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from models.schema.states import QuestionStatus
-from models.schema.tables import questions
-from workers.allocator import TUNED
+from cotrail.workers.allocator import TUNED
 
 APP = "benchmarks.slow_search_worker"
 CHAINS = 10
@@ -42,7 +42,7 @@ def main(workers: int) -> None:
     run = submission()
     others = worker(APP, "reason,read,embed,entail", "threads", 16)
     searching = [worker(APP, "retrieve", "threads", 1, number) for number in range(workers)]
-    with running([others, *searching, ["workers.maintenance"]], TUNED):
+    with running([others, *searching, ["cotrail.workers.maintenance"]], TUNED):
         seconds = [_ask(engine, replace(run, id=f"run-{number}")) for number in range(QUESTIONS + 1)][1:]
     print(json.dumps({"look_ups": CHAINS * FACTS, "look_up_seconds": SECONDS, "seconds": round(median(seconds), 3)}))
 

@@ -14,8 +14,8 @@ from msgspec import Struct, convert
 
 from benchmarks.actions import prompted
 from benchmarks.ways import CORPUS, Job, bar, peak_mib
-from configuration.settings import settings
 from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import kind_of
@@ -30,8 +30,8 @@ from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
+from cotrail.services.prepared_run import PreparedRun
 from cotrail.systems.registry import find_system
-from services.prepared_run import PreparedRun
 
 SEED = 1
 """Seed of the sample of questions."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import Job, bar, peak_mib
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.engines.language_models.llamacpp.model import fast_server
 from cotrail.engines.language_models.llamacpp.server import Server

@@ -9,14 +9,14 @@ from sqlalchemy import Engine, func, select
 
 from benchmarks.recorded_prompts import RecordedPrompt, read_prompts, save_prompts
 from benchmarks.ways import Job, peak_mib
-from cli.following import follow
-from configuration.settings import settings
+from cotrail.cli.following import follow
+from cotrail.configuration.settings import settings
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions, runs, steps
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.schema.database import connect
-from models.schema.states import QuestionStatus
-from models.schema.tables import questions, runs, steps
-from workers.stack.stack import Stack
+from cotrail.workers.stack.stack import Stack
 
 
 def measure(job: Job) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark
-from models.schema.tables import annotations, questions
+from cotrail.models.schema.tables import annotations, questions
 
 
 def record_annotations(connection: Connection, run_id: str, marks: Sequence[SentenceMark]) -> None:

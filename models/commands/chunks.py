@@ -11,9 +11,9 @@ from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, select, 
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError, UnknownNameError
-from models.records.questions import REPLAYED
-from models.schema.states import DesiredState, QuestionStatus
-from models.schema.tables import questions, runs
+from cotrail.models.records.questions import REPLAYED
+from cotrail.models.schema.states import DesiredState, QuestionStatus
+from cotrail.models.schema.tables import questions, runs
 
 FINAL = (DesiredState.CANCELLED, DesiredState.PRUNED)
 """The states that a run never leaves."""

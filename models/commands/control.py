@@ -1,7 +1,8 @@
 """Controlling a run: pause, resume, prioritize, cancel. Each is a change of rows, not a message.
 
 A run's own row is changed first, and from then on the command is in force; its questions follow in chunks
-(`models.commands.chunks`). Repeating an interrupted command completes it; maintenance completes a cancellation too.
+(`cotrail.models.commands.chunks`). Repeating an interrupted command completes it; maintenance completes a cancellation
+too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +25,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
-from models.commands.chunks import TRIES, OnProgress, by_chunks, lock_run, silently, through
-from models.commands.unblocking import unblock
-from models.records.runs import FindSystem
-from models.records.waking import wake
-from models.schema.seals import EARLIER, question_digest, question_head, step_digest
-from models.schema.states import (
+from cotrail.models.commands.chunks import TRIES, OnProgress, by_chunks, lock_run, silently, through
+from cotrail.models.commands.unblocking import unblock
+from cotrail.models.records.runs import FindSystem
+from cotrail.models.records.waking import wake
+from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
+from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,
     UNENDED_STEPS,
     AttemptOutcome,
@@ -37,7 +38,7 @@ from models.schema.states import (
     QuestionStatus,
     StepState,
 )
-from models.schema.tables import attempts, questions, runs, steps
+from cotrail.models.schema.tables import attempts, questions, runs, steps
 
 _run: ColumnElement[str] = bindparam("run")
 _ids = bindparam("ids", type_=ARRAY(BigInteger))

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.engines.model_identity import is_pinned
 from cotrail.errors import InputError
-from models.schema.tables import experiments
+from cotrail.models.schema.tables import experiments
 
 MAX_NAMED = 3
 """The largest number of differing parts of a plan that a message names."""

@@ -36,17 +36,17 @@ from cotrail.core.fork_points import Point, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Recorded
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
-from models.commands.new_runs import Submission, insert_run, open_run, record_questions
-from models.records.advancing import begin_questions
-from models.records.histories import RECORD, read_records
-from models.records.paragraphs import ParagraphCache
-from models.records.questions import REPLAYED, question_of
-from models.records.runs import FindSystem, RunPlan, Runs
-from models.records.waking import wake
-from models.schema.rows import Rows, recordset
-from models.schema.seals import amending, step_digest
-from models.schema.states import DesiredState, QuestionStatus, StepState
-from models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
+from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
+from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.histories import RECORD, read_records
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.questions import REPLAYED, question_of
+from cotrail.models.records.runs import FindSystem, RunPlan, Runs
+from cotrail.models.records.waking import wake
+from cotrail.models.schema.rows import Rows, recordset
+from cotrail.models.schema.seals import amending, step_digest
+from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
 
 
 class Forked(Struct, frozen=True, kw_only=True):

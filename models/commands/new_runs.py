@@ -10,11 +10,11 @@ from sqlalchemy.dialects.postgresql import insert
 from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
-from models.records.contents import save_demonstrations
-from models.records.labels import NO_LABELS, Labels, check_name, save_labels
-from models.schema.rows import Rows, insert_computed, recordset
-from models.schema.seals import question_opened, run_opened
-from models.schema.tables import questions, runs
+from cotrail.models.records.contents import save_demonstrations
+from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
+from cotrail.models.schema.rows import Rows, insert_computed, recordset
+from cotrail.models.schema.seals import question_opened, run_opened
+from cotrail.models.schema.tables import questions, runs
 
 
 class Submission(Struct, frozen=True, kw_only=True):

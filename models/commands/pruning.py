@@ -5,7 +5,8 @@ chunk is a transaction of its own, so that no lock is held for long. Contents in
 
     A paragraph is removed under its row's lock, if a statement that began under that lock finds no reference to it. A
     transaction that refers to a paragraph locks it too, and so either is seen by that statement or finds the paragraph
-    gone: `models.records.contents`, and a worker that has it cached (`models.execution.ledger`), then store it again.
+    gone: `cotrail.models.records.contents`, and a worker that has it cached (`cotrail.models.execution.ledger`), then
+    store it again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,9 +31,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
-from models.schema.seals import amending
-from models.schema.states import UNENDED_QUESTIONS, DesiredState
-from models.schema.tables import (
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.states import UNENDED_QUESTIONS, DesiredState
+from cotrail.models.schema.tables import (
     attempts,
     demonstrations,
     experiments,

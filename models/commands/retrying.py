@@ -9,13 +9,13 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
-from models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
-from models.commands.unblocking import unblock
-from models.records.runs import FindSystem
-from models.records.waking import wake
-from models.schema.seals import amending
-from models.schema.states import QuestionStatus, StepState
-from models.schema.tables import attempts, questions, runs, steps
+from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
+from cotrail.models.commands.unblocking import unblock
+from cotrail.models.records.runs import FindSystem
+from cotrail.models.records.waking import wake
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.models.schema.tables import attempts, questions, runs, steps
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ _UNSEAL_RUN = (
     .values(digest=None)
 )
 """The row is written even where it isn't sealed: a transaction that is sealing the run as it was before then fails with
-a serialization error (`models.execution.closing`)."""
+a serialization error (`cotrail.models.execution.closing`)."""
 
 
 def retry(

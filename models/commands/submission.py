@@ -8,12 +8,12 @@ from sqlalchemy import Connection, Engine, select
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import recorded_kinds
 from cotrail.core.questions import Question
-from models.commands.new_runs import Submission, insert_run, open_run, record_questions
-from models.records.advancing import begin_questions
-from models.records.contents import CHUNK, save_paragraphs
-from models.records.runs import FindSystem, Runs
-from models.records.waking import wake
-from models.schema.tables import runs
+from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
+from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.contents import CHUNK, save_paragraphs
+from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.records.waking import wake
+from cotrail.models.schema.tables import runs
 
 
 def submit(engine: Engine, submission: Submission, asked: Sequence[Question], find_system: FindSystem) -> str:

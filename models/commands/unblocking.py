@@ -6,13 +6,13 @@ from functools import partial
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from models.commands.chunks import OnProgress, by_chunks, silently, through
-from models.records.advancing import begin_questions
-from models.records.runs import FindSystem, Runs
-from models.records.waking import wake
-from models.schema.conditions import QUESTION_OPEN
-from models.schema.states import QuestionStatus, StepState
-from models.schema.tables import questions, steps
+from cotrail.models.commands.chunks import OnProgress, by_chunks, silently, through
+from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.records.waking import wake
+from cotrail.models.schema.conditions import QUESTION_OPEN
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.models.schema.tables import questions, steps
 
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
 _UNBLOCK = (

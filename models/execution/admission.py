@@ -2,7 +2,7 @@
 
 Each run may have a window of steps under way, the same for all runs whatever their size. Runs of a lower priority wait
 while a higher one has questions waiting, unless no step is being executed at all. A run that one cause blocks begins no
-further questions (`models.records.blockage`).
+further questions (`cotrail.models.records.blockage`).
 """
 
 from collections import defaultdict
@@ -12,13 +12,13 @@ from itertools import chain, zip_longest
 from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
 
-from models.records.blockage import STOPPED
-from models.records.dispatch import Dispatch, described
-from models.records.steps import DESCRIBED
-from models.schema.conditions import QUESTION_OPEN
-from models.schema.rows import recordset
-from models.schema.states import DesiredState, StepState
-from models.schema.tables import runs, steps
+from cotrail.models.records.blockage import STOPPED
+from cotrail.models.records.dispatch import Dispatch, described
+from cotrail.models.records.steps import DESCRIBED
+from cotrail.models.schema.conditions import QUESTION_OPEN
+from cotrail.models.schema.rows import recordset
+from cotrail.models.schema.states import DesiredState, StepState
+from cotrail.models.schema.tables import runs, steps
 
 LEAST = 16
 """The smallest window of a run: how many of its steps may be under way."""

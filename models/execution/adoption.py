@@ -35,14 +35,14 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.results import Result
-from models.execution.claims import Adopted
-from models.execution.statements import DEFER
-from models.records.dispatch import Dispatch, described
-from models.records.histories import RECORD, read_records
-from models.records.paragraphs import ParagraphCache
-from models.records.steps import DESCRIBED
-from models.schema.states import StepState
-from models.schema.tables import steps
+from cotrail.models.execution.claims import Adopted
+from cotrail.models.execution.statements import DEFER
+from cotrail.models.records.dispatch import Dispatch, described
+from cotrail.models.records.histories import RECORD, read_records
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.steps import DESCRIBED
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import steps
 
 WAIT_SECONDS = 1.0
 """How long a step is deferred for its twin, unless the twin's end sends it before."""

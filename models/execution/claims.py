@@ -5,7 +5,7 @@ from msgspec import Struct
 from cotrail.core.actions.kind import Action
 from cotrail.core.history import Outcome
 from cotrail.core.results import Result
-from models.records.runs import RunPlan
+from cotrail.models.records.runs import RunPlan
 
 
 class ClaimKey(Struct, frozen=True, kw_only=True):

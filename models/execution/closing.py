@@ -4,9 +4,9 @@ from psycopg.errors import SerializationFailure
 from sqlalchemy import Connection, Engine, Text, bindparam, exists, select, update
 from sqlalchemy.exc import OperationalError
 
-from models.schema.seals import run_digest
-from models.schema.states import UNENDED_QUESTIONS, DesiredState
-from models.schema.tables import questions, runs
+from cotrail.models.schema.seals import run_digest
+from cotrail.models.schema.states import UNENDED_QUESTIONS, DesiredState
+from cotrail.models.schema.tables import questions, runs
 
 _run = bindparam("run", type_=Text)
 _unended = questions.c.status.in_(UNENDED_QUESTIONS)

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Engine
 
 from cotrail.core.results import Failure, failure_of
-from models.execution import statements
-from models.execution.claims import Claim, ClaimKey, Renewal
-from models.records.blockage import reason_here
-from models.records.dispatch import Dispatch
-from models.schema.rows import Rows
-from models.schema.states import AttemptOutcome
+from cotrail.models.execution import statements
+from cotrail.models.execution.claims import Claim, ClaimKey, Renewal
+from cotrail.models.records.blockage import reason_here
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.rows import Rows
+from cotrail.models.schema.states import AttemptOutcome
 
 
 class Leases:

@@ -1,7 +1,7 @@
 """Ledger of a worker process: what it writes as it claims steps and records how they end.
 
 Claims and results come in micro-batches, each call one transaction, so that what arrives together is written together.
-The statements are in `models.execution.statements`.
+The statements are in `cotrail.models.execution.statements`.
 """
 
 import logging
@@ -21,21 +21,21 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
-from models.execution import statements
-from models.execution.adoption import find_twins, take_waiting
-from models.execution.claims import Adopted, Claim, ClaimKey, Completion
-from models.execution.leases import Leases
-from models.execution.requests import decoded, unreadable
-from models.execution.turns import next_in_turn
-from models.records.advancing import ReplayCache, advance_questions
-from models.records.contents import save_paragraphs
-from models.records.dispatch import Dispatch
-from models.records.paragraphs import ParagraphCache
-from models.records.questions import lock_questions
-from models.records.runs import FindSystem, Runs
-from models.schema.database import reason_of, refused, unanswered
-from models.schema.rows import Rows
-from models.schema.states import StepState
+from cotrail.models.execution import statements
+from cotrail.models.execution.adoption import find_twins, take_waiting
+from cotrail.models.execution.claims import Adopted, Claim, ClaimKey, Completion
+from cotrail.models.execution.leases import Leases
+from cotrail.models.execution.requests import decoded, unreadable
+from cotrail.models.execution.turns import next_in_turn
+from cotrail.models.records.advancing import ReplayCache, advance_questions
+from cotrail.models.records.contents import save_paragraphs
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.questions import lock_questions
+from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.database import reason_of, refused, unanswered
+from cotrail.models.schema.rows import Rows
+from cotrail.models.schema.states import StepState
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class Ledger(Leases):
         """Claim steps for this worker.
 
         None stands for a step that can't be claimed: another worker has it, it has ended, the message is stale, its run
-        is paused or cancelled, its twin is being computed (`models.execution.adoption`), or it can't be read, which
-        blocks its question.
+        is paused or cancelled, its twin is being computed (`cotrail.models.execution.adoption`), or it can't be read,
+        which blocks its question.
         """
         wanted = [{"id": message.step_id, "epoch": message.epoch, "kind": message.kind} for message in messages]
         with self.engine.begin() as connection:
@@ -75,7 +75,7 @@ class Ledger(Leases):
         return [claims.pop(message.step_id, None) for message in messages]
 
     def next_in_turn(self, kind: str, own: Sequence[int], latest: Sequence[str], room: int) -> list[Dispatch]:
-        """Return the steps to claim next where models compute (`models.execution.turns`)."""
+        """Return the steps to claim next where models compute (`cotrail.models.execution.turns`)."""
         with self.engine.begin() as connection:
             return next_in_turn(connection, kind, own, latest, room)
 

@@ -25,12 +25,12 @@ from sqlalchemy import (
     update,
 )
 
-from models.execution.statements import after, since_failure
-from models.records.dispatch import Dispatch, described
-from models.records.steps import DESCRIBED
-from models.schema.conditions import ACTIVE, SERVED
-from models.schema.states import AttemptOutcome, StepState
-from models.schema.tables import attempts, steps
+from cotrail.models.execution.statements import after, since_failure
+from cotrail.models.records.dispatch import Dispatch, described
+from cotrail.models.records.steps import DESCRIBED
+from cotrail.models.schema.conditions import ACTIVE, SERVED
+from cotrail.models.schema.states import AttemptOutcome, StepState
+from cotrail.models.schema.tables import attempts, steps
 
 SUSPECT = 2
 """The number of executions ended by an expired lease that makes a step a suspect."""

@@ -1,7 +1,7 @@
 """Statements of the hot path, built once.
 
 All times are the database's: workers' clocks may differ. A statement over many rows takes them as the parameter `rows`
-(`models.schema.rows`), so that its text, and with it its prepared plan, is the same for any number of rows.
+(`cotrail.models.schema.rows`), so that its text, and with it its prepared plan, is the same for any number of rows.
 """
 
 from typing import Any
@@ -25,11 +25,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
-from models.schema.conditions import ACTIVE
-from models.schema.rows import insert_rows, recordset
-from models.schema.seals import step_digest
-from models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, StepState
-from models.schema.tables import (
+from cotrail.models.schema.conditions import ACTIVE
+from cotrail.models.schema.rows import insert_rows, recordset
+from cotrail.models.schema.seals import step_digest
+from cotrail.models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, StepState
+from cotrail.models.schema.tables import (
     attempts,
     paragraph_sets,
     questions,

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from sqlalchemy import BigInteger, Connection, String, any_, bindparam, func, not_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from models.records.dispatch import Dispatch
-from models.schema.conditions import ACTIVE, SERVED
-from models.schema.states import StepState
-from models.schema.tables import runs, steps
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.conditions import ACTIVE, SERVED
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import runs, steps
 
 _model = select(runs.c.model_name).where(runs.c.id == steps.c.run_id).scalar_subquery()
 _waiting = (
@@ -27,7 +27,7 @@ _waiting = (
     .subquery("waiting")
 )
 # Within a model, the steps of the messages themselves go first, which the queue has put into their order already; then
-# in the same order, by the levels of `tasks.routing.priority`.
+# in the same order, by the levels of `cotrail.tasks.routing.priority`.
 _depth = func.least(_waiting.c.sequence // 2, 3)
 _own = _waiting.c.id == any_(bindparam("own", type_=ARRAY(BigInteger)))
 _place = func.row_number().over(

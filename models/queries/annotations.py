@@ -7,10 +7,10 @@ from sqlalchemy import Connection, select
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, sentences_of
-from models.queries.runs import RunRecord, read_run
-from models.queries.traces import TracedQuestion, read_question
-from models.schema.states import QuestionStatus
-from models.schema.tables import annotations, questions
+from cotrail.models.queries.runs import RunRecord, read_run
+from cotrail.models.queries.traces import TracedQuestion, read_question
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import annotations, questions
 
 
 class Chain(Struct, frozen=True, kw_only=True):

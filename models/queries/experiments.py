@@ -8,8 +8,8 @@ from sqlalchemy import Connection, select
 
 from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
-from models.queries.runs import LATEST
-from models.schema.tables import experiments, runs
+from cotrail.models.queries.runs import LATEST
+from cotrail.models.schema.tables import experiments, runs
 
 
 class ExperimentRecord(Struct, frozen=True, kw_only=True):

@@ -15,10 +15,10 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from models.records.contents import read_demonstrations
-from models.records.question_ids import read_question_ids
-from models.schema.states import StepState
-from models.schema.tables import paragraphs, questions, steps
+from cotrail.models.records.contents import read_demonstrations
+from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import paragraphs, questions, steps
 
 CHUNK = 100
 """The number of questions read at once."""

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, bindparam, func, select
 
 from cotrail.core.actions.kind import engine_of
 from cotrail.core.actions.registry import KINDS
-from models.schema.states import AttemptOutcome, QuestionStatus, StepState
-from models.schema.tables import attempts, questions, steps
+from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, StepState
+from cotrail.models.schema.tables import attempts, questions, steps
 
 
 class Outage(Struct, frozen=True, kw_only=True):

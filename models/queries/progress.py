@@ -6,11 +6,11 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, and_, bindparam, cast, exists, func, literal_column, select
 
-from models.queries.outages import Outage, read_outages
-from models.queries.runs import no_questions, state_of
-from models.records.blockage import Blockage, read_blockage
-from models.schema.states import QuestionStatus, RunState, StepState
-from models.schema.tables import questions, runs, steps
+from cotrail.models.queries.outages import Outage, read_outages
+from cotrail.models.queries.runs import no_questions, state_of
+from cotrail.models.records.blockage import Blockage, read_blockage
+from cotrail.models.schema.states import QuestionStatus, RunState, StepState
+from cotrail.models.schema.tables import questions, runs, steps
 
 
 class StepCounts(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> RunState:
-        """See `models.queries.runs.state_of`."""
+        """See `cotrail.models.queries.runs.state_of`."""
         return state_of(self.desired_state, self.questions, stopped=self.stopped)
 
     def tokens(self, name: str) -> int:

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, RowMapping, select
 from cotrail.core.history import Failed, Finished, Recorded
 from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
-from models.records.histories import read_histories
-from models.records.paragraphs import ParagraphCache
-from models.records.question_ids import read_question_ids
-from models.records.questions import REPLAYED, ending, question_of
-from models.records.runs import FindSystem, Runs
-from models.schema.states import QuestionStatus
-from models.schema.tables import questions
+from cotrail.models.records.histories import read_histories
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.records.questions import REPLAYED, ending, question_of
+from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions
 
 COMPARED = ("answer", "sentences", "collected", "weighing", "reason")
 """The columns of an ended question that are compared, beside its status."""

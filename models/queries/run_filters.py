@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Text, and_, cast, exists, not_, or_, select
 
-from models.schema.states import DesiredState, QuestionStatus, RunState
-from models.schema.tables import questions, run_labels, runs
+from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
+from cotrail.models.schema.tables import questions, run_labels, runs
 
 
 class RunFilter(Struct, frozen=True):
@@ -55,7 +55,7 @@ KEYS = ("state", *_BY)
 
 
 def _is(state: str, stopped: Collection[str]) -> ColumnElement[bool]:
-    """Return the condition that this is the runs' state; see `models.queries.runs.state_of`."""
+    """Return the condition that this is the runs' state; see `cotrail.models.queries.runs.state_of`."""
     if state in (DesiredState.CANCELLED, DesiredState.PRUNED):
         return runs.c.desired_state == state
     can_continue = and_(_has(QuestionStatus.OPEN), runs.c.id.not_in(stopped))

@@ -10,11 +10,11 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, sele
 
 from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
-from models.queries.run_filters import RunFilter, conditions
-from models.records.blockage import stopped_runs
-from models.records.labels import NO_LABELS, Labels, read_labels
-from models.schema.states import DesiredState, QuestionStatus, RunState
-from models.schema.tables import questions, run_labels, runs
+from cotrail.models.queries.run_filters import RunFilter, conditions
+from cotrail.models.records.blockage import stopped_runs
+from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
+from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
+from cotrail.models.schema.tables import questions, run_labels, runs
 
 LATEST = "latest"
 """The name that stands for the run submitted last."""
@@ -61,7 +61,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 class RunSummary(Struct, frozen=True, kw_only=True):
     """A run and the number of its questions by status.
 
-    stopped: whether one cause blocks it as a whole (`models.records.blockage`).
+    stopped: whether one cause blocks it as a whole (`cotrail.models.records.blockage`).
     """
 
     run: RunRecord

@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Text, bindparam, cast, func, select
 
-from models.schema.states import AttemptOutcome, StepState
-from models.schema.tables import attempts, steps
+from cotrail.models.schema.states import AttemptOutcome, StepState
+from cotrail.models.schema.tables import attempts, steps
 
 
 class KindWork(Struct, frozen=True, kw_only=True):

@@ -25,11 +25,11 @@ from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.question_scoring import question_scores
-from models.records.contents import read_demonstrations
-from models.records.paragraphs import hit_of
-from models.records.question_ids import read_question_ids
-from models.schema.states import QuestionStatus
-from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from cotrail.models.records.contents import read_demonstrations
+from cotrail.models.records.paragraphs import hit_of
+from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
 
 CHUNK = 100
 """The number of questions read at once."""

@@ -5,9 +5,9 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
-from models.records.maintaining import LEADER, NAMED
-from models.schema.states import StepState
-from models.schema.tables import questions, steps
+from cotrail.models.records.maintaining import LEADER, NAMED
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import questions, steps
 
 
 class StepUnderWay(Struct, frozen=True, kw_only=True):

@@ -15,15 +15,15 @@ from cotrail.audit.sealed_columns import head_of
 from cotrail.core.history import Failed, Finished, Next
 from cotrail.core.replay import Replay
 from cotrail.errors import BlockedError
-from models.records.dispatch import Dispatch
-from models.records.histories import History, read_histories
-from models.records.made_contents import MadeContents
-from models.records.paragraphs import ParagraphCache
-from models.records.questions import blocking, ending, lock_questions, question_of, record_endings
-from models.records.runs import RunPlan, Runs
-from models.records.steps import NewStep, record_steps
-from models.schema.rows import Rows
-from models.schema.states import StepState
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.histories import History, read_histories
+from cotrail.models.records.made_contents import MadeContents
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.questions import blocking, ending, lock_questions, question_of, record_endings
+from cotrail.models.records.runs import RunPlan, Runs
+from cotrail.models.records.steps import NewStep, record_steps
+from cotrail.models.schema.rows import Rows
+from cotrail.models.schema.states import StepState
 
 KEPT = 1000
 """The largest number of questions in a replay cache: more than a process's workers have under way at once."""

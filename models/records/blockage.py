@@ -12,9 +12,9 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func,
 
 from cotrail.core.results import Failure, failure_of
 from cotrail.errors import ReplayMismatchError, UnreadableError
-from models.schema.conditions import QUESTION_OPEN
-from models.schema.states import DesiredState, QuestionStatus, StepState
-from models.schema.tables import questions, runs, steps
+from cotrail.models.schema.conditions import QUESTION_OPEN
+from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.tables import questions, runs, steps
 
 IN_A_ROW = 20
 """The number of questions blocked by one cause in a row after which no further ones are admitted."""

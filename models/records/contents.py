@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import UnreadableError
-from models.schema.rows import Rows, insert_rows
-from models.schema.tables import demonstrations, paragraphs
+from cotrail.models.schema.rows import Rows, insert_rows
+from cotrail.models.schema.tables import demonstrations, paragraphs
 
 CHUNK = 500
 """The largest number of rows in one statement."""

@@ -13,10 +13,10 @@ from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.history import GIVEN, Recorded
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Failure, Result, Retrieved
-from models.records.paragraphs import ParagraphCache, hit_of
-from models.schema.rows import recordset
-from models.schema.states import StepState
-from models.schema.tables import paragraph_sets, questions, steps
+from cotrail.models.records.paragraphs import ParagraphCache, hit_of
+from cotrail.models.schema.rows import recordset
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import paragraph_sets, questions, steps
 
 _HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
 _HITS = (

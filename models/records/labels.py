@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import InputError
-from models.schema.tables import run_labels, runs
+from cotrail.models.schema.tables import run_labels, runs
 
 
 class Labels(Struct, frozen=True, kw_only=True):

@@ -10,10 +10,10 @@ from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.history import Recorded, Step
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Retrieved
-from models.records.contents import save_demonstrations, save_paragraphs
-from models.records.runs import RunPlan
-from models.schema.rows import Rows, insert_rows
-from models.schema.tables import made_paragraphs
+from cotrail.models.records.contents import save_demonstrations, save_paragraphs
+from cotrail.models.records.runs import RunPlan
+from cotrail.models.schema.rows import Rows, insert_rows
+from cotrail.models.schema.tables import made_paragraphs
 
 _NEW_REFERENCES = insert_rows(made_paragraphs, "question_id", "digest").on_conflict_do_nothing()
 

@@ -7,7 +7,7 @@ from sqlalchemy import TEXT, Connection, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.paragraphs import Hit, Paragraph
-from models.schema.tables import paragraphs
+from cotrail.models.schema.tables import paragraphs
 
 MOST = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions

@@ -4,7 +4,7 @@ from array import array
 
 from sqlalchemy import Connection, select
 
-from models.schema.tables import questions
+from cotrail.models.schema.tables import questions
 
 FETCHED = 10_000
 """The number of ids fetched at once: a run may have millions."""

@@ -10,11 +10,11 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.history import Failed, Finished
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import BlockedError
-from models.records.blockage import reason_here
-from models.schema.rows import Rows, recordset
-from models.schema.seals import question_digest
-from models.schema.states import QuestionStatus
-from models.schema.tables import questions
+from cotrail.models.records.blockage import reason_here
+from cotrail.models.schema.rows import Rows, recordset
+from cotrail.models.schema.seals import question_digest
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions
 
 REPLAYED = 100
 """The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""

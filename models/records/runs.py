@@ -16,8 +16,8 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError
-from models.records.contents import read_demonstrations
-from models.schema.tables import Run
+from cotrail.models.records.contents import read_demonstrations
+from cotrail.models.schema.tables import Run
 
 Shots = dict[AnswerForm, Demonstrations]
 

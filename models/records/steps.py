@@ -8,21 +8,21 @@ from sqlalchemy import Connection, func, select
 
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Step
-from models.records.dispatch import Dispatch, described
-from models.records.runs import RunPlan
-from models.schema.conditions import SERVED
-from models.schema.rows import insert_rows
-from models.schema.states import StepState
-from models.schema.tables import questions, steps
+from cotrail.models.records.dispatch import Dispatch, described
+from cotrail.models.records.runs import RunPlan
+from cotrail.models.schema.conditions import SERVED
+from cotrail.models.schema.rows import insert_rows
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import questions, steps
 
 _COLUMNS = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
 
-# A scalar subquery rather than a join, see `models.schema.conditions`.
+# A scalar subquery rather than a join, see `cotrail.models.schema.conditions`.
 _key = select(questions.c.key).where(questions.c.id == steps.c.question_id).correlate(steps).scalar_subquery()
 
 DESCRIBED = (steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence, SERVED, steps.c.run_id, _key)
-"""The columns of a step's message, in the order of the arguments of `models.records.dispatch.described`."""
+"""The columns of a step's message, in the order of the arguments of `cotrail.models.records.dispatch.described`."""
 
 _NEW_SENT = insert_rows(steps, *_COLUMNS, sent_at=func.now()).returning(*_MESSAGE)
 _NEW_UNSENT = insert_rows(steps, *_COLUMNS).returning(*_MESSAGE)

@@ -15,9 +15,9 @@ from cotrail.audit.referenced_contents import (
     references_of_request,
     references_of_run,
 )
-from models.records.question_ids import read_question_ids
-from models.schema.seals import texts
-from models.schema.tables import (
+from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.schema.seals import texts
+from cotrail.models.schema.tables import (
     attempts,
     demonstrations,
     experiments,

@@ -2,8 +2,8 @@
 
 from sqlalchemy import ColumnElement, and_, select
 
-from models.schema.states import DesiredState, QuestionStatus
-from models.schema.tables import questions, runs, steps
+from cotrail.models.schema.states import DesiredState, QuestionStatus
+from cotrail.models.schema.tables import questions, runs, steps
 
 # Scalar subqueries rather than joins: given a join, the planner may begin with all open questions, or with all steps of
 # a run or a question, and read thousands of rows to find a few.

@@ -11,7 +11,7 @@ from psycopg.errors import DeadlockDetected
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError
-from models.schema.refusals import explained
+from cotrail.models.schema.refusals import explained
 
 TRIES = 10
 """The number of tries of a migration that deadlocks with live workers."""

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy.exc import StatementError
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError, InputError, UnavailableError
-from models.schema.database import reason_of, refused, unanswered
+from cotrail.models.schema.database import reason_of, refused, unanswered
 
 NOT_LET_IN = (
     "password authentication failed",

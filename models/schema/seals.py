@@ -35,7 +35,7 @@ from cotrail.audit.sealed_columns import (
     TIME,
     TIMES,
 )
-from models.schema.tables import attempts, experiments, questions, runs, steps
+from cotrail.models.schema.tables import attempts, experiments, questions, runs, steps
 
 Values = Mapping[str, ColumnElement[Any]]
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 class RunState(StrEnum):
     """The state of a run, as people see it: it follows from what is wanted of it and from its questions.
 
-    It is stored nowhere: `models.queries.runs.state_of` and the view `run_states` say it.
+    It is stored nowhere: `cotrail.models.queries.runs.state_of` and the view `run_states` say it.
     """
 
     RUNNING = "running"

@@ -8,8 +8,8 @@
 
 A step in state `ready` is its own outbox row: while it is unclaimed, its message may be sent again
 (docs/architecture.md).
-Final rows are never changed: triggers refuse it, and digests would show it (`models.schema.seals`). Only `cotrail
-retry` opens failed questions and steps again (`models.commands.retrying`).
+Final rows are never changed: triggers refuse it, and digests would show it (`cotrail.models.schema.seals`). Only
+`cotrail retry` opens failed questions and steps again (`cotrail.models.commands.retrying`).
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
 
 Json = dict[str, Any]
 now = text("now()")

@@ -14,18 +14,18 @@ from sqlalchemy import Connection, Engine
 
 from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.submission import submit
+from cotrail.models.queries.experiments import read_experiment
+from cotrail.models.queries.progress import count_steps, is_complete, read_standings
+from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.traces import read_questions
+from cotrail.models.records.blockage import stopped_runs
+from cotrail.models.records.labels import Labels
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.experiments.schedule import Schedule
+from cotrail.services.scoring import scores_of
 from cotrail.systems.registry import find_system
-from models.commands.experiment_plans import open_experiment
-from models.commands.submission import submit
-from models.queries.experiments import read_experiment
-from models.queries.progress import count_steps, is_complete, read_standings
-from models.queries.runs import read_run
-from models.queries.traces import read_questions
-from models.records.blockage import stopped_runs
-from models.records.labels import Labels
-from models.schema.states import QuestionStatus
-from services.experiments.schedule import Schedule
-from services.scoring import scores_of
 
 POLL_SECONDS = 1.0
 

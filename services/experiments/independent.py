@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Generic
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
-from services.experiments.schedule import C, RecordedRuns
-from services.prepared_run import PreparedRun
+from cotrail.services.experiments.schedule import C, RecordedRuns
+from cotrail.services.prepared_run import PreparedRun
 
 
 class IndependentSchedule(ABC, Generic[C]):

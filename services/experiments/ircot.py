@@ -9,23 +9,23 @@ from typing import Any
 
 import msgspec
 
-from configuration.settings import settings
 from cotrail.common.humanize import count
+from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.engines.language_models.catalogue import check_profile, find_model, identity
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose
+from cotrail.services.composing import compose
+from cotrail.services.experiments.ircot_demonstrations import DemonstrationSets
+from cotrail.services.experiments.ircot_inputs import Inputs
+from cotrail.services.experiments.schedule import RecordedRuns
+from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.provenance import file_record
+from cotrail.services.requests import RunRequest
+from cotrail.services.shots import complete_shots
+from cotrail.services.system_settings import configure
 from cotrail.systems.registry import SYSTEMS, find_system
-from services.composing import compose
-from services.experiments.ircot_demonstrations import DemonstrationSets
-from services.experiments.ircot_inputs import Inputs
-from services.experiments.schedule import RecordedRuns
-from services.prepared_run import PreparedRun
-from services.provenance import file_record
-from services.requests import RunRequest
-from services.shots import complete_shots
-from services.system_settings import configure
 
 
 class IRCoTSchedule:

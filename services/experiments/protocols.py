@@ -6,20 +6,20 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from configuration.settings import settings
 from cotrail.common.refusals import refusal
+from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import DEFAULT, AnyExperiment, experiment_of
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
-from services.experiments.ircot import IRCoTSchedule
-from services.experiments.rethinking import RethinkingSchedule
-from services.experiments.schedule import Schedule
-from services.experiments.searchain import SearChainSchedule
-from services.requests import read_toml_file
-from services.runnable import check_splitter
+from cotrail.services.experiments.ircot import IRCoTSchedule
+from cotrail.services.experiments.rethinking import RethinkingSchedule
+from cotrail.services.experiments.schedule import Schedule
+from cotrail.services.experiments.searchain import SearChainSchedule
+from cotrail.services.requests import read_toml_file
+from cotrail.services.runnable import check_splitter
 
 
 def read_experiment_file(path: Path) -> AnyExperiment:

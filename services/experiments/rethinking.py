@@ -14,15 +14,15 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
 from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.services.composing import check_evidence, compose
+from cotrail.services.experiments.drawn_questions import draw_questions
+from cotrail.services.experiments.independent import IndependentSchedule
+from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.provenance import file_record
+from cotrail.services.requests import RunRequest
+from cotrail.services.shots import make_shots
+from cotrail.services.system_settings import configure, merged
 from cotrail.systems.registry import find_system
-from services.composing import check_evidence, compose
-from services.experiments.drawn_questions import draw_questions
-from services.experiments.independent import IndependentSchedule
-from services.prepared_run import PreparedRun
-from services.provenance import file_record
-from services.requests import RunRequest
-from services.shots import make_shots
-from services.system_settings import configure, merged
 
 
 class RethinkingSchedule(IndependentSchedule[Trial]):

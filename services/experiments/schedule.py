@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from cotrail.evaluation.metrics.question_scores import QuestionScores
-from services.prepared_run import PreparedRun
+from cotrail.services.prepared_run import PreparedRun
 
 
 class Named(Protocol):

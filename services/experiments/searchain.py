@@ -11,15 +11,15 @@ from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.questions import Question
 from cotrail.evaluation.experiments.searchain.experiment import SYSTEM, SearChainExperiment
 from cotrail.evaluation.experiments.searchain.protocol import Trial, trials
+from cotrail.services.composing import compose
+from cotrail.services.experiments.drawn_questions import draw_questions
+from cotrail.services.experiments.independent import IndependentSchedule
+from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.provenance import file_record
+from cotrail.services.requests import RunRequest
+from cotrail.services.shots import make_shots
+from cotrail.services.system_settings import configure, merged
 from cotrail.systems.registry import find_system
-from services.composing import compose
-from services.experiments.drawn_questions import draw_questions
-from services.experiments.independent import IndependentSchedule
-from services.prepared_run import PreparedRun
-from services.provenance import file_record
-from services.requests import RunRequest
-from services.shots import make_shots
-from services.system_settings import configure, merged
 
 
 class SearChainSchedule(IndependentSchedule[Trial]):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cotrail.evaluation.metrics.supporting_paragraphs import support_scores
-from models.queries.traces import TracedQuestion
-from models.schema.states import QuestionStatus
+from cotrail.models.queries.traces import TracedQuestion
+from cotrail.models.schema.states import QuestionStatus
 
 WIDTH, BROAD, HEIGHT = 440, 920, 200
 LEFT, RIGHT, TOP, BOTTOM = 40, 12, 22, 34

@@ -7,8 +7,8 @@ from typing import Any
 from cotrail.common.dotted_names import dotted
 from cotrail.common.short_digests import shortened
 from cotrail.core.binding import PINNED_ROLES
-from models.queries.runs import RunRecord
-from services.provenance import INSTEAD
+from cotrail.models.queries.runs import RunRecord
+from cotrail.services.provenance import INSTEAD
 
 
 def local(moment: datetime) -> str:

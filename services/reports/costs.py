@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 
 from cotrail.core.actions.registry import finds_paragraphs, has_prompt
 from cotrail.evaluation.experiments.costs import Cost, Work, cost
-from models.queries.runs import RunRecord
-from models.queries.spending import KindWork, read_lost, read_work
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.spending import KindWork, read_lost, read_work
 
 
 def run_cost(connection: Connection, run_id: str) -> Cost:

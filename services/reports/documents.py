@@ -8,11 +8,11 @@ from pathlib import Path
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
-from services.reports.experiment_report import ExperimentReport
-from services.reports.figures import write_figure
-from services.reports.figures_in_pages import page_figure
-from services.reports.pages import page
-from services.reports.sheets import Sheet, as_markdown, sheet
+from cotrail.services.reports.experiment_report import ExperimentReport
+from cotrail.services.reports.figures import write_figure
+from cotrail.services.reports.figures_in_pages import page_figure
+from cotrail.services.reports.pages import page
+from cotrail.services.reports.sheets import Sheet, as_markdown, sheet
 
 
 def report_page(name: str, report: ExperimentReport) -> str:

@@ -22,13 +22,13 @@ from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain import tables as searchain_tables
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun
-from models.queries.experiments import ExperimentRecord, read_experiment
-from services.reports.configuration import flat, local
-from services.reports.experiment_report import NO_RESULTS, ExperimentReport
-from services.reports.ircot_results import read_results
-from services.reports.reported_runs import read_reported_runs
-from services.reports.rethinking_results import read_trials
-from services.reports.searchain_results import read_searches
+from cotrail.models.queries.experiments import ExperimentRecord, read_experiment
+from cotrail.services.reports.configuration import flat, local
+from cotrail.services.reports.experiment_report import NO_RESULTS, ExperimentReport
+from cotrail.services.reports.ircot_results import read_results
+from cotrail.services.reports.reported_runs import read_reported_runs
+from cotrail.services.reports.rethinking_results import read_trials
+from cotrail.services.reports.searchain_results import read_searches
 
 
 def read_report(connection: Connection, name: str) -> ExperimentReport:

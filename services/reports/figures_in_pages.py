@@ -8,7 +8,7 @@ from msgspec import Struct
 from cotrail.common.printable_text import one_line, printable
 from cotrail.evaluation.experiments.charts import Chart, Panel
 from cotrail.evaluation.experiments.ircot.naming import system_title
-from services.reports.figures import GRID, INK, PAPER, SOFT, columns_on_page, legend_svgs, notes, panel_svgs
+from cotrail.services.reports.figures import GRID, INK, PAPER, SOFT, columns_on_page, legend_svgs, notes, panel_svgs
 
 COLOURS = {INK: "currentColor", SOFT: "var(--soft)", GRID: "var(--line)", PAPER: "var(--raised)"}
 """A page's colours, which differ in light and dark, for those of a drawing."""

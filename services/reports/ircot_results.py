@@ -13,15 +13,15 @@ from cotrail.evaluation.experiments.ircot.examples import EXAMPLES, ContrastingR
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, factual_errors, untrue
+from cotrail.models.queries.annotations import chain_of, read_annotations, read_marks
+from cotrail.models.queries.experiments import read_experiment
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.traces import read_question, read_questions
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.reports.costs import run_cost
+from cotrail.services.scoring import scores_of
 from cotrail.systems.registry import SYSTEMS
-from models.queries.annotations import chain_of, read_annotations, read_marks
-from models.queries.experiments import read_experiment
-from models.queries.progress import read_progress
-from models.queries.runs import read_run
-from models.queries.traces import read_question, read_questions
-from models.schema.states import QuestionStatus
-from services.reports.costs import run_cost
-from services.scoring import scores_of
 
 
 def read_results(connection: Connection, experiment: str) -> list[CellResult]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cotrail.common.humanize import cut
 from cotrail.common.printable_text import printable
 from cotrail.common.short_digests import shortened
-from services.gold_paragraphs import where
+from cotrail.services.gold_paragraphs import where
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,7 +32,7 @@ def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    loader = PackageLoader("services.reports")
+    loader = PackageLoader("cotrail.services.reports")
     environment = Environment(
         loader=loader,
         autoescape=True,

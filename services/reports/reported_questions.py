@@ -10,15 +10,15 @@ from cotrail.common.humanize import number
 from cotrail.core.paragraphs import Paragraph
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import TracedQuestion
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.answer_details import details_of
+from cotrail.services.gold_paragraphs import FoundGold, gold_paragraphs
+from cotrail.services.reasoning_trees import ShownTree, shown_tree, turns
+from cotrail.services.reports.reported_steps import ReportedStep, anchor_of, names_in, reported_step
+from cotrail.services.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
 from cotrail.systems.searchain.tree import Tree
-from models.queries.runs import RunRecord
-from models.queries.traces import TracedQuestion
-from models.schema.states import QuestionStatus
-from services.answer_details import details_of
-from services.gold_paragraphs import FoundGold, gold_paragraphs
-from services.reasoning_trees import ShownTree, shown_tree, turns
-from services.reports.reported_steps import ReportedStep, anchor_of, names_in, reported_step
-from services.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
 
 Verdict = Literal["right", "wrong", "unscored", "unfinished"]
 """Of an answer; `unscored`: nothing published says whether it is right; `unfinished`: there is no answer (yet)."""

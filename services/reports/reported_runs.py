@@ -6,11 +6,11 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from cotrail.errors import InputError
-from models.queries.progress import read_progress
-from models.queries.runs import read_run
-from services.reports.configuration import configuration
-from services.reports.experiment_report import ReportedRun
-from services.reports.run_report import run_report
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.runs import read_run
+from cotrail.services.reports.configuration import configuration
+from cotrail.services.reports.experiment_report import ReportedRun
+from cotrail.services.reports.run_report import run_report
 
 
 def read_reported_runs(connection: Connection, ids: Mapping[str, str]) -> tuple[ReportedRun, ...]:

@@ -13,9 +13,9 @@ from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
-from models.queries.traces import TracedQuestion, TracedStep
-from services.evidence_texts import comparison, name_of, named, ratings
-from services.written_facts import written_facts
+from cotrail.models.queries.traces import TracedQuestion, TracedStep
+from cotrail.services.evidence_texts import comparison, name_of, named, ratings
+from cotrail.services.written_facts import written_facts
 
 SNIPPET = 190
 """Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""

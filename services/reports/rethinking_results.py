@@ -10,12 +10,12 @@ from cotrail.evaluation.experiments.rethinking.protocol import trials
 from cotrail.evaluation.experiments.rethinking.runs import Answered, RethinkingRun, method_of
 from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.models.queries.experiments import read_experiment
+from cotrail.models.queries.runs import RunRecord, read_run
+from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.services.reports.costs import run_cost
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
-from models.queries.experiments import read_experiment
-from models.queries.runs import RunRecord, read_run
-from models.queries.traces import TracedQuestion, read_questions
-from services.reports.costs import run_cost
 
 
 def read_rethinking(connection: Connection, run_id: str) -> RethinkingRun:

@@ -10,17 +10,22 @@ from sqlalchemy import Connection
 from cotrail.common.humanize import count, duration
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, TITLES
-from models.queries.progress import Progress, read_progress
-from models.queries.runs import RunRecord, read_run, resolve_run
-from models.queries.traces import TracedQuestion, read_questions
-from models.records.labels import NO_LABELS, Labels, read_labels
-from services.kind_tables import kind_tables
-from services.reports.charts import SvgChart, recall_by_search, sentences_per_question
-from services.reports.configuration import configuration, local
-from services.reports.costs import adopted_from, run_cost
-from services.reports.pages import page
-from services.reports.reported_questions import ReportedQuestion, filters, reported_paragraphs, reported_question
-from services.scoring import RunScores, kinded_scores, run_scores
+from cotrail.models.queries.progress import Progress, read_progress
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
+from cotrail.services.kind_tables import kind_tables
+from cotrail.services.reports.charts import SvgChart, recall_by_search, sentences_per_question
+from cotrail.services.reports.configuration import configuration, local
+from cotrail.services.reports.costs import adopted_from, run_cost
+from cotrail.services.reports.pages import page
+from cotrail.services.reports.reported_questions import (
+    ReportedQuestion,
+    filters,
+    reported_paragraphs,
+    reported_question,
+)
+from cotrail.services.scoring import RunScores, kinded_scores, run_scores
 
 SHOWN = ("answer_em", "answer_f1", "cover_em", "paragraph_recall", "paragraphs_collected")
 """The metrics on the page; ROUGE-L comes first where answers are long."""

@@ -13,14 +13,14 @@ from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.evaluation.metrics.cover_em import cover_em
 from cotrail.evaluation.metrics.long_answers import DATASETS as LONG_ANSWERS
 from cotrail.evaluation.metrics.long_answers import long_answer_score
+from cotrail.models.queries.experiments import read_experiment
+from cotrail.models.queries.model_calls import read_calls
+from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.services.reports.costs import run_cost
 from cotrail.systems.registry import find_system
 from cotrail.systems.searchain.tree import Tree
 from cotrail.systems.spec import SystemSpec
-from models.queries.experiments import read_experiment
-from models.queries.model_calls import read_calls
-from models.queries.runs import read_run
-from models.queries.traces import TracedQuestion, read_questions
-from services.reports.costs import run_cost
 
 
 def read_searches(connection: Connection, experiment: SearChainExperiment) -> list[SearChainRun]:

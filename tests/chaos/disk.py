@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from configuration.settings import Settings
-from workers.stack.place import find_place
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.place import find_place
 
 SIZE = "4g"
 """Larger than any run; only written data takes memory."""

@@ -21,19 +21,19 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
 from cotrail.audit.verification import verify
+from cotrail.configuration.settings import Settings
 from cotrail.errors import CotrailError
-from models.queries.traces import rebuild_prompt
-from models.records.trail import read_trail
-from models.schema.database import connect
+from cotrail.models.queries.traces import rebuild_prompt
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.database import connect
+from cotrail.workers.stack.process import Processes
 from tests.chaos import checks
 from tests.chaos.schedule import WORKERS
 from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.inner import executions
 from tests.faults.stacked import SAMPLE, Cotrail, count, finished_steps, open_questions, stacked, steps_of
-from workers.stack.process import Processes
 
 SECONDS = 3600
 """Seconds that either run may take, and that may pass without a finished step."""

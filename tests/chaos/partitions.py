@@ -16,9 +16,9 @@ from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.schema.database import connect
 from tests.conftest import wait_until
 from tests.faults.networked import Host, Network, allowed, network
 from tests.faults.stacked import finished_steps

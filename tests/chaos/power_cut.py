@@ -17,8 +17,10 @@ from msgspec import Struct, field
 from rich.console import Console
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
+from cotrail.workers.stack.process import Processes
+from cotrail.workers.stack.status import NAMES
 from tests.chaos import checks
 from tests.chaos.home import Home, made_home
 from tests.conftest import wait_until
@@ -26,8 +28,6 @@ from tests.faults import inner
 from tests.faults.inner import executions
 from tests.faults.scripts import sample
 from tests.faults.stacked import SAMPLE, Cotrail, open_questions, stacked, steps_of
-from workers.stack.process import Processes
-from workers.stack.status import NAMES
 
 PART = 0.4
 """The share of the steps that is finished when the power is cut."""

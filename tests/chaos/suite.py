@@ -10,8 +10,8 @@ from functools import partial
 from msgspec import Struct, field
 from sqlalchemy import Engine
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
 from tests.chaos import checks
 from tests.chaos.beside import Search
 from tests.chaos.disk import own_disk

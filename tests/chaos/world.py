@@ -16,7 +16,8 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.process import Processes, alive
 from tests.chaos.beside import Beside, Search, begin_model
 from tests.chaos.disk import Disk
 from tests.chaos.home import Home
@@ -26,7 +27,6 @@ from tests.chaos.wires import Wires
 from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.stacked import ROOT, SAMPLE, UNSUPERVISED, Cotrail, environment_of
-from workers.stack.process import Processes, alive
 
 LOOK_SECONDS = 0.3
 """Seconds between two looks of the supervisor for dead processes."""

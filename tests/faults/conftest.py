@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
 from tests.faults.stacked import SAMPLE, Cotrail, stacked
 from tests.faults.working import Workplace, workplace
 

@@ -1,4 +1,4 @@
-"""The worker of `workers.app` (`celery -A ...`) with a model in which certain questions kill the whole process."""
+"""The worker of `cotrail.workers.app` with a model in which certain questions kill the whole process."""
 
 import os
 import signal
@@ -6,10 +6,10 @@ import time
 
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
-from models.records.runs import RunPlan
-from tasks.engines import LoadedEngines
+from cotrail.models.records.runs import RunPlan
+from cotrail.tasks.engines import LoadedEngines
+from cotrail.workers.app import app
 from tests.faults.deadly import DEADLY
-from workers.app import app
 
 __all__ = ["app"]
 

@@ -1,14 +1,14 @@
-"""The worker of `workers.app` (`celery -A ...`) with models that write a word, some of them once a test lets them."""
+"""The worker of `cotrail.workers.app` with models that write a word, some of them once a test lets them."""
 
 import os
 import threading
 from pathlib import Path
 
 from benchmarks.costless import CostlessModel
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
-from tasks.engines import LoadedEngines
-from workers.app import app
+from cotrail.tasks.engines import LoadedEngines
+from cotrail.workers.app import app
 
 __all__ = ["app"]
 

@@ -10,27 +10,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from psycopg import connect
 from pydantic import SecretStr
 
-from configuration.settings import Settings
-from models.records.maintaining import LEADER
-from models.schema.migrating import migrate
+from cotrail.configuration.settings import Settings
+from cotrail.models.records.maintaining import LEADER
+from cotrail.models.schema.migrating import migrate
+from cotrail.workers.ready import VARIABLE
+from cotrail.workers.stack.place import find_place
+from cotrail.workers.stack.postgres import postgres
+from cotrail.workers.stack.process import Processes, Service
+from cotrail.workers.stack.redis import redis
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from tests.faults.working import OPTIONS, QUEUES, QUICK
-from workers.ready import VARIABLE
-from workers.stack.place import find_place
-from workers.stack.postgres import postgres
-from workers.stack.process import Processes, Service
-from workers.stack.redis import redis
 
 NOBODY = "02:00:00:00:00:77"
 """A hardware address that no host has: packets sent there are lost."""
 
 WORKER = ("-m", "celery", "-A", "tests.faults.frail_worker", "worker", "-Q", QUEUES, *OPTIONS.split())
-MAINTENANCE = ("-m", "workers.maintenance")
+MAINTENANCE = ("-m", "cotrail.workers.maintenance")
 HOSTS = {"first": MAINTENANCE, "second": MAINTENANCE, "near": WORKER, "far": WORKER}
 SERVERS = ("postgres", "redis")
 PORTS = {"postgres": 5432, "redis": 6379}
@@ -195,9 +196,9 @@ def network() -> Iterator[Network]:
     try:
         own.start()
         yield own
-    except BaseException:
-        for name in HOSTS:
-            print(f"--- {name}\n{own.log(name)[-4000:]}")
+    except pytest.fail.Exception as failed:
+        for log in sorted(own.home.glob("*.log")):
+            failed.add_note(f"{log.name}:\n{log.read_text()[-4000:]}")
         raise
     finally:
         own.stop()

@@ -12,14 +12,14 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
 from cotrail.audit.verification import verify
-from models.records.trail import read_trail
-from workers.stack.stack import Stack
+from cotrail.configuration.settings import Settings
+from cotrail.models.records.trail import read_trail
+from cotrail.workers.stack.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
-COTRAIL = (sys.executable, "-m", "cli.main")
+COTRAIL = (sys.executable, "-m", "cotrail.cli.main")
 UNSUPERVISED = (sys.executable, "-m", "tests.faults.unsupervised")
 QUICK = {"COTRAIL_LEASE_SECONDS": "3", "COTRAIL_HEARTBEAT_SECONDS": "0.5", "COTRAIL_RESEND_SECONDS": "1"}
 

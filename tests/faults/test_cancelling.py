@@ -11,11 +11,11 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.workers.served_models import THREADS
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions, steps_of
 from tests.integration.served import Served, paused, piece, streamed
-from workers.served_models import THREADS
 
 QUEUED = 4
 """How many steps of the cancelled run wait: the worker has `THREADS` under way, one of them the other run's."""

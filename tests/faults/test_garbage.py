@@ -8,13 +8,13 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from models.commands.control import cancel
-from models.schema.database import connect
+from cotrail.models.commands.control import cancel
+from cotrail.models.schema.database import connect
+from cotrail.workers.transport import ASIDE
 from tests.conftest import Eventually
 from tests.faults.stacked import finished_steps, open_questions
 from tests.faults.working import Workplace, ask, outcomes, statuses
 from tests.garbage import BROADCASTS, GARBAGE, QUEUES
-from workers.transport import ASIDE
 
 pytestmark = pytest.mark.usefixtures("the_same_processes")
 

@@ -17,8 +17,8 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from configuration.settings import Settings
-from models.commands.control import pause
+from cotrail.configuration.settings import Settings
+from cotrail.models.commands.control import pause
 from tests.conftest import Eventually
 from tests.faults.stacked import (
     SAMPLE,

@@ -15,11 +15,11 @@ from sqlalchemy import Engine, text
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
 from cotrail.engines.language_models.catalogue import find_model, identity
+from cotrail.models.commands.submission import submit
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.queries.progress import read_progress
-from models.schema.database import connect
-from tasks.routing import broker_problem
+from cotrail.tasks.routing import broker_problem
 from tests.conftest import Eventually
 from tests.faults.deadly import DEADLY
 from tests.faults.stacked import ROOT, count, finished_steps, open_questions
@@ -102,7 +102,7 @@ def test_postgresql_may_be_away_for_a_while_and_watching_goes_on(
     place: Workplace, engine: Engine, eventually: Eventually
 ) -> None:
     ask(engine, "without postgres", 100)
-    command = [sys.executable, "-m", "cli.main", "watch", "without postgres"]
+    command = [sys.executable, "-m", "cotrail.cli.main", "watch", "without postgres"]
     watching = subprocess.Popen(
         command, cwd=ROOT, env=place.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -9,10 +9,10 @@ from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
+from cotrail.models.commands.control import cancel
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from models.commands.control import cancel
-from models.commands.submission import submit
-from models.schema.database import connect
 from tests.conftest import Eventually
 from tests.faults.networked import HOSTS, SERVERS, Host, Network, allowed, network
 from tests.faults.stacked import finished_steps

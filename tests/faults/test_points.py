@@ -14,6 +14,7 @@ import psutil
 import pytest
 from sqlalchemy import Engine, text
 
+from cotrail.workers.stack.process import alive
 from tests.chaos import checks
 from tests.chaos.disk import Disk
 from tests.chaos.home import Home, made_home
@@ -24,7 +25,6 @@ from tests.faults import inner
 from tests.faults.inner import executions
 from tests.faults.inner.points import Point, Points, Reached
 from tests.faults.stacked import SAMPLE, Cotrail, count, open_questions, stacked, steps_of
-from workers.stack.process import alive
 
 ASKED = 12
 """How many questions a run asks."""

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
+from cotrail.models.commands.control import pause, resume
+from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from models.commands.control import pause, resume
-from models.schema.database import connect
+from cotrail.workers.served_models import THREADS
 from tests.conftest import Eventually
 from tests.faults import working
 from tests.faults.working import Workplace, ask, outcomes, statuses
-from workers.served_models import THREADS
 
 COMMAND = "-m celery -A tests.faults.gated_worker worker -Q reason,read -P threads -c 1 -n gated@%h -l INFO"
 

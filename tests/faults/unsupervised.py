@@ -5,8 +5,8 @@ What a fault kills stays dead until the test brings it back.
 
 import sys
 
-from configuration.settings import settings
-from workers.stack.stack import Stack
+from cotrail.configuration.settings import settings
+from cotrail.workers.stack.stack import Stack
 
 if __name__ == "__main__":
     Stack(settings()).up(flower="--flower" in sys.argv)

@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.questions import Question
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.migrating import migrate
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.schema.migrating import migrate
+from cotrail.workers.ready import VARIABLE
+from cotrail.workers.stack.stack import Stack
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
-from workers.ready import VARIABLE
-from workers.stack.stack import Stack
 
 QUICK = {
     "COTRAIL_LEASE_SECONDS": "6",  # long enough that no process loses one because the machine is slow
@@ -38,7 +38,7 @@ SLOTS = 8
 QUEUES = "reason,read,retrieve"
 OPTIONS = f"-P threads -c {SLOTS} -n frail@%h -l INFO --without-gossip --without-mingle"
 COMMANDS = {
-    "maintenance": ["-m", "workers.maintenance"],
+    "maintenance": ["-m", "cotrail.workers.maintenance"],
     "worker": ["-m", "celery", "-A", "tests.faults.frail_worker", "worker", "-Q", QUEUES, *OPTIONS.split()],
 }
 

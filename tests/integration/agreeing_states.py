@@ -2,10 +2,10 @@
 
 from sqlalchemy import Engine, text
 
-from models.queries.progress import read_progress
-from models.queries.run_filters import RunFilter
-from models.queries.runs import list_runs
-from models.schema.states import RunState
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.run_filters import RunFilter
+from cotrail.models.queries.runs import list_runs
+from cotrail.models.schema.states import RunState
 
 
 def assert_states_agree(engine: Engine) -> None:

@@ -10,18 +10,18 @@ from sqlalchemy.engine import make_url
 from typer.testing import CliRunner, Result
 
 from benchmarks.search_servers import Running
-from cli.main import app
-from configuration.settings import Settings, settings
 from cotrail.audit.verification import verify
+from cotrail.cli.main import app
+from cotrail.configuration.settings import Settings, settings
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.errors import UnavailableError
-from models.records.dispatch import Dispatch
-from models.records.trail import read_trail
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from models.schema.seals import amending
-from models.schema.tables import Base, runs
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import Base, runs
 from tests import search_servers
 from tests.integration.served import KEY, Served
 

@@ -10,11 +10,11 @@ from sqlalchemy import Engine, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions, runs
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.schema.seals import amending
-from models.schema.states import QuestionStatus
-from models.schema.tables import questions, runs
 
 
 def end_run(

@@ -9,15 +9,15 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, TransientStepError
 from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.models.commands.control import cancel, resume
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
 from cotrail.systems.registry import find_system
-from models.commands.control import cancel, resume
-from models.commands.experiment_plans import open_experiment
-from models.commands.retrying import retry
-from models.commands.submission import submit
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
 from tests.integration import test_evidence_store as evidence
 from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
 

@@ -11,24 +11,24 @@ from sqlalchemy import Engine, update
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.workload import question
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.closing import close_run, runs_to_close
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import take_suspect, take_unsent
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.closing import close_run, runs_to_close
-from models.execution.ledger import Ledger
-from models.execution.recovery import take_suspect, take_unsent
-from models.records.dispatch import Dispatch
-from models.records.runs import FindSystem, Runs
-from models.schema.states import StepState
-from models.schema.tables import steps
-from tasks.runtime import Runtime
+from cotrail.tasks.runtime import Runtime
 
 STEPS = 7
 """Steps of a question."""
@@ -39,10 +39,10 @@ def working_here(
     settings: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch, find: FindSystem = find_system
 ) -> Iterator[Runtime]:
     """A worker in this process; sent: takes its messages; find: knows the systems."""
-    monkeypatch.setattr("tasks.runtime.send", sent.extend)
+    monkeypatch.setattr("cotrail.tasks.runtime.send", sent.extend)
     made = Runtime(settings)
     made.ledger.runs = Runs(find)
-    monkeypatch.setattr("tasks.step.runtime", lambda: made)
+    monkeypatch.setattr("cotrail.tasks.step.runtime", lambda: made)
     yield made
     made.stop()
     made.close()

@@ -10,14 +10,14 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.errors import CorpusChangedError
+from cotrail.models.commands.control import cancel, pause, prioritize, resume
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.admission import LEAST, UnderWay, Waiting, admit, share
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
-from models.commands.control import cancel, pause, prioritize, resume
-from models.commands.submission import submit
-from models.execution.admission import LEAST, UnderWay, Waiting, admit, share
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
-from models.schema.states import StepState
-from models.schema.tables import steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, ask, run_to_end
 

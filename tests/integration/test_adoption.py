@@ -14,17 +14,17 @@ from sqlalchemy import Engine, delete, event, func, select, text, update
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.models.commands.control import cancel, pause, resume
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.execution import adoption, statements
+from cotrail.models.execution.adoption import find_twins
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.systems.registry import find_system
-from models.commands.control import cancel, pause, resume
-from models.commands.experiment_plans import open_experiment
-from models.execution import adoption, statements
-from models.execution.adoption import find_twins
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
-from models.records.paragraphs import ParagraphCache
-from models.schema.tables import attempts, questions, runs, steps
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, completed, run_to_end, suspect, unsent

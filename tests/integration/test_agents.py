@@ -12,21 +12,21 @@ from msgspec import Struct
 from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.prompts import assistant
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import InputError
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import questions, steps
+from cotrail.services import submission
+from cotrail.services.requests import make_request
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
-from models.queries.replaying import replay_run
-from models.records.dispatch import Dispatch
-from models.schema.tables import questions, steps
-from services import submission
-from services.requests import make_request
-from tasks.runtime import Runtime
-from tasks.step import carry_out, perform
+from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
@@ -94,7 +94,7 @@ find = partial(find_spec, (SELF_ASK, TAG_AGENT))
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a corpus of two pages, to submit runs of the agents from."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    monkeypatch.setattr("services.submission.find_system", find)
+    monkeypatch.setattr("cotrail.services.submission.find_system", find)
     server = '[models.server]\nengine = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ncontext = 2048\n'
     (tmp_path / "models.toml").write_text(server)
     corpus = [{"id": each.id, "title": each.title, "text": each.text} for each in (BRENN, HISTORY, VELL)]

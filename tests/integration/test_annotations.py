@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessModel
-from cli.annotate import annotate
-from configuration.settings import settings
+from cotrail.cli.annotate import annotate
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
@@ -25,14 +25,14 @@ from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import ExampleChain
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
+from cotrail.models.commands.annotating import forget_annotation, record_annotations
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.annotations import read_annotations, read_chains, read_marks
+from cotrail.models.queries.runs import read_run
+from cotrail.services.reports.ircot_results import with_examples
 from cotrail.systems.registry import find_system
-from models.commands.annotating import forget_annotation, record_annotations
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.queries.annotations import read_annotations, read_chains, read_marks
-from models.queries.runs import read_run
-from services.reports.ircot_results import with_examples
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
 

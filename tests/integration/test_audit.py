@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import Engine, func, select, text, update
 from typer.testing import CliRunner, Result
 
-from cli.following import follow
-from cli.main import app
-from cli.run_speed import RunSpeed
-from configuration.settings import Settings, settings
+from cotrail.cli.following import follow
+from cotrail.cli.main import app
+from cotrail.cli.run_speed import RunSpeed
+from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
@@ -25,24 +25,24 @@ from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.progress import read_causes, read_progress
+from cotrail.models.queries.runs import list_runs, resolve_run
+from cotrail.models.queries.traces import read_question, read_questions, rebuild_prompt
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import paragraphs, runs, steps
+from cotrail.services.reports.costs import run_cost
+from cotrail.services.requests import make_request
+from cotrail.services.submission import prepare
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.queries.progress import read_causes, read_progress
-from models.queries.runs import list_runs, resolve_run
-from models.queries.traces import read_question, read_questions, rebuild_prompt
-from models.records.dispatch import Dispatch
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from models.schema.seals import amending
-from models.schema.tables import paragraphs, runs, steps
-from services.reports.costs import run_cost
-from services.requests import make_request
-from services.submission import prepare
+from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import admit_all
 from tests.unit.test_datasets import musique, processed
-from workers.stack.stack import Stack
 
 Cotrail = Callable[..., Result]
 Submitted = Callable[..., str]
@@ -640,7 +640,7 @@ def test_a_database_without_tables_is_an_error_that_says_what_to_do(
 def test_many_questions_are_read_in_chunks_and_in_order(
     engine: Engine, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.queries.traces.CHUNK", 5)
+    monkeypatch.setattr("cotrail.models.queries.traces.CHUNK", 5)
     run = submitted(limit=12)
     with engine.connect() as connection:
         keys = [each.key for each in read_questions(connection, run)]

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from cotrail.audit.bundles import bundled
 from cotrail.audit.records import Record, end_of, write_record
-from models.records.trail import read_trail
+from cotrail.models.records.trail import read_trail
 from tests.integration.forging import resealed
 from tests.integration.recorded import OPEN, PLAIN
 
@@ -156,7 +156,7 @@ def test_what_is_made_to_take_all_memory_or_time_gets_a_verdict(
             file.write(line)
         file.write(write_record(end_of(count, hashed.hexdigest())))
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "audit", "verify", str(path)],
+        [sys.executable, "-m", "cotrail.cli.main", "audit", "verify", str(path)],
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -20,7 +20,7 @@ from cotrail.audit.records import COLUMNS, end_of, write_record
 from cotrail.audit.verification import verify
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.errors import BundleError
-from models.records.trail import read_trail
+from cotrail.models.records.trail import read_trail
 from tests.integration.forging import resealed
 from tests.integration.recorded import CANCELLED, OPEN, PARALLEL, PLAIN, SECOND
 

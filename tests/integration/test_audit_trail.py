@@ -20,11 +20,11 @@ from cotrail.audit.sealed_columns import STEP
 from cotrail.audit.verification import verify
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import BundleError, InputError
-from models.records.trail import read_trail
-from models.schema.seals import step_digest as sealing
-from models.schema.seals import texts
-from models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
-from models.schema.tables import Base, attempts, steps
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.seals import step_digest as sealing
+from cotrail.models.schema.seals import texts
+from cotrail.models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.tables import Base, attempts, steps
 from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND
 
 

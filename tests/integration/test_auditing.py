@@ -14,12 +14,12 @@ from prov.model import ProvDocument
 from sqlalchemy import Engine, text
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from configuration.settings import settings
 from cotrail.audit.bundles import read_bundle
 from cotrail.audit.records import write_record
+from cotrail.cli.main import app
+from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
-from models.schema.seals import amending
+from cotrail.models.schema.seals import amending
 from tests.integration.recorded import FIRST, OPEN, PARALLEL, PLAIN, SECOND
 
 Cotrail = Callable[..., Result]

@@ -9,18 +9,18 @@ import pytest
 from sqlalchemy import Engine, create_engine, func, text, update
 from sqlalchemy.engine import make_url
 
-from configuration.settings import Settings
 from cotrail.audit.verification import verify
+from cotrail.configuration.settings import Settings
+from cotrail.models.execution.admission import admit
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases, take_unsent
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
-from models.execution.admission import admit
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases, take_unsent
-from models.queries.replaying import replay_run
-from models.records.trail import read_trail
-from models.schema.database import connect
-from models.schema.migrating import migrate
-from models.schema.states import StepState
-from models.schema.tables import steps
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end
 from tests.upgrades.keeping import postgres
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from cli.main import main
-from configuration.settings import settings
+from cotrail.cli.main import main
+from cotrail.configuration.settings import settings
 from tests.integration.recorded import PLAIN
 
 JARGON = ("Traceback", "Expected `", "`int`", "`str`", "Errno", "codec", "ydantic", "NoneType", "Input should", "$.")

@@ -10,13 +10,13 @@ from sqlalchemy import Engine, event, select, update
 
 from cotrail.core.questions import Question
 from cotrail.core.system import System
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.ircot import ircot
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
-from models.schema.seals import amending
-from models.schema.tables import questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
 
@@ -110,7 +110,7 @@ def test_what_a_transaction_knew_that_came_to_nothing_counts_for_nothing(
 
 
 def test_only_so_many_questions_are_kept(engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.records.advancing.KEPT", 2)
+    monkeypatch.setattr("cotrail.models.records.advancing.KEPT", 2)
     counted = Counted(engine)
     assert run_to_end(counted.ledger, begin(engine, 3)) == 3 * STEPS
     assert {row["answer"] for row in query(select(questions.c.answer))} == {"Grayle"}

@@ -14,22 +14,22 @@ from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.models.commands.control import being_cancelled, pause, resume
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.admission import LEAST, admit
+from cotrail.models.execution.closing import runs_to_close
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.runs import list_runs
+from cotrail.models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.tables import questions
+from cotrail.services.experiments.conducting import Conductor
+from cotrail.services.experiments.protocols import schedule_of
 from cotrail.systems.registry import find_system
-from models.commands.control import being_cancelled, pause, resume
-from models.commands.experiment_plans import open_experiment
-from models.commands.submission import submit
-from models.execution.admission import LEAST, admit
-from models.execution.closing import runs_to_close
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
-from models.queries.progress import read_progress
-from models.queries.runs import list_runs
-from models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
-from models.records.dispatch import Dispatch
-from models.schema.database import connect
-from models.schema.tables import questions
-from services.experiments.conducting import Conductor
-from services.experiments.protocols import schedule_of
 from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, run_to_end

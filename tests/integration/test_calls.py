@@ -2,10 +2,10 @@
 
 from sqlalchemy import Engine
 
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.model_calls import read_calls
+from cotrail.models.queries.traces import read_question, rebuild_prompt
 from cotrail.systems.registry import find_system
-from models.execution.ledger import Ledger
-from models.queries.model_calls import read_calls
-from models.queries.traces import read_question, rebuild_prompt
 from tests.integration.stepping import LEASE, begin, run_to_end
 
 

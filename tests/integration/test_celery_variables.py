@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.workers.ready import VARIABLE
+from cotrail.workers.stack.stack import Stack
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, ROOT, SAMPLE, environment_of, stacked
-from workers.ready import VARIABLE
-from workers.stack.stack import Stack
 
 NOWHERE = "redis://127.0.0.1:1/0"
 """A broker that nobody reaches."""
@@ -97,7 +97,7 @@ def test_a_worker_that_celerys_own_command_starts_does_so_too(
     home: Path, tmp_path: Path, environment: dict[str, str], said: str
 ) -> None:
     options = ["-Q", "retrieve", "-P", "threads", "-c", "1", "-n", "direct@%h", "--without-gossip", "--without-mingle"]
-    command = [sys.executable, "-m", "celery", "-A", "workers.app", "worker", *options]
+    command = [sys.executable, "-m", "celery", "-A", "cotrail.workers.app", "worker", *options]
     without = {name: value for name, value in environment.items() if name not in AT_IMPORT}
     works_beside_the_others(command, without, tmp_path)
     assert all(each.works for each in Stack(Settings(home=home)).status() if each.pid)

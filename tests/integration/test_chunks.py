@@ -6,22 +6,22 @@ from functools import partial
 import pytest
 from sqlalchemy import Connection, Engine, func, select
 
-from cli.run_speed import RunSpeed
+from cotrail.cli.run_speed import RunSpeed
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
+from cotrail.models.commands.chunks import by_chunks
+from cotrail.models.commands.control import being_cancelled, cancel, pause, resume
+from cotrail.models.commands.retrying import retry
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.records.questions import REPLAYED
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.models.schema.tables import questions, runs, steps
 from cotrail.systems.registry import find_system
-from models.commands.chunks import by_chunks
-from models.commands.control import being_cancelled, cancel, pause, resume
-from models.commands.retrying import retry
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.queries.progress import read_progress
-from models.records.questions import REPLAYED
-from models.schema.states import QuestionStatus, StepState
-from models.schema.tables import questions, runs, steps
+from cotrail.workers import cancelling
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
-from workers import cancelling
 
 pytestmark = pytest.mark.usefixtures("verified")
 

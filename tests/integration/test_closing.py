@@ -12,15 +12,15 @@ from cotrail.audit.merkle_tree import MerkleTree
 from cotrail.audit.row_digests import run_digest
 from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
+from cotrail.models.commands.retrying import retry
+from cotrail.models.execution.closing import close_run, runs_to_close
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.seals import amending
 from cotrail.systems.registry import find_system
-from models.commands.retrying import retry
-from models.execution.closing import close_run, runs_to_close
-from models.execution.ledger import Ledger
-from models.records.trail import read_trail
-from models.schema.seals import amending
+from cotrail.workers.closing import Closing
 from tests.conftest import Eventually
 from tests.integration.stepping import LEASE, begin, close_runs, completed, run_to_end
-from workers.closing import Closing
 
 FAILURE = Failure(type="IndexBroken", message="no")
 

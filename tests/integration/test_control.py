@@ -8,9 +8,9 @@ from sqlalchemy import Engine, select
 
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.schema.tables import questions, runs
 from cotrail.systems.registry import find_system
-from models.execution.ledger import Ledger
-from models.schema.tables import questions, runs
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, unsent
 

@@ -17,8 +17,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
-from configuration.settings import Settings
 from cotrail.audit.provenance import provenance
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.generate import REASON, Reason
 from cotrail.core.actions.kind import Engines
 from cotrail.core.actions.registry import KINDS
@@ -30,15 +30,15 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.models.commands.submission import submit
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.traces import find_question, read_question
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.tables import paragraphs, questions, steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
-from models.commands.submission import submit
-from models.queries.replaying import replay_run
-from models.queries.traces import find_question, read_question
-from models.records.dispatch import Dispatch
-from models.records.trail import read_trail
-from models.schema.tables import paragraphs, questions, steps
-from tasks.runtime import Runtime
-from tasks.step import carry_out, perform
+from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here

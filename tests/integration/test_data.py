@@ -22,7 +22,7 @@ FILES, LINES = 150, 1000
 
 
 def cotrail(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "cli.main", *map(str, arguments)]
+    return [sys.executable, "-m", "cotrail.cli.main", *map(str, arguments)]
 
 
 def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

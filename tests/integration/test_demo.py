@@ -16,15 +16,15 @@ import pytest
 from sqlalchemy import Engine
 
 from benchmarks.workload import question
-from cli.growing_traces import growing_traces
-from cli.output import Screen
-from cli.run_speed import RunSpeed
-from configuration.settings import Settings
+from cotrail.cli.growing_traces import growing_traces
+from cotrail.cli.output import Screen
+from cotrail.cli.run_speed import RunSpeed
+from cotrail.configuration.settings import Settings
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.progress import read_progress
 from cotrail.systems.registry import find_system
-from models.execution.ledger import Ledger
-from models.queries.progress import read_progress
+from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import LEASE, begin, completed, run_to_end
-from workers.stack.stack import Stack
 
 COTRAIL = Path(sys.executable).with_name("cotrail")
 FIRST = "Where was the composer of the ballet The Drowned Bell born?"

@@ -21,17 +21,17 @@ import pytest
 import yaml
 from redis import Redis, RedisError
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.workers.health import SILENT_SECONDS
+from cotrail.workers.ready import VARIABLE
+from cotrail.workers.stack import place
+from cotrail.workers.stack.postgres import postgres
+from cotrail.workers.stack.process import Processes, Service
+from cotrail.workers.stack.wheels import package_folder
 from tests.conftest import wait_until
 from tests.integration.flower_controls import ask, controls
-from workers.health import SILENT_SECONDS
-from workers.ready import VARIABLE
-from workers.stack import place
-from workers.stack.postgres import postgres
-from workers.stack.process import Processes, Service
-from workers.stack.wheels import package_folder
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -266,7 +266,7 @@ def submit(deployment: Deployment) -> "subprocess.CompletedProcess[str]":
     """As `docker compose run cotrail submit --wait` does."""
     options = ["--system", "ircot", "--dataset", "jsonl", "--questions", str(deployment.home / "questions.jsonl")]
     options += ["--corpus", "small", "--model", "writer", "--wait", "--json"]
-    return deployment.run("cotrail", sys.executable, "-m", "cli.main", "submit", *options)
+    return deployment.run("cotrail", sys.executable, "-m", "cotrail.cli.main", "submit", *options)
 
 
 def test_composes_commands_carry_out_a_run_and_end_when_asked(new_deployment: Callable[[], Deployment]) -> None:

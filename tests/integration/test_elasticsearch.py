@@ -30,8 +30,8 @@ from typer.testing import CliRunner
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.search_servers import Running
-from cli.main import app
-from configuration.settings import Settings, settings
+from cotrail.cli.main import app
+from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.kind import Engines
 from cotrail.core.actions.open import OPEN, Open
 from cotrail.core.binding import Binding
@@ -53,11 +53,11 @@ from cotrail.errors import (
     UnavailableError,
     UnknownNameError,
 )
-from models.records.runs import RunPlan
-from models.schema.tables import attempts, steps
-from tasks import step
-from tasks.engines import LoadedEngines
-from tasks.runtime import Runtime
+from cotrail.models.records.runs import RunPlan
+from cotrail.models.schema.tables import attempts, steps
+from cotrail.tasks import step
+from cotrail.tasks.engines import LoadedEngines
+from cotrail.tasks.runtime import Runtime
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, unsent

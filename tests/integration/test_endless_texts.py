@@ -10,11 +10,11 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.results import Generated, Retrieved
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
 from tests.integration.served import Served, piece, streamed
 from tests.integration.stepping import LEASE, ask, close_runs, unsent
 

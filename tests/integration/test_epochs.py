@@ -11,14 +11,14 @@ from sqlalchemy import Engine, select, text
 from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
+from cotrail.models.commands.control import resume
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.systems.registry import find_system
-from models.commands.control import resume
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
-from models.records.trail import read_trail
-from models.schema.tables import attempts, questions, steps
 from tests.integration.conftest import Query, empty
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, unsent
 

@@ -26,16 +26,16 @@ from cotrail.core.replay import Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.traces import read_question
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.questions import question_of
+from cotrail.models.records.runs import Runs
+from cotrail.models.schema.tables import paragraph_sets, paragraphs, questions, steps
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.queries.traces import read_question
-from models.records.dispatch import Dispatch
-from models.records.questions import question_of
-from models.records.runs import Runs
-from models.schema.tables import paragraph_sets, paragraphs, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, unsent
 

@@ -16,10 +16,10 @@ import psutil
 import pytest
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
+from cotrail.workers.stack.stack import Stack
 from tests.conftest import Eventually
-from workers.stack.stack import Stack
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
@@ -118,7 +118,7 @@ def undisturbed(home: Path, cotrail: Cotrail) -> dict[str, Any]:
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "cli.main", *arguments]
+    return [sys.executable, "-m", "cotrail.cli.main", *arguments]
 
 
 def _file(home: Path, name: str) -> Path:

@@ -17,11 +17,11 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
 from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.submission import submit
+from cotrail.models.queries.experiments import experiment_ids, read_experiment, resolve_experiment
+from cotrail.models.schema.tables import demonstrations, experiments, paragraphs, questions, runs, steps
 from cotrail.systems.registry import find_system
-from models.commands.experiment_plans import open_experiment
-from models.commands.submission import submit
-from models.queries.experiments import experiment_ids, read_experiment, resolve_experiment
-from models.schema.tables import demonstrations, experiments, paragraphs, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import ask
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.flower import read_access
+from cotrail.workers.stack.stack import Stack
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, stacked
 from tests.integration.flower_controls import fetch
-from workers.stack.flower import read_access
-from workers.stack.stack import Stack
 
 QUESTION = "Where is Marlow?"
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
-from cli.fork import parse_changes
-from configuration.settings import settings
 from cotrail.audit.sealed_columns import head_of
 from cotrail.audit.verification import verify
+from cotrail.cli.fork import parse_changes
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Reason
@@ -25,23 +25,23 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.fork_points import Point
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.models.commands.control import cancel
+from cotrail.models.commands.forking import Forked, fork
+from cotrail.models.commands.new_runs import Submission
+from cotrail.models.commands.pruning import prune
+from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.traces import rebuild_prompt
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.seals import step_digest
+from cotrail.models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
+from cotrail.services.forking import resolve_changes
 from cotrail.systems.registry import find_system
-from models.commands.control import cancel
-from models.commands.forking import Forked, fork
-from models.commands.new_runs import Submission
-from models.commands.pruning import prune
-from models.commands.retrying import retry
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.queries.replaying import replay_run
-from models.queries.runs import read_run
-from models.queries.traces import rebuild_prompt
-from models.records.dispatch import Dispatch
-from models.records.trail import read_trail
-from models.schema.seals import step_digest
-from models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
-from services.forking import resolve_changes
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.guard import LONGEST_GAP, PATIENCE_SECONDS, Guard
+from cotrail.workers.stack.process import alive
+from cotrail.workers.stack.stack import Stack
+from cotrail.workers.stack.status import NAMES, SUPERVISORS, State, Status
+from cotrail.workers.stack.supervisor import Supervisor
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, stacked
-from workers.stack.guard import LONGEST_GAP, PATIENCE_SECONDS, Guard
-from workers.stack.process import alive
-from workers.stack.stack import Stack
-from workers.stack.status import NAMES, SUPERVISORS, State, Status
-from workers.stack.supervisor import Supervisor
 
 SERVICES = [name for name in NAMES if name not in SUPERVISORS]
 
@@ -90,7 +90,7 @@ def test_seconds_in_which_the_guard_was_frozen_itself_do_not_count(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.stack.guard.time.monotonic", lambda: now)
+    monkeypatch.setattr("cotrail.workers.stack.guard.time.monotonic", lambda: now)
     process = freeze(stack, "maintenance")
     guard = Guard(stack)
     try:

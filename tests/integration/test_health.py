@@ -13,11 +13,11 @@ from psycopg import OperationalError
 from psycopg.errors import IdleSessionTimeout
 from sqlalchemy import Engine
 
+from cotrail.workers.health import SILENT_SECONDS, Problem, keep_telling, problem_of
+from cotrail.workers.leading import session
+from cotrail.workers.ready import VARIABLE, announce, withdraw
 from tests.conftest import Eventually
 from tests.faults.stacked import ROOT
-from workers.health import SILENT_SECONDS, Problem, keep_telling, problem_of
-from workers.leading import session
-from workers.ready import VARIABLE, announce, withdraw
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def age(path: Path, seconds: float) -> None:
 def check(path: str | None) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
     given = {VARIABLE: path} if path else {}
-    command = [sys.executable, "-m", "workers.health"]
+    command = [sys.executable, "-m", "cotrail.workers.health"]
     return subprocess.run(command, cwd=ROOT, env=environment | given, capture_output=True, text=True)
 
 
@@ -103,7 +103,7 @@ def test_a_process_goes_on_saying_how_it_is(said: Path, eventually: Eventually) 
 def test_a_session_that_asks_for_nothing_loses_its_lead(
     engine: Engine, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.leading.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("cotrail.workers.leading.IDLE_SECONDS", 0.5)
     with suppress(OperationalError), session(engine, 0.0) as frozen, session(engine, 0.0) as other:
         assert frozen.lead()
         eventually(other.lead, "the other one leads")

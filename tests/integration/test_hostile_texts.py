@@ -12,17 +12,17 @@ from sqlalchemy import Engine
 from typer.testing import Result
 
 from benchmarks.contenders.cotrail import submission
-from cli.main import main
+from cotrail.cli.main import main
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
 from tests.integration.stepping import LEASE, close_runs, unsent
 from tests.unit.test_printable import is_safe
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.knowledge import knowledge
-from configuration.settings import settings
+from cotrail.cli.knowledge import knowledge
+from cotrail.configuration.settings import settings
 from cotrail.core.ports.knowledge import Knowledge
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError, UnknownNameError

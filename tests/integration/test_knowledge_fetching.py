@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from typer.testing import CliRunner
 
-from cli.knowledge import knowledge
-from configuration.settings import settings
+from cotrail.cli.knowledge import knowledge
+from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wikidata import fetching
 from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata

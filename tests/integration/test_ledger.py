@@ -21,19 +21,26 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Failure, Generated
 from cotrail.core.system import Answer, System
 from cotrail.errors import CorpusChangedError, InputError
+from cotrail.models.commands.control import cancel, pause, resume
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import (
+    exhausted,
+    expire_leases,
+    ready_kinds,
+    take_lost,
+    take_suspect,
+    take_unsent,
+)
+from cotrail.models.records.advancing import advance_questions
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.questions import lock_questions
+from cotrail.models.records.runs import Runs
+from cotrail.models.schema.database import IDLE_SECONDS, connect
+from cotrail.models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec, find_spec
-from models.commands.control import cancel, pause, resume
-from models.commands.submission import submit
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.execution.recovery import exhausted, expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
-from models.records.advancing import advance_questions
-from models.records.dispatch import Dispatch
-from models.records.questions import lock_questions
-from models.records.runs import Runs
-from models.schema.database import IDLE_SECONDS, connect
-from models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, executed, run_to_end, unsent
 

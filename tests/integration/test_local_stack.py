@@ -12,14 +12,14 @@ import psutil
 import pytest
 from redis import Redis
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
-from tasks.messages import SERIALIZER
+from cotrail.tasks.messages import SERIALIZER
+from cotrail.workers.logs import KEPT, LIMIT
+from cotrail.workers.stack.status import NAMES
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, process, stacked
 from tests.integration.flower_controls import ask, controls
-from workers.logs import KEPT, LIMIT
-from workers.stack.status import NAMES
 
 FLOWERS = {"FLOWER_READ_ONLY": "false", "FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_ADDRESS": "0.0.0.0"}
 """What a person may have in the environment for another Flower."""

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.workers import logs
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
-from workers import logs
 
 SHORT = 20_000
 
 WRITER = f"""
 import os, signal, sys
-from workers import logs
+from cotrail.workers import logs
 logs.LIMIT, logs.LOOK_SECONDS, logs.KEPT = {SHORT}, 0.001, int(sys.argv[1])
 logs.keep_bounded()
 for number in range(int(sys.argv[2])):
@@ -112,7 +112,7 @@ def test_a_thread_that_finds_no_log_goes_on(tmp_path: Path) -> None:
     code = f"""
 import time
 from pathlib import Path
-from workers import logs
+from cotrail.workers import logs
 logs.LOOK_SECONDS, logs.LIMIT = 0.001, 10
 path = {str(tmp_path / "redis.log")!r}
 logs.keep_bounded()

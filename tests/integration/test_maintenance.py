@@ -14,14 +14,14 @@ from pydantic import SecretStr
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
+from cotrail.workers.app import app
+from cotrail.workers.health import problem_of
+from cotrail.workers.leading import session
+from cotrail.workers.maintenance import BrokerAwayError, Maintenance
+from cotrail.workers.ready import VARIABLE
 from tests.conftest import Eventually
-from workers.app import app
-from workers.health import problem_of
-from workers.leading import session
-from workers.maintenance import BrokerAwayError, Maintenance
-from workers.ready import VARIABLE
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
 OWN = ("models", "tasks", "services", "cli", "workers", "migrations", "configuration", "alembic", "celery", "flower")

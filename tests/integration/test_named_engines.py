@@ -11,8 +11,8 @@ from msgspec import Struct
 from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
-from configuration.settings import Settings
 from cotrail.audit.provenance import provenance
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -22,20 +22,20 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Extracted, Rated, Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
 from cotrail.errors import InputError, UnavailableError
+from cotrail.models.queries.outages import read_outages
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.traces import find_question, read_question
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.tables import attempts, questions, runs, steps
+from cotrail.services import forking, submission
+from cotrail.services.forking import ForkRequest
+from cotrail.services.reports.configuration import configuration
+from cotrail.services.requests import make_request
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
-from models.queries.outages import read_outages
-from models.queries.replaying import replay_run
-from models.queries.runs import read_run
-from models.queries.traces import find_question, read_question
-from models.records.dispatch import Dispatch
-from models.records.trail import read_trail
-from models.schema.tables import attempts, questions, runs, steps
-from services import forking, submission
-from services.forking import ForkRequest
-from services.reports.configuration import configuration
-from services.requests import make_request
-from tasks.runtime import Runtime
-from tasks.step import carry_out, perform
+from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
@@ -108,7 +108,7 @@ find = partial(find_spec, (SPEC, NEEDLESS))
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with scripted engines and a corpus of two pages, to submit runs of the system from."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    for module in ("services.submission", "services.forking"):
+    for module in ("cotrail.services.submission", "cotrail.services.forking"):
         monkeypatch.setattr(f"{module}.find_system", find)
     (tmp_path / "models.toml").write_text(MODELS)
     for name, script in SCRIPTS.items():

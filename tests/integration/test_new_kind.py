@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
-from configuration.settings import Settings
 from cotrail.audit.provenance import provenance
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Action, ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
@@ -22,21 +22,21 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Json, Result
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import UnavailableError
+from cotrail.models.commands.submission import submit
+from cotrail.models.queries.outages import read_outages
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.traces import find_question, read_question
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
-from models.commands.submission import submit
-from models.queries.outages import read_outages
-from models.queries.replaying import replay_run
-from models.queries.traces import find_question, read_question
-from models.records.dispatch import Dispatch
-from models.records.trail import read_trail
-from models.schema.tables import attempts, questions, steps
-from tasks.routing import send
-from tasks.runtime import Runtime
-from tasks.step import carry_out, perform
+from cotrail.tasks.routing import send
+from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
+from cotrail.workers.serving import options
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
-from workers.serving import options
 
 pytestmark = pytest.mark.usefixtures("registered", "verified")
 

@@ -10,23 +10,23 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
-from cli.run_speed import RunSpeed
-from cli.run_text import outage_line
-from configuration.settings import Settings
+from cotrail.cli.run_speed import RunSpeed
+from cotrail.cli.run_text import outage_line
+from cotrail.configuration.settings import Settings
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import SUSPECT, exhausted, expire_leases
+from cotrail.models.queries.outages import read_outages
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import attempts, questions, steps
+from cotrail.services.reports.costs import run_cost
 from cotrail.systems.registry import find_system
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.execution.recovery import SUSPECT, exhausted, expire_leases
-from models.queries.outages import read_outages
-from models.queries.progress import read_progress
-from models.records.dispatch import Dispatch
-from models.schema.tables import attempts, questions, steps
-from services.reports.costs import run_cost
-from tasks import step
-from tasks.runtime import Runtime
+from cotrail.tasks import step
+from cotrail.tasks.runtime import Runtime
 from tests.integration.conftest import Query
 from tests.integration.served import Served, answer, piece, streamed
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, suspect, unsent

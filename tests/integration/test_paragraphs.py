@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import Engine
 
 from cotrail.core.paragraphs import Paragraph
-from models.records import paragraphs
-from models.records.contents import save_paragraphs
-from models.records.paragraphs import ParagraphCache
+from cotrail.models.records import paragraphs
+from cotrail.models.records.contents import save_paragraphs
+from cotrail.models.records.paragraphs import ParagraphCache
 
 STORED = {each.digest: each for each in (Paragraph(id="", title=f"T{n}", text="Text.") for n in range(10))}
 

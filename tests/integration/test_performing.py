@@ -9,18 +9,18 @@ from msgspec.structs import replace
 from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import Interrupted
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.systems.registry import find_system
-from models.execution.claims import Claim
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
-from models.schema.tables import attempts, questions, steps
-from tasks.runtime import Runtime
-from tasks.step import carry_out, perform
+from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, executed
@@ -37,10 +37,10 @@ class Panic(BaseException):
 @pytest.fixture
 def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     """The process's runtime; it sends nothing, and its searches may take no time at all."""
-    monkeypatch.setattr("tasks.runtime.send", len)
+    monkeypatch.setattr("cotrail.tasks.runtime.send", len)
     own = {"database_url": SecretStr(database), "heartbeat_seconds": 0.02, "deadlines": {"retrieve": 0.05}}
     runtime = Runtime(servers.model_copy(update=own))
-    monkeypatch.setattr("tasks.step.runtime", lambda: runtime)
+    monkeypatch.setattr("cotrail.tasks.step.runtime", lambda: runtime)
     yield runtime
     runtime.stop()
     runtime.close()
@@ -162,7 +162,7 @@ def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Ru
 def test_an_execution_that_takes_too_long_is_recorded_and_given_to_others_and_its_result_is_dropped(
     engine: Engine, here: Runtime, query: Query, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.runtime.STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("cotrail.tasks.runtime.STUCK_SECONDS", 0.0)
     wakes = threading.Event()
 
     def hanging(_: Runtime, claim: Claim) -> Result:

@@ -22,14 +22,14 @@ import psycopg
 import pytest
 from redis import Redis
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.engines.retrieval.elasticsearch.index import ANALYZER
+from cotrail.workers.stack.process import Processes, Service
+from cotrail.workers.stack.wheels import package_folder
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, stacked
 from tests.integration.echoing import Echoing, EchoingRedis
 from tests.integration.flower_controls import fetch
-from workers.stack.process import Processes, Service
-from workers.stack.wheels import package_folder
 
 HOSTILE = "/@:#?%&[ é"
 PLANTED = {name: f"{name}-s3cret{HOSTILE}{name}-tail" for name in ("database", "broker", "search")}
@@ -159,7 +159,7 @@ def world() -> Iterator[World]:
 
 
 def _start(world: World, cotrail: Cotrail) -> None:
-    from workers.stack.stack import Stack
+    from cotrail.workers.stack.stack import Stack
 
     Stack(world.servers).start_servers()
     cotrail("up", "--flower")
@@ -267,9 +267,9 @@ def test_a_broker_that_takes_another_password_has_no_log_tell_it(world: World, r
 @pytest.mark.parametrize(
     "program",
     [
-        "cli.main watch {run}",
-        "celery -A workers.app inspect ping",
-        "celery -A workers.app worker -Q lookup -P threads -c 1 -n told@%h",
+        "cotrail.cli.main watch {run}",
+        "celery -A cotrail.workers.app inspect ping",
+        "celery -A cotrail.workers.app worker -Q lookup -P threads -c 1 -n told@%h",
     ],
 )
 def test_a_broker_that_says_again_what_it_was_sent_has_nobody_tell_it(
@@ -312,7 +312,9 @@ def test_commands_that_can_not_reach_their_servers_tell_no_secret(world: World) 
     ],
     ids=["database", "broker", "search"],
 )
-@pytest.mark.parametrize("program", ["cli.main runs", "cli.main migrate", "celery -A workers.app inspect ping"])
+@pytest.mark.parametrize(
+    "program", ["cotrail.cli.main runs", "cotrail.cli.main migrate", "celery -A cotrail.workers.app inspect ping"]
+)
 def test_what_meets_a_malformed_address_names_the_variable_alone(
     world: World, program: str, name: str, url: str
 ) -> None:

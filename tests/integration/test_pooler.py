@@ -18,21 +18,21 @@ from sqlalchemy import Engine, create_engine, func, select, text
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.contenders.workers import alternating, running
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.errors import InputError
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.database import BY_INDEX, SESSION, connect
+from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.schema.database import BY_INDEX, SESSION, connect
-from models.schema.states import StepState
-from models.schema.tables import steps
+from cotrail.workers.leading import session
+from cotrail.workers.stack.place import find_place, give
+from cotrail.workers.stack.process import credentials
 from tests.conftest import Eventually, wait_until
 from tests.faults.stacked import ROOT, open_questions
 from tests.integration.conftest import Cotrail
 from tests.integration.stepping import STEPS, ask
 from tests.integration.test_deployment import free_port
-from workers.leading import session
-from workers.stack.place import find_place, give
-from workers.stack.process import credentials
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
 SERVERS = 40
@@ -165,7 +165,7 @@ def test_a_run_is_carried_out_over_it(
     }
     workers = alternating("benchmarks.costless_worker", ("reason,read", "retrieve"), "threads", 8, 2)
     client = connect(url)
-    with running([*workers, ["workers.maintenance"]], variables):
+    with running([*workers, ["cotrail.workers.maintenance"]], variables):
         submit(client, submission(), ask(asked), find_system)
         eventually(lambda: open_questions(engine, "costless") == 0, "the run is finished", 45)
     client.dispose()
@@ -187,7 +187,7 @@ def test_a_pooler_that_keeps_no_sessions_is_refused(
     monkeypatch.setenv("COTRAIL_DATABASE_URL", plain(url))
     refused = cotrail("runs")
     assert isinstance(refused.exception, InputError)
-    command = [sys.executable, "-m", "workers.maintenance"]
+    command = [sys.executable, "-m", "cotrail.workers.maintenance"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert "set its pool_mode to session" in ended.stderr

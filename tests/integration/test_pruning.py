@@ -9,27 +9,27 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import PARAGRAPHS
-from cli.main import app
-from configuration.settings import settings
+from cotrail.cli.main import app
+from cotrail.configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.models.commands import pruning
+from cotrail.models.commands.control import cancel, resume
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.pruning import begun, ended_before, prune, weigh
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.records.contents import save_paragraphs
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.states import DesiredState
+from cotrail.models.schema.tables import Base, paragraphs, questions, runs, steps
 from cotrail.systems.registry import find_system
-from models.commands import pruning
-from models.commands.control import cancel, resume
-from models.commands.experiment_plans import open_experiment
-from models.commands.pruning import begun, ended_before, prune, weigh
-from models.commands.submission import submit
-from models.execution.ledger import Ledger
-from models.queries.replaying import replay_run
-from models.records.contents import save_paragraphs
-from models.schema.seals import amending
-from models.schema.states import DesiredState
-from models.schema.tables import Base, paragraphs, questions, runs, steps
+from cotrail.workers.retention import Retention
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end, unsent
-from workers.retention import Retention
 
 Rows = dict[str, int]
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Engine, insert, text
 
 from cotrail.core.questions import Question
-from models.schema.tables import paragraphs
+from cotrail.models.schema.tables import paragraphs
 from tests.integration.ended import end_run
 from tests.unit.made_trees import mark, tree
 from tests.unit.test_rethinking_tables import weighing

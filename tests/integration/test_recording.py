@@ -11,11 +11,11 @@ from sqlalchemy.exc import OperationalError
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Generated, Retrieved
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import attempts, paragraph_sets, questions, steps
 from cotrail.systems.registry import find_system
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
-from models.schema.tables import attempts, paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed
 
@@ -92,7 +92,7 @@ def test_what_is_too_much_for_one_transaction_is_written_in_several(
         return commit(portion)
 
     monkeypatch.setattr(ledger, "_commit_portion", counted)
-    monkeypatch.setattr("models.execution.ledger.MOST_WRITTEN", MOST_CHARACTERS)
+    monkeypatch.setattr("cotrail.models.execution.ledger.MOST_WRITTEN", MOST_CHARACTERS)
     large = [hits(paragraph(f"{number}" * (MOST_CHARACTERS * 2 // 5))) for number in range(5)]
     claims = claimed(engine, ledger, 5)
     outcomes = zip(claims, large, strict=True)

@@ -10,13 +10,13 @@ from sqlalchemy import Engine, select, update
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.replaying import Replayed, replay_run
+from cotrail.models.records.runs import FindSystem
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import paragraph_sets, questions, steps
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
-from models.execution.ledger import Ledger
-from models.queries.replaying import Replayed, replay_run
-from models.records.runs import FindSystem
-from models.schema.seals import amending
-from models.schema.tables import paragraph_sets, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end
 

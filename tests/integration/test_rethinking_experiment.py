@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
 from tests.conftest import Eventually
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, process, stacked
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks

@@ -12,16 +12,16 @@ from sqlalchemy import Engine, update
 from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
-from cli.main import app
-from configuration.settings import settings
+from cotrail.cli.main import app
+from cotrail.configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
+from cotrail.models.commands.submission import submit
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions, runs
 from cotrail.systems.registry import find_system
-from models.commands.submission import submit
-from models.schema.seals import amending
-from models.schema.states import QuestionStatus
-from models.schema.tables import questions, runs
 from tests.unit.test_rethinking_tables import weighing
 
 Cotrail = Callable[..., Result]

@@ -7,11 +7,11 @@ from sqlalchemy import Engine, select
 
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
+from cotrail.models.commands.retrying import Retried, retry
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.systems.registry import find_system
-from models.commands.retrying import Retried, retry
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
-from models.schema.tables import attempts, questions, runs, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 

@@ -8,13 +8,13 @@ from sqlalchemy import Engine
 from benchmarks.contenders.cotrail import submission
 from cotrail.evaluation.experiments.costs import Cost, Work, totals
 from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.forking import fork
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.queries.runs import read_run
+from cotrail.services.reports.costs import adopted_from, run_cost
 from cotrail.systems.registry import find_system
-from models.commands.experiment_plans import open_experiment
-from models.commands.forking import fork
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases
-from models.queries.runs import read_run
-from services.reports.costs import adopted_from, run_cost
 from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, run_to_end, unsent
 from tests.integration.test_forking import forked
 

@@ -10,19 +10,19 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.models.commands.control import pause
+from cotrail.models.commands.pruning import prune
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.runs import resolve_run
+from cotrail.models.records.labels import Labels, namesakes
+from cotrail.services.labels import label
+from cotrail.services.run_list import read_filter, read_page
 from cotrail.systems.registry import find_system
-from models.commands.control import pause
-from models.commands.pruning import prune
-from models.commands.submission import submit
-from models.execution.ledger import Ledger
-from models.queries.runs import resolve_run
-from models.records.labels import Labels, namesakes
-from services.labels import label
-from services.run_list import read_filter, read_page
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, admit_all, ask, close_runs, run_to_end, unsent
 

@@ -10,12 +10,12 @@ from psycopg import OperationalError
 from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
-from configuration.settings import Settings
-from models.execution.claims import Claim
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
-from models.schema.tables import attempts, questions, steps
-from tasks.runtime import Runtime
+from cotrail.configuration.settings import Settings
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import attempts, questions, steps
+from cotrail.tasks.runtime import Runtime
 from tests.conftest import Eventually
 from tests.integration.stepping import begin, completed
 
@@ -23,7 +23,7 @@ from tests.integration.stepping import begin, completed
 @pytest.fixture
 def runtime(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     """One that sends nothing, and gives no sign of life."""
-    monkeypatch.setattr("tasks.runtime.send", len)
+    monkeypatch.setattr("cotrail.tasks.runtime.send", len)
     own = {"database_url": SecretStr(database), "heartbeat_seconds": 60, "lease_seconds": 60}
     runtime = Runtime(servers.model_copy(update=own))
     yield runtime

@@ -9,16 +9,16 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import questions, steps
+from cotrail.services import submission
+from cotrail.services.requests import make_request
 from cotrail.systems.registry import find_system
-from models.queries.replaying import replay_run
-from models.records.dispatch import Dispatch
-from models.schema.tables import questions, steps
-from services import submission
-from services.requests import make_request
-from tasks.runtime import Runtime
-from tasks.step import carry_out, perform
+from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here

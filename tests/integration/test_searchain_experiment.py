@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
 from tests.faults.stacked import Cotrail, stacked
 from tests.integration.three_trees import write_three_trees
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from cotrail.core.questions import Question
 from cotrail.evaluation.experiments.protocols import complete_plan
-from models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.experiment_plans import open_experiment
 from tests.integration.conftest import Cotrail
 from tests.integration.ended import end_run
 from tests.unit.made_trees import mark, tree

@@ -11,10 +11,10 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import Engine, create_engine, text
 
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.schema.migrating import migrate
+from cotrail.models.schema.reader import reader_name
 from cotrail.systems.registry import find_system
-from models.execution.ledger import Ledger
-from models.schema.migrating import migrate
-from models.schema.reader import reader_name
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def sql(engine: Engine, *arguments: str, stdin: str = "", **variables: str) -> "
     """The command as a process, on the engine's database."""
     url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COTRAIL_DATABASE_URL": url, **variables}
-    command = [sys.executable, "-m", "cli.main", "sql", *arguments]
+    command = [sys.executable, "-m", "cotrail.cli.main", "sql", *arguments]
     return subprocess.run(command, env=environment, input=stdin, capture_output=True, text=True, timeout=60)
 
 

@@ -22,16 +22,16 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner
 
-from configuration.settings import Settings, settings
+from cotrail.configuration.settings import Settings, settings
 from cotrail.errors import InputError, UnavailableError
+from cotrail.workers import ready
+from cotrail.workers.allocator import TUNED
+from cotrail.workers.stack import flower, place, python
+from cotrail.workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
+from cotrail.workers.stack.stack import Stack
+from cotrail.workers.stack.status import State
+from cotrail.workers.stack.wheels import package_folder
 from tests.conftest import wait_until
-from workers import ready
-from workers.allocator import TUNED
-from workers.stack import flower, place, python
-from workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
-from workers.stack.stack import Stack
-from workers.stack.status import State
-from workers.stack.wheels import package_folder
 
 SECONDS = 20
 """How long a condition may take to come true."""
@@ -361,7 +361,7 @@ def test_lost_data_is_an_error_rather_than_an_empty_database(new_home: Callable[
     moved.rename(data)
 
 
-READY = "from workers.ready import announce; announce('worker'); "
+READY = "from cotrail.workers.ready import announce; announce('worker'); "
 
 
 def test_a_worker_is_waited_for_until_it_announces_itself(
@@ -509,7 +509,7 @@ def test_the_command_line_shows_the_stack_as_json(
 ) -> None:
     import typer
 
-    from cli import stack as commands
+    from cotrail.cli import stack as commands
 
     monkeypatch.setenv("COTRAIL_HOME", str(new_home()))
     settings.cache_clear()

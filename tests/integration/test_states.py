@@ -16,20 +16,20 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
+from cotrail.models.commands.control import cancel, pause, resume
+from cotrail.models.commands.forking import fork
+from cotrail.models.commands.pruning import prune
+from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.submission import submit
+from cotrail.models.execution.admission import LEAST, admit
+from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.runs import FindSystem
+from cotrail.models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
-from models.commands.control import cancel, pause, resume
-from models.commands.forking import fork
-from models.commands.pruning import prune
-from models.commands.retrying import retry
-from models.commands.submission import submit
-from models.execution.admission import LEAST, admit
-from models.execution.claims import Claim
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
-from models.records.runs import FindSystem
-from models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
 from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.stepping import LEASE, ask, completed, run_to_end
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.process import alive
+from cotrail.workers.stack.stack import Stack
+from cotrail.workers.stack.status import NAMES, SUPERVISORS, State, Status
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, stacked
-from workers.stack.process import alive
-from workers.stack.stack import Stack
-from workers.stack.status import NAMES, SUPERVISORS, State, Status
 
 SERVICES = [name for name in NAMES if name not in SUPERVISORS]
 EACH = ("postgres", "generation", "flower", *SUPERVISORS)

@@ -16,13 +16,13 @@ from kombu.message import Message
 from kombu.messaging import Consumer
 from redis import Redis
 
-from configuration.settings import Settings
-from models.records.dispatch import Dispatch
-from tasks import routing
+from cotrail.configuration.settings import Settings
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks import routing
+from cotrail.workers.app import app
+from cotrail.workers.transport import ASIDE, LOUD, Connection, Skipped, Transport
 from tests.faults.stacked import ROOT
 from tests.garbage import GARBAGE
-from workers.app import app
-from workers.transport import ASIDE, LOUD, Connection, Skipped, Transport
 
 FIRST, LAST = 9, 0
 """How far the questions are whose messages are taken first and last."""
@@ -187,7 +187,7 @@ def test_what_is_no_message_of_a_step_is_skipped_and_told_of(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workers.transport.skipped", Skipped())
+    monkeypatch.setattr("cotrail.workers.transport.skipped", Skipped())
     connection = open_connection()
     for step_id, garbage in enumerate(GARBAGE.values(), 1):
         redis.lpush(f"{prefix}reason", garbage)
@@ -264,7 +264,7 @@ def state():
 
 other = Celery("other", broker="redis://localhost")
 before = state()
-import workers.app
+import cotrail.workers.app
 assert before == state(), (before, state())
 assert before[2] and before[-1] is redis.Transport
 """

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Engine, delete, select, text, update
 
 from cotrail.core.results import Failure
+from cotrail.models.commands.control import resume
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.tables import DemonstrationSet, attempts, questions, steps
 from cotrail.systems.registry import find_system
-from models.commands.control import resume
-from models.execution.ledger import Ledger
-from models.execution.recovery import expire_leases
-from models.records.dispatch import Dispatch
-from models.schema.tables import DemonstrationSet, attempts, questions, steps
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, begin, completed, run_to_end, unsent
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.errors import UnavailableError
+from cotrail.workers.stack import postgres
+from cotrail.workers.stack.stack import Stack
+from cotrail.workers.stack.status import State, Status
 from tests.conftest import wait_until
-from workers.stack import postgres
-from workers.stack.stack import Stack
-from workers.stack.status import State, Status
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from cli.following import LONGEST_PAUSE, POLL_SECONDS, pause_after
+from cotrail.cli.following import LONGEST_PAUSE, POLL_SECONDS, pause_after
 from tests.conftest import wait_until
 from tests.integration.recorded import OPEN, PLAIN
 
 SHORT = """
-import models.schema.database, models.queries.traces
-models.schema.database.IDLE_SECONDS = 0.2
-models.queries.traces.CHUNK = 1
-from cli.main import main
+import cotrail.models.schema.database, cotrail.models.queries.traces
+cotrail.models.schema.database.IDLE_SECONDS = 0.2
+cotrail.models.queries.traces.CHUNK = 1
+from cotrail.cli.main import main
 main()
 """
 """The command line, with a short limit to idle transactions and a question a query."""
@@ -47,7 +47,7 @@ def test_a_run_that_is_slow_to_read_is_still_looked_at_every_few_seconds() -> No
 
 @pytest.mark.usefixtures("held")
 def test_watching_says_so_while_the_database_takes_long(variables: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "cli.main", "watch", OPEN]
+    command = [sys.executable, "-m", "cotrail.cli.main", "watch", OPEN]
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
         assert "hasn't answered yet" in watching.stdout.readline()

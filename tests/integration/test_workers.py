@@ -15,14 +15,14 @@ import pytest
 from celery import Celery
 from sqlalchemy import Engine
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.models.execution.ledger import Ledger
 from cotrail.systems.registry import find_system
-from models.execution.ledger import Ledger
-from tasks.roll_call import call
+from cotrail.tasks.roll_call import call
+from cotrail.workers.celery_app import app
+from cotrail.workers.transport import Amqp
 from tests.conftest import wait_until
 from tests.integration.stepping import LEASE, begin
-from workers.celery_app import app
-from workers.transport import Amqp
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
 ELSEWHERE = "gpu-3:77:abc"

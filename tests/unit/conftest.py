@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from configuration.settings import settings
+from cotrail.cli.main import app
+from cotrail.configuration.settings import settings
 from tests.unit.commands import DEMONSTRATION, ROOT, Given, Run
 
 
@@ -57,7 +57,7 @@ def cotrail(home: Path) -> Run:
 
     def cotrail(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "cli.main", *map(str, arguments)],
+            [sys.executable, "-m", "cotrail.cli.main", *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=home,

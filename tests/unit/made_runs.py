@@ -16,9 +16,9 @@ from cotrail.faithfulness.weighing import (
     WeighedSentence,
     Weighing,
 )
-from models.queries.progress import Progress
-from models.queries.runs import RunRecord, no_questions
-from models.queries.traces import Collected, TracedQuestion, TracedStep
+from cotrail.models.queries.progress import Progress
+from cotrail.models.queries.runs import RunRecord, no_questions
+from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep
 
 OWLS = Paragraph(id="o", title="Owls", text="Owls hunt at night.")
 NAMELESS = Paragraph(id="n", title="", text="A hen lays eggs.")

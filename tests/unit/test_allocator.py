@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from workers.allocator import TUNED
+from cotrail.workers.allocator import TUNED
 
 THREADS, PIECES, BYTES = 20, 5, 600
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.annotate import annotator_name
+from cotrail.cli.annotate import annotator_name
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import (
@@ -21,8 +21,8 @@ from cotrail.evaluation.metrics.factual_errors import (
     sample,
     sentences_of,
 )
-from models.queries.annotations import Chain
-from services.annotations import checked_marks, read_rows, rows_of, write_rows
+from cotrail.models.queries.annotations import Chain
+from cotrail.services.annotations import checked_marks, read_rows, rows_of, write_rows
 
 Filled = Callable[..., Path]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from cli.main import main
-from configuration.settings import settings
+from cotrail.cli.main import main
+from cotrail.configuration.settings import settings
 from tests.unit.commands import DEMONSTRATION
 
 LONGEST = 700

@@ -41,9 +41,9 @@ from cotrail.engines.models_file import listed
 from cotrail.engines.script_files import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
-from services.annotations import read_rows
-from services.experiments.protocols import read_experiment_file
-from services.requests import read_run_file
+from cotrail.services.annotations import read_rows
+from cotrail.services.experiments.protocols import read_experiment_file
+from cotrail.services.requests import read_run_file
 
 Read = Callable[[Path], object]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from cli.main import app
+from cotrail.cli.main import app
 from cotrail.core.demonstrations import AnswerForm, Demonstration
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from models.queries.traces import Collected, TracedQuestion
-from services.reports.charts import recall_by_search, recall_curve, sentences_per_question
+from cotrail.models.queries.traces import Collected, TracedQuestion
+from cotrail.services.reports.charts import recall_by_search, recall_curve, sentences_per_question
 from tests.unit import made_runs
 
 

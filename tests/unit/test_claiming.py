@@ -10,10 +10,10 @@ import pytest
 from celery.concurrency.prefork import TaskPool as Processes
 from celery.concurrency.thread import TaskPool as Threads
 
-from models.records.dispatch import Dispatch
-from tasks.lease import Lease
-from workers.celery_app import app
-from workers.claiming import ClaimAhead
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks.lease import Lease
+from cotrail.workers.celery_app import app
+from cotrail.workers.claiming import ClaimAhead
 
 
 class Claiming:
@@ -33,7 +33,7 @@ class Claiming:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Claiming:
     made = Claiming()
-    monkeypatch.setattr("workers.claiming.runtime", lambda: made)
+    monkeypatch.setattr("cotrail.workers.claiming.runtime", lambda: made)
     return made
 
 

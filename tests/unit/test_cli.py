@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from cli import commands
-from cli.lazy_group import load
-from cli.main import app, exit_code, main
+from cotrail.cli import commands
+from cotrail.cli.lazy_group import load
+from cotrail.cli.main import app, exit_code, main
 from cotrail.common.humanize import cut, duration, rate, size
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
-from services.requests import make_request, read_run_file
-from services.submission import prepare
+from cotrail.services.requests import make_request, read_run_file
+from cotrail.services.submission import prepare
 from tests.conftest import wait_until
 from tests.unit.commands import ROOT, Given, Run
 
@@ -145,7 +145,7 @@ def test_an_interruption_exits_with_130(home: Path, given: Given) -> None:
     fifo = home / "pipe.jsonl"
     os.mkfifo(fifo)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COTRAIL_HOME": str(home)}
-    command = [sys.executable, "-m", "cli.main", "index", str(fifo), "--name", "endless"]
+    command = [sys.executable, "-m", "cotrail.cli.main", "index", str(fifo), "--name", "endless"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
         with fifo.open("w"):  # opens only once the command reads it
             wait_until(lambda: _is_over_once_interrupted(process), "the command is over", 30)
@@ -157,7 +157,7 @@ def test_an_interruption_exits_with_130(home: Path, given: Given) -> None:
 
 def test_a_reader_that_has_seen_enough_causes_no_complaint(home: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COTRAIL_HOME": str(home)}
-    command = [sys.executable, "-m", "cli.main", "submit", "--help"]
+    command = [sys.executable, "-m", "cotrail.cli.main", "submit", "--help"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -291,7 +291,7 @@ def test_a_text_is_cut_between_words_and_stays_one_line() -> None:
 
 
 def test_wide_characters_and_long_words_wrap_within_the_width() -> None:
-    from cli.output import console, grid
+    from cotrail.cli.output import console, grid
 
     table = grid("", "")
     table.add_row("★", "漢字" * 100 + " [bold]x[/bold] " + "w" * 300)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from rich.padding import Padding
 from rich.text import Text
 
-from cli.columns import Column, print_rows
-from cli.output import Screen, console
-from cli.run_text import shown_state
-from models.schema.states import RunState
+from cotrail.cli.columns import Column, print_rows
+from cotrail.cli.output import Screen, console
+from cotrail.cli.run_text import shown_state
+from cotrail.models.schema.states import RunState
 
 RUN = "self-consistency-20261123-abcdef"
 COLUMNS = (Column(title="run", whole=True), Column(title="state"), Column(title="of questions", right=True))

@@ -12,10 +12,10 @@ from typing import get_type_hints
 import pytest
 import typer
 
-from cli.commands import COMMANDS, Entry
-from cli.lazy_group import load
-from cli.signatures import signatures
-from models.queries.run_filters import KEYS
+from cotrail.cli.commands import COMMANDS, Entry
+from cotrail.cli.lazy_group import load
+from cotrail.cli.signatures import signatures
+from cotrail.models.queries.run_filters import KEYS
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
 
@@ -30,10 +30,13 @@ def test_the_help_of_all_commands_has_the_first_words_of_each_one(entry: Entry) 
 def test_what_is_asked_first_imports_no_command_and_no_library_of_theirs(word: str) -> None:
     code = f"import sys; sys.argv = ['cotrail', '{word}']; import atexit; atexit.register(lambda: print(*sys.modules))"
     shown = subprocess.run(
-        [sys.executable, "-c", f"{code}; from cli.main import main; main()"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{code}; from cotrail.cli.main import main; main()"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     imported = set(shown.stdout.splitlines()[-1].split())
-    assert "cli.main" in imported
+    assert "cotrail.cli.main" in imported
     assert not imported & {"cli." + entry.place.split(":")[0] for entry in COMMANDS}
     assert not imported & {"sqlalchemy", "pydantic_settings", "celery", "alembic", "psycopg", "jinja2", "numpy"}
 
@@ -43,7 +46,7 @@ HEAVY = {"sqlalchemy", "psycopg", "pydantic_settings", "celery", "kombu", "alemb
 
 OBSERVER = """
 import json, os, sys
-from cli.main import app
+from cotrail.cli.main import app
 
 def modules(call):
     \"\"\"The modules that a child process has in the end.\"\"\"

@@ -11,12 +11,12 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Role
-from workers import serving
-from workers.allocator import TUNED
-from workers.app import app
-from workers.ready import VARIABLE
+from cotrail.workers import serving
+from cotrail.workers.allocator import TUNED
+from cotrail.workers.app import app
+from cotrail.workers.ready import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
@@ -123,7 +123,7 @@ def test_workers_are_asked_themselves_whether_they_are_well(name: Role) -> None:
 
 @pytest.mark.parametrize("name", [*WORKERS, "maintenance"])
 def test_each_is_asked_whether_it_works_where_it_says_so(name: str) -> None:
-    assert "python -m workers.health" in " ".join(SERVICES[name]["healthcheck"]["test"])
+    assert "python -m cotrail.workers.health" in " ".join(SERVICES[name]["healthcheck"]["test"])
     assert SERVICES[name]["environment"][VARIABLE].startswith("/tmp/")
 
 

@@ -8,9 +8,9 @@ from pydantic import SecretStr
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from configuration.settings import Settings
-from models.schema.database import refused, unanswered
-from tasks.runtime import Runtime
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import refused, unanswered
+from cotrail.tasks.runtime import Runtime
 
 AWAY = [
     psycopg.OperationalError("connection refused"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
@@ -14,9 +14,9 @@ from cotrail.errors import CotrailError, DatasetError, DemonstrationError, Input
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
+from cotrail.services.experiments.ircot import IRCoTSchedule
+from cotrail.services.experiments.protocols import read_experiment_file
 from cotrail.systems.registry import SYSTEMS
-from services.experiments.ircot import IRCoTSchedule
-from services.experiments.protocols import read_experiment_file
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."

@@ -6,11 +6,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from services.reports.documents import report_page, write_report
-from services.reports.experiment_report import ExperimentReport, ReportedRun
-from services.reports.experiments import comparison_report, ircot_report
-from services.reports.figures_in_pages import COLOURS
-from services.reports.sheets import sheet
+from cotrail.services.reports.documents import report_page, write_report
+from cotrail.services.reports.experiment_report import ExperimentReport, ReportedRun
+from cotrail.services.reports.experiments import comparison_report, ircot_report
+from cotrail.services.reports.figures_in_pages import COLOURS
+from cotrail.services.reports.sheets import sheet
 from tests.unit import test_rethinking_tables as rethinking
 from tests.unit.made_results import line, made
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.experiment import print_report
+from cotrail.cli.experiment import print_report
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
@@ -25,8 +25,8 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from services.reports.experiments import ircot_report
-from services.reports.sheets import as_markdown, sheet, shown
+from cotrail.services.reports.experiments import ircot_report
+from cotrail.services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import ADOPTED, MADE, line, made
 
 

@@ -16,10 +16,10 @@ from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
+from cotrail.services.reports.documents import write_report
+from cotrail.services.reports.experiments import ircot_report
+from cotrail.services.reports.figures import PAPER, TOP, draw, write_figures
 from cotrail.systems.parts.reader import Reader
-from services.reports.documents import write_report
-from services.reports.experiments import ircot_report
-from services.reports.figures import PAPER, TOP, draw, write_figures
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")

@@ -2,10 +2,10 @@
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from models.queries.traces import Collected, TracedQuestion
-from services.exporting import trace
-from services.gold_paragraphs import gold_paragraphs, where
-from services.reports.run_report import run_page
+from cotrail.models.queries.traces import Collected, TracedQuestion
+from cotrail.services.exporting import trace
+from cotrail.services.gold_paragraphs import gold_paragraphs, where
+from cotrail.services.reports.run_report import run_page
 from tests.unit.made_results import COST
 from tests.unit.made_runs import OWLS, progress, question, record, search
 

@@ -12,7 +12,7 @@ from cotrail.engines.entailment.prompted import prompted_identity
 from cotrail.engines.language_models.catalogue import OpenAI
 from cotrail.engines.model_identity import is_pinned, model_identity
 from cotrail.errors import ModelChangedError
-from tasks.engines import check_model
+from cotrail.tasks.engines import check_model
 
 ONE, OTHER = (
     OpenAI(url="http://host:8000/v1", model="llama", context=4096, revision=revision).identity("served")

@@ -65,7 +65,7 @@ COPIED = {
     redis.Channel._brpop_read: "c42518699709f2df90f55a048fe6346612ae5527e5c4a6819f2c0920dc62088f",
     redis.Channel._put: "1c0cf9749576614c3c62223ac59372df418ed4274d791fcd8f7e5ad7994ce72c",
 }
-"""Methods that `workers.transport` does in its own way, so that it must follow where they change."""
+"""Methods that `cotrail.workers.transport` does in its own way, so that it must follow where they change."""
 
 
 @pytest.mark.parametrize(

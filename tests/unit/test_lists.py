@@ -10,17 +10,17 @@ import pytest
 from msgspec import Struct
 from typer.testing import CliRunner
 
-from cli.main import app
+from cotrail.cli.main import app
 from cotrail.common.field_meanings import field_meanings
 from cotrail.data.datasets.catalogue import CATALOGUE
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.services.dataset_list import list_datasets
+from cotrail.services.model_list import describe_models, list_models
+from cotrail.services.requests import make_request
+from cotrail.services.system_list import describe_system, list_systems
+from cotrail.services.system_settings import configure
 from cotrail.systems.registry import SYSTEMS, find_system
-from services.dataset_list import list_datasets
-from services.model_list import describe_models, list_models
-from services.requests import make_request
-from services.system_list import describe_system, list_systems
-from services.system_settings import configure
 from tests.unit.commands import Given
 
 NAMES = tuple(dict.fromkeys(spec.name for spec in SYSTEMS))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from models.records.dispatch import Dispatch
-from tasks.messages import read
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks.messages import read
 from tests.garbage import GARBAGE, called, message
 
 

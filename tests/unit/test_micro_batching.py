@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from tasks.micro_batching import MicroBatcher
+from cotrail.tasks.micro_batching import MicroBatcher
 from tests.conftest import Eventually
 
 Item = TypeVar("Item")

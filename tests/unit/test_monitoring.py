@@ -4,8 +4,8 @@ import pytest
 from celery.events.state import State
 
 from cotrail.core.results import Failure
-from models.schema.states import AttemptOutcome
-from tasks.monitoring import NotFinished
+from cotrail.models.schema.states import AttemptOutcome
+from cotrail.tasks.monitoring import NotFinished
 
 SECRET = "what a server said"
 

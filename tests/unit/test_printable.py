@@ -18,11 +18,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Screen, grid, heading
+from cotrail.cli.output import Screen, grid, heading
 from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import indented, one_line, printable, printable_json
-from services.reports.pages import _shown
+from cotrail.services.reports.pages import _shown
 
 HOSTILE = (
     "\x1b[2J\x1b[H", "\x1b]52;c;Zm9yZ2Vk\x07", "\x1b]0;title\x1b\\", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\",
@@ -164,9 +164,9 @@ def test_a_workers_log_is_printable_whatever_its_records_quote(tmp_path: Path) -
     program = """
 import logging
 import os
-from workers.app import app
+from cotrail.workers.app import app
 app.log.setup(loglevel="INFO")
-logging.getLogger("tasks.step").warning("step 1 failed: %s", "\\x1b[2J\\n[2026-01-01: INFO] forged")
+logging.getLogger("cotrail.tasks.step").warning("step 1 failed: %s", "\\x1b[2J\\n[2026-01-01: INFO] forged")
 app.log.get_default_logger("celery.task").warning("\\x9b31m\\n[forged")
 """
     environment = {**os.environ, "COTRAIL_HOME": str(tmp_path)}

@@ -5,12 +5,12 @@ import io
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.output import Screen
-from cli.reasoned import reasoned
-from cli.trace import LINES, MESSAGE, _beginning
+from cotrail.cli.output import Screen
+from cotrail.cli.reasoned import reasoned
+from cotrail.cli.trace import LINES, MESSAGE, _beginning
+from cotrail.services.reasoning_trees import ShownChain, shown_tree
 from cotrail.systems.searchain.oddities import Oddity
 from cotrail.systems.searchain.tree import Tree
-from services.reasoning_trees import ShownChain, shown_tree
 from tests.unit.made_trees import mark, tree
 
 TITLES = {"d0": "Bridges", "d1": "Towers", "d4": "Rivers"}

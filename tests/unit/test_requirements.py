@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.engines import optional_packages
 from cotrail.engines.optional_packages import extra_with, install, install_extra
 from cotrail.errors import NotInstalledError, UnknownNameError
+from cotrail.workers.stack import requirements
+from cotrail.workers.stack.requirements import check_requirements
 from tests.unit.commands import Run
-from workers.stack import requirements
-from workers.stack.requirements import check_requirements
 
 
 @pytest.fixture

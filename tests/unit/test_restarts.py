@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.stack.restarts import (
+from cotrail.workers.stack.restarts import (
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
     STABLE_SECONDS,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
+from cotrail.cli.main import app
 from cotrail.errors import DatasetError
 from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import is_right, read_recorded
@@ -284,7 +284,7 @@ def test_a_file_without_questions_is_refused(write: Write) -> None:
 def test_a_refusal_is_one_line_and_nothing_is_printed_before_it(arguments: list[str], said: str, write: Write) -> None:
     path = write(ARISTOTLE, {"id": "", "chains": []})
     ended = subprocess.run(
-        [sys.executable, "-m", "cli.main", "rethink", str(path), *arguments],
+        [sys.executable, "-m", "cotrail.cli.main", "rethink", str(path), *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking.protocol import Trial
-from services.experiments.protocols import read_experiment_file, schedule_of
-from services.experiments.rethinking import RethinkingSchedule
+from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
+from cotrail.services.experiments.rethinking import RethinkingSchedule
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")

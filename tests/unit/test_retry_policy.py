@@ -16,8 +16,8 @@ from cotrail.errors import (
     UnknownNameError,
     UnknownVersionError,
 )
-from tasks.circuit_breaker import TRIAL_SECONDS, CircuitBreaker
-from tasks.retry_policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
+from cotrail.tasks.circuit_breaker import TRIAL_SECONDS, CircuitBreaker
+from cotrail.tasks.retry_policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
 
 MOST = 5
 

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from cli.run_speed import RunSpeed, expected_steps
-from cli.run_text import blockage_line, closing_line, unwatched_line
-from models.queries.progress import Progress
-from models.queries.runs import state_of
-from models.records.blockage import Blockage
+from cotrail.cli.run_speed import RunSpeed, expected_steps
+from cotrail.cli.run_text import blockage_line, closing_line, unwatched_line
+from cotrail.models.queries.progress import Progress
+from cotrail.models.queries.runs import state_of
+from cotrail.models.records.blockage import Blockage
 from tests.unit.test_remaining_time import counts
 
 

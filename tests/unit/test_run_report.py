@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.evaluation.experiments.costs import Work, cost
-from models.queries.traces import TracedQuestion
-from models.records.labels import Labels
-from services.reports.pages import page
-from services.reports.run_report import run_page
+from cotrail.models.queries.traces import TracedQuestion
+from cotrail.models.records.labels import Labels
+from cotrail.services.reports.pages import page
+from cotrail.services.reports.run_report import run_page
 from tests.unit.made_results import ADOPTED, COST, MADE
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
 from tests.unit.made_trees import tree

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.engines import optional_packages
 from cotrail.engines.language_models import sentence_splitters
 from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError
-from services.experiments.protocols import read_experiment_file
-from services.requests import make_request
-from services.submission import prepare
+from cotrail.services.experiments.protocols import read_experiment_file
+from cotrail.services.requests import make_request
+from cotrail.services.submission import prepare
 from tests.unit.commands import Given
 
 OPENAI = '[models.m]\nengine = "openai"\nurl = "http://host/v1"\nmodel = "m"\ncontext = 9\n'

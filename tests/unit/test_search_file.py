@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.elasticsearch.documents import paragraph
 from cotrail.engines.retrieval.existing_index import ExistingIndex, Fields

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from configuration.settings import settings
+from cotrail.configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, InputError
-from services.experiments.protocols import read_experiment_file, schedule_of
-from services.experiments.searchain import SearChainSchedule
-from services.prepared_run import PreparedRun
+from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
+from cotrail.services.experiments.searchain import SearChainSchedule
+from cotrail.services.prepared_run import PreparedRun
 from tests.integration.three_trees import ASKED, EXPERIMENT, write_three_trees
 
 WITHOUT = ("/without-retrieval", "/without-verification", "/without-completion")

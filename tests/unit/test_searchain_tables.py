@@ -27,8 +27,8 @@ from cotrail.evaluation.experiments.searchain.published import Reported
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched
 from cotrail.evaluation.experiments.searchain.tables import build_tables
 from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
+from cotrail.services.reports.sheets import sheet
 from cotrail.systems.searchain.oddities import Oddity
-from services.reports.sheets import sheet
 from tests.unit.made_trees import mark, tree
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "search-in-the-chain.txt"

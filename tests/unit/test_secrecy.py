@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common.redaction import INSTEAD, Secrets
-from workers.discretion import hide_in_logs
+from cotrail.workers.discretion import hide_in_logs
 
 HOSTILE = "s3/cr@t:#?%&<\"'é"
 FORMS = (

@@ -12,13 +12,13 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import make_url
 
-from configuration.settings import Settings, settings
-from configuration.variables import warn_of_unknown
+from cotrail.configuration.settings import Settings, settings
+from cotrail.configuration.variables import warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
+from cotrail.workers import logs, ready
+from cotrail.workers.stack.flower import PASSWORD, USER
 from tests.unit.commands import ROOT
-from workers import logs, ready
-from workers.stack.flower import PASSWORD, USER
 
 SECRET = "hunter2"
 
@@ -304,10 +304,10 @@ def test_a_malformed_variable_is_refused_on_one_line(
 @pytest.mark.parametrize(
     "process",
     [
-        ["-m", "cli.main", "migrate"],
-        ["-m", "cli.main", "flower"],
-        ["-m", "cli.main", "worker", "maintenance"],
-        ["-m", "celery", "-A", "workers.app", "worker"],
+        ["-m", "cotrail.cli.main", "migrate"],
+        ["-m", "cotrail.cli.main", "flower"],
+        ["-m", "cotrail.cli.main", "worker", "maintenance"],
+        ["-m", "celery", "-A", "cotrail.workers.app", "worker"],
     ],
 )
 def test_every_process_refuses_a_malformed_variable_on_one_line(process: list[str]) -> None:

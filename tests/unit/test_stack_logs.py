@@ -5,10 +5,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from cli.logs import appended
-from cli.main import app
+from cotrail.cli.logs import appended
+from cotrail.cli.main import app
 from cotrail.errors import InputError, UnknownNameError
-from workers.logs import open_log
+from cotrail.workers.logs import open_log
 
 
 def test_the_last_lines_are_printed_without_control_sequences(home: Path) -> None:

@@ -5,9 +5,9 @@ import re
 import pytest
 import typer
 
-from cli import commands
-from cli.main import app
-from cli.suggestions import WORDS, unknown_command, usage
+from cotrail.cli import commands
+from cotrail.cli.main import app
+from cotrail.cli.suggestions import WORDS, unknown_command, usage
 
 COMMANDS = tuple(entry.name for entry in commands.COMMANDS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
@@ -14,8 +14,8 @@ from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.replay import SystemBrokenError
-from models.records.runs import RunPlan
-from tasks.engines import LoadedEngines, StepEngines
+from cotrail.models.records.runs import RunPlan
+from cotrail.tasks.engines import LoadedEngines, StepEngines
 from tests.replay.driving import BINDING
 
 PAGE = Paragraph(id="p", title="T", text="Text.")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
+from cotrail.workers.stack.stack import Stack
 from tests.faults.stacked import Cotrail, stacked
 from tests.upgrades.keeping import STORES, restore
-from workers.stack.stack import Stack
 
 
 @pytest.fixture(scope="module", params=[store.name for store in STORES])

@@ -4,8 +4,8 @@ import lzma
 import subprocess
 from pathlib import Path
 
-from configuration.settings import Settings
-from workers.stack.wheels import package_folder
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.wheels import package_folder
 
 STORES = sorted((Path(__file__).parent / "stores").iterdir())
 FILE = "store.sql.xz"

@@ -23,8 +23,8 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine, text
 
-from configuration.settings import Settings
-from models.schema.database import connect
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
 from tests.conftest import wait_until
 from tests.faults.stacked import SAMPLE, Cotrail, process, stacked
 from tests.upgrades.keeping import FILE, dump
@@ -175,7 +175,7 @@ def begin(home: Path, cotrail: Cotrail, engine: Engine) -> dict[str, str]:
     runs = {"finished": submit(home, cotrail, "finished")}
     wait_until(lambda: not ask(engine, OPEN.format(run=runs["finished"])), "the first run is finished")
     conducting = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "experiment", "run", str(home / "grid.toml")],
+        [sys.executable, "-m", "cotrail.cli.main", "experiment", "run", str(home / "grid.toml")],
         env={"COTRAIL_HOME": str(home), "COTRAIL_MODEL": "scripted"},
     )
     wait_until(lambda: ask(engine, ADOPTED) > 30, "steps are adopted")

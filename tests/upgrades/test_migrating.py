@@ -10,12 +10,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.migrating import alembic_config, migrate
 from cotrail.systems.registry import find_system
-from models.execution.ledger import Ledger
-from models.queries.replaying import replay_run
-from models.schema.database import connect
-from models.schema.migrating import alembic_config, migrate
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 
 FORMER = "0006"
@@ -32,7 +32,7 @@ insisting = retry(
 
 
 class Insisting(Ledger):
-    """A worker's ledger as `tasks.runtime` uses it: what the database refuses for now is tried again."""
+    """A worker's ledger as `cotrail.tasks.runtime` uses it: what the database refuses for now is tried again."""
 
     claim = insisting(Ledger.claim)
     commit = insisting(Ledger.commit)

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from cotrail.audit.verification import verify
+from cotrail.models.queries.replaying import replay_run
+from cotrail.models.records.trail import read_trail
 from cotrail.systems.registry import find_system
-from models.queries.replaying import replay_run
-from models.records.trail import read_trail
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.upgrades.making import RUNS, submit

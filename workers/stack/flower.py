@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.errors import InputError
-from workers.health import Problem
+from cotrail.workers.health import Problem
 
 HOST = "127.0.0.1"
 PORT = 5555

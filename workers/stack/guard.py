@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from workers.stack.stack import Stack
+from cotrail.workers.stack.stack import Stack
 
 PATIENCE_SECONDS = 120.0
 """How long a service must have failed its health check without a pause: any machine is slow for a while."""

@@ -24,7 +24,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.errors import UnavailableError
-from workers.stack.wheels import package_folder
+from cotrail.workers.stack.wheels import package_folder
 
 ACCOUNT = "cotrail-postgres"
 STATE = Path("/var/lib/cotrail")

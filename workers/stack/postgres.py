@@ -15,9 +15,9 @@ from psycopg.pq import PGconn, Ping
 
 from cotrail.common.humanize import size
 from cotrail.errors import UnavailableError
-from workers.health import Problem
-from workers.stack.place import Place, give, make_link, make_ready
-from workers.stack.process import Service, credentials
+from cotrail.workers.health import Problem
+from cotrail.workers.stack.place import Place, give, make_link, make_ready
+from cotrail.workers.stack.process import Service, credentials
 
 PORT = 5432
 """No TCP port is opened: the number only names the socket."""

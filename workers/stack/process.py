@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from cotrail.common.humanize import cut
 from cotrail.errors import UnavailableError
-from workers.health import Problem
-from workers.logs import log_path, open_log
+from cotrail.workers.health import Problem
+from cotrail.workers.logs import log_path, open_log
 
 POLL_SECONDS = 0.02
 """The interval between two checks of a process that is starting."""

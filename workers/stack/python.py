@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Role
-from workers import logs, ready
-from workers.allocator import TUNED
-from workers.health import problem_of
-from workers.stack.flower import HOST, PASSWORD, USER, Access, answers, problem
-from workers.stack.process import Service
+from cotrail.workers import logs, ready
+from cotrail.workers.allocator import TUNED
+from cotrail.workers.health import problem_of
+from cotrail.workers.stack.flower import HOST, PASSWORD, USER, Access, answers, problem
+from cotrail.workers.stack.process import Service
 
-COTRAIL = (sys.executable, "-m", "cli.main")
+COTRAIL = (sys.executable, "-m", "cotrail.cli.main")
 
 
 def worker(settings: Settings, role: Role, *, events: bool) -> Service:
@@ -29,7 +29,7 @@ def maintenance(settings: Settings) -> Service:
 
 def supervisor(settings: Settings, name: str) -> Service:
     """One of the two processes that start again what died."""
-    return _python(settings, name, (sys.executable, "-m", "workers.stack.supervisor", name), {})
+    return _python(settings, name, (sys.executable, "-m", "cotrail.workers.stack.supervisor", name), {})
 
 
 def flower(settings: Settings, access: Access) -> Service:

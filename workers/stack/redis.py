@@ -4,9 +4,9 @@ import os
 from functools import partial
 from pathlib import Path
 
-from workers.health import Problem
-from workers.stack.process import Service
-from workers.stack.wheels import package_folder
+from cotrail.workers.health import Problem
+from cotrail.workers.stack.process import Service
+from cotrail.workers.stack.wheels import package_folder
 
 PATIENCE_SECONDS = 2.0
 """How long an answer may take."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from configuration.settings import Settings
+from cotrail.configuration.settings import Settings
 from cotrail.engines.language_models.catalogue import find_model
 from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import NotInstalledError

@@ -14,21 +14,31 @@ import msgspec
 import psutil
 from msgspec.structs import replace
 
-from configuration.celery_variables import warn_of
-from configuration.settings import Settings
+from cotrail.configuration.celery_variables import warn_of
+from cotrail.configuration.settings import Settings
 from cotrail.errors import InputError, UnavailableError
-from workers import TAKEN_OUT
-from workers.health import Problem
-from workers.monitoring import warn_of_left_out
-from workers.stack import python
-from workers.stack.flower import Access, new_access, read_access
-from workers.stack.place import STATE, find_place
-from workers.stack.postgres import postgres
-from workers.stack.process import Processes, Service, write_json
-from workers.stack.redis import redis
-from workers.stack.restarts import Restarts
-from workers.stack.status import NAMES, ROLES, SERVERS, SUPERVISORS, WORKERS, State, Status, memory_of, uptime_of
-from workers.stack.wheels import package_folder
+from cotrail.workers import TAKEN_OUT
+from cotrail.workers.health import Problem
+from cotrail.workers.monitoring import warn_of_left_out
+from cotrail.workers.stack import python
+from cotrail.workers.stack.flower import Access, new_access, read_access
+from cotrail.workers.stack.place import STATE, find_place
+from cotrail.workers.stack.postgres import postgres
+from cotrail.workers.stack.process import Processes, Service, write_json
+from cotrail.workers.stack.redis import redis
+from cotrail.workers.stack.restarts import Restarts
+from cotrail.workers.stack.status import (
+    NAMES,
+    ROLES,
+    SERVERS,
+    SUPERVISORS,
+    WORKERS,
+    State,
+    Status,
+    memory_of,
+    uptime_of,
+)
+from cotrail.workers.stack.wheels import package_folder
 
 STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "flower")
 
@@ -50,7 +60,7 @@ class Stack:
 
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
         """
-        from models.schema.migrating import migrate
+        from cotrail.models.schema.migrating import migrate
 
         warn_of(TAKEN_OUT)
         with self._lock():

@@ -1,8 +1,8 @@
-"""The supervisor: `python -m workers.stack.supervisor NAME` starts again what `cotrail up` started and what has died.
+"""The supervisor, `python -m cotrail.workers.stack.supervisor NAME`: starts again what `cotrail up` started and died.
 
-It also ends what exists and doesn't work (`workers.stack.guard`). Two supervisors run. One is active, and treats the
-other one as any service; that one waits for a lock that the kernel releases as soon as the active one has ended, in
-whatever way, and ends the active one if it is frozen.
+It also ends what exists and doesn't work (`cotrail.workers.stack.guard`). Two supervisors run. One is active, and
+treats the other one as any service; that one waits for a lock that the kernel releases as soon as the active one has
+ended, in whatever way, and ends the active one if it is frozen.
 """
 
 import logging
@@ -10,16 +10,16 @@ import sys
 import time
 from collections.abc import Iterable
 
-from configuration.settings import settings
 from cotrail.common.log_formatting import print_safely
+from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
-from workers.logs import keep_bounded, keep_others_bounded
-from workers.ready import announce
-from workers.stack.guard import Guard
-from workers.stack.process import wait_for_an_end
-from workers.stack.restarts import Restarts, died, failed, started
-from workers.stack.stack import Stack
-from workers.stack.status import SERVERS, SUPERVISORS
+from cotrail.workers.logs import keep_bounded, keep_others_bounded
+from cotrail.workers.ready import announce
+from cotrail.workers.stack.guard import Guard
+from cotrail.workers.stack.process import wait_for_an_end
+from cotrail.workers.stack.restarts import Restarts, died, failed, started
+from cotrail.workers.stack.stack import Stack
+from cotrail.workers.stack.status import SERVERS, SUPERVISORS
 
 LOOK_SECONDS = 1.0
 """The longest pause between two looks while nothing has died; a death ends it."""

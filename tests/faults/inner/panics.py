@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from cotrail.core.results import Result
-from models.execution.claims import Claim
-from models.records.dispatch import Dispatch
-from tasks import step
-from tasks.runtime import Runtime
+from cotrail.models.execution.claims import Claim
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks import step
+from cotrail.tasks.runtime import Runtime
 
 
 class PanicException(BaseException):

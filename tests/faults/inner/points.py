@@ -24,15 +24,15 @@ from sqlalchemy import Connection, Engine, event
 from cotrail.core.results import Result
 from cotrail.engines.language_models.openai import stream
 from cotrail.engines.retrieval import tantivy
-from models.commands import control, submission
-from models.execution import admission
-from models.execution import recovery as upkeep
-from models.execution.claims import Claim, Completion
-from models.execution.ledger import Ledger
-from models.records.dispatch import Dispatch
-from tasks import routing, runtime, step
-from tasks.lease import Lease
-from tasks.runtime import Runtime
+from cotrail.models.commands import control, submission
+from cotrail.models.execution import admission
+from cotrail.models.execution import recovery as upkeep
+from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.records.dispatch import Dispatch
+from cotrail.tasks import routing, runtime, step
+from cotrail.tasks.lease import Lease
+from cotrail.tasks.runtime import Runtime
 
 
 class Point(StrEnum):

@@ -48,23 +48,24 @@ Splitter = Annotated[
 
 
 class IRCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """IRCoT.
-
-    max_sentences: sentences a chain, at most (8 in the paper; 10 in the released code).
-    max_sentence_tokens: the most tokens of a sentence.
-    splitter: tells where a sentence ends: cotrail's own `rules`, or an installed pipeline of spaCy, as the released
-        code has it with `en_core_web_sm`; a run pins its version, as in `en_core_web_sm@3.8.0`.
-    reasoning_openings: the beginnings of sentences that only conclude, which make no query.
-    """
+    """IRCoT."""
 
     retrieval: RetrievalSettings = RetrievalSettings()
     reading: ReaderSettings = ReaderSettings()
     pages: PageSettings = PageSettings()
     prompting: PromptSettings = PromptSettings()
     max_sentences: Positive = 8
+    """Sentences a chain, at most (8 in the paper; 10 in the released code)."""
+
     max_sentence_tokens: Positive = 200
+    """The most tokens of a sentence."""
+
     splitter: Splitter = RULES
+    """What tells where a sentence ends: cotrail's own `rules`, or an installed pipeline of spaCy, as the released code
+    has it with `en_core_web_sm`; a run pins its version, as in `en_core_web_sm@3.8.0`."""
+
     reasoning_openings: tuple[str, ...] = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
+    """The beginnings of sentences that only conclude, which make no query."""
 
 
 def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:

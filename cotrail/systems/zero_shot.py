@@ -12,12 +12,10 @@ from cotrail.systems.spec import Needs, SystemSpec
 
 
 class ZeroShotSettings(BaselineSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question without demonstrations.
-
-    opening: the beginning of the answer, which the model continues; the task's own unless given.
-    """
+    """A question without demonstrations."""
 
     opening: str | None = None
+    """The beginning of the answer, which the model continues; the task's own unless given."""
 
     @property
     def answer_opening(self) -> str:

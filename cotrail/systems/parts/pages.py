@@ -23,18 +23,20 @@ MAX_PAGES = 15
 
 
 class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Choice of the pages to search, for a question that pins a passage (IRCoT, appendix B).
-
-    count: number of titles that are asked for; titles: whether `all` that the model writes are looked up, or only as
-        many as were `asked` for; max_tokens: the most tokens that name titles.
-    scope: `only` searches the paragraphs of these pages, `after` filters the best of a search of the whole corpus, as
-        the released code does.
-    """
+    """Choice of the pages to search, for a question that pins a passage (IRCoT, appendix B)."""
 
     count: Positive = 3
+    """Number of titles that are asked for."""
+
     titles: Literal["all", "asked"] = "all"
+    """Whether `all` that the model writes are looked up, or only as many as were `asked` for."""
+
     max_tokens: Positive = 64
+    """The most tokens that name titles."""
+
     scope: Scope = "only"
+    """`only` searches the paragraphs of these pages, `after` filters the best of a search of the whole corpus, as
+    the released code does."""
 
 
 PageSettings1 = with_defaults(PageSettings, titles="asked")

@@ -21,38 +21,44 @@ from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph, sh
 
 
 class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Search for paragraphs and their collection (IRCoT, section 3.1, and the authors' released code).
+    """Search for paragraphs and their collection (IRCoT, section 3.1).
 
-    From the paper:
-
-    retrieval_count: paragraphs a search (K); max_paragraphs: paragraphs collected, at most.
-
-    From the code (`commaqa/inference/ircot.py`), which the paper doesn't say:
-
-    query_stop_words: words that are dropped from queries.
-    max_paragraph_words: paragraphs of more words are discarded.
-    prompt_paragraph_words: a paragraph is cut to this many words in the prompt.
-    duplicate_similarity: a paragraph is skipped if its title and its text are both at least this many percent similar
-        to those of one already collected.
-    duplicates: what is skipped: `alike` is that rule alone; the `released` code also skips a paragraph whose title is
-        one collected paragraph's and whose text is another's.
-    pinned: what happens if the corpus also holds the passage that a question pins. It isn't collected, by the same
-        similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too
-        by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's
-        prompt.
-    distinct_texts: whether paragraphs with the same text count as one in a search, as in the released code; see
-        `cotrail.core.ports.retriever.best`.
+    What follows `max_paragraphs` is from the authors' released code (`commaqa/inference/ircot.py`); the paper doesn't
+    say it.
     """
 
     retrieval_count: Positive = 4
+    """Paragraphs a search (K)."""
+
     max_paragraphs: Positive = 15
+    """Paragraphs collected, at most."""
+
     query_stop_words: tuple[str, ...] = ("who", "what", "when", "where", "why", "which", "how", "does", "is")
+    """Words that are dropped from queries."""
+
     max_paragraph_words: Positive = 600
+    """Paragraphs of more words are discarded."""
+
     prompt_paragraph_words: Positive = 350
+    """A paragraph is cut to this many words in the prompt."""
+
     duplicate_similarity: Annotated[float, Meta(ge=0, le=100)] = 90.0
+    """A paragraph is skipped if its title and its text are both at least this many percent similar to those of one
+    already collected."""
+
     duplicates: Literal["alike", "released"] = "alike"
+    """What is skipped: `alike` is that rule alone; the `released` code also skips a paragraph whose title is one
+    collected paragraph's and whose text is another's."""
+
     pinned: Literal["once", "again", "released"] = "once"
+    """What happens if the corpus also holds the passage that a question pins. It isn't collected, by the same
+    similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too
+    by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's
+    prompt."""
+
     distinct_texts: bool = False
+    """Whether paragraphs with the same text count as one in a search, as in the released code; see
+    `cotrail.core.ports.retriever.best`."""
 
 
 RetrievalSettings1 = with_defaults(RetrievalSettings, pinned="again")

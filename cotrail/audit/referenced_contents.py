@@ -10,12 +10,13 @@ from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.kind import Action, digests_in
+from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.prompt_records import Stored
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 
 REFERRED = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""

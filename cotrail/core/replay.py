@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from cotrail.common.short_digests import shortened
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded, Step
 from cotrail.core.results import Failure, Result
-from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError
 
 

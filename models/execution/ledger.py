@@ -15,11 +15,12 @@ from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.kind import Action, digests_in
+from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_records import Stored
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from cotrail.models.execution import statements
 from cotrail.models.execution.adoption import find_twins, take_waiting

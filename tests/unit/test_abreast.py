@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.history import Failed, Finished
 from cotrail.core.results import Failure, Result, Retrieved
-from cotrail.core.system import Answer, Part, StepFailed, System, Together, expect
+from cotrail.core.system import Action, Answer, Part, StepFailed, System, Together, expect
 from cotrail.systems.parts.abreast import abreast
 from tests.replay.driving import FAILURE, found, live, replayed, search
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Read
-from cotrail.core.actions.kind import Action
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Result
+from cotrail.core.system import Action
 from cotrail.evaluation.experiments.searchain.measures import Sources, is_helped, nodes_by_hops, sources
 from cotrail.evaluation.experiments.searchain.runs import Searched
 from tests.unit.test_searchain import World, queries, run, tree, wrote

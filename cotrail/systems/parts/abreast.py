@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.results import Failure, Result
-from cotrail.core.system import Part, Reply, StepFailed, Together, expect_each
+from cotrail.core.system import Action, Part, Reply, StepFailed, Together, expect_each
 
 T = TypeVar("T")
 

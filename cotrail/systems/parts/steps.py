@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.results import Failure, Generated, Result
-from cotrail.core.system import Part, StepFailed, Together, expect, expect_each
+from cotrail.core.system import Action, Part, StepFailed, Together, expect, expect_each
 
 ResultT = TypeVar("ResultT", bound=Result)
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
+from cotrail.common.text_overlap import contained, rouge_l
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read
 from cotrail.core.paragraphs import Paragraph
@@ -25,6 +26,9 @@ INSTRUCTION = (
 
 SUREST = 10.0
 """The largest logit of a model's answer: certainty has none."""
+
+MOST_COMPARED_WORDS = 1000
+"""How many words of either text ROUGE-L compares: its time grows with the product of the lengths."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -113,3 +117,19 @@ def _reading(written: Generated) -> Reading:
         text=text if is_answer else "",
         confidence=confidence(tuple(each for _, each in written.kept_tokens)),
     )
+
+
+def differs(extracted: str, answer: str, document: Paragraph, settings: SearChainSettings) -> bool:
+    """Return whether the model's answer to a query isn't consistent with the document retrieved for it.
+
+    extracted: what the reader read from the document; where that is nothing, nothing contradicts the answer.
+    """
+    if not normalized(extracted):
+        return False
+    if settings.has_long_answers:
+        return rouge_l(_cut(answer), _cut(document.text)) <= settings.alpha
+    return not contained(extracted, answer)
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split()[:MOST_COMPARED_WORDS])

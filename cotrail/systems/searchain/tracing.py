@@ -1,16 +1,34 @@
-"""Tracing: the final content, and the nodes that support its parts (Search-in-the-Chain, section 3.2)."""
+"""Messages of the model, verbatim, and the last one, which traces the path (Search-in-the-Chain, section 3.2)."""
 
 from collections.abc import Mapping
 
+from cotrail.core.actions.generate import Reason
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
-from cotrail.core.system import Part
+from cotrail.core.results import Generated
+from cotrail.core.system import Part, expect
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
+from cotrail.systems.searchain.oddities import MOST_CHARACTERS
 from cotrail.systems.searchain.prompts import final_prompt
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node
-from cotrail.systems.searchain.writing import note_end, write
+
+
+def write(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Part[Generated]:
+    """The model's next message, as far as the most tokens reach or to a stop string."""
+    message = Reason(
+        prompt=chat, max_tokens=max_tokens, until="stop", stop=settings.stop, temperature=settings.temperature
+    )
+    return expect((yield message), Generated)
+
+
+def note_end(written: Generated, round: int, tree: GrowingTree) -> None:  # noqa: A002
+    """Record where a message was cut off, by the token limit or before a further example."""
+    if written.ended == "length":
+        tree.record(round, "cut", written.text[-MOST_CHARACTERS:])
+    if written.ended == "stop":
+        tree.record(round, "further example", written.stop)
 
 
 def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:

@@ -5,16 +5,20 @@ telling how they are.
 """
 
 import gc
+import os
+import socket
 from logging import Logger
 from typing import Any
 
+import msgspec
 from celery import signals
+from celery.worker.control import inspect_command
 
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import carried_out_by
-from cotrail.tasks import roll_call
+from cotrail.tasks.roll_call import CALL, Present
 from cotrail.tasks.runtime import close_runtime, runtime, stop_runtime
 from cotrail.workers.celery_app import app
 from cotrail.workers.claiming import ClaimAhead
@@ -30,7 +34,22 @@ YOUNG = 100_000
 
 app.steps["worker"].add(ServedPool)
 app.steps["consumer"].update({ServedConsumer, ClaimAhead})
-roll_call.answer_calls()
+
+
+@inspect_command(name=CALL)
+def _answer(state: Any, **_: object) -> dict[str, Any]:
+    """Answer a roll call."""
+    present = Present(
+        worker=runtime().ledger.worker,
+        name=state.hostname.partition("@")[0],
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        kinds=tuple(sorted(state.app.amqp.queues.consume_from)),
+        slots=state.consumer.pool.limit,
+        problem=runtime().problem(),
+    )
+    answer: dict[str, Any] = msgspec.to_builtins(present)
+    return answer
 
 
 @signals.after_setup_task_logger.connect

@@ -20,9 +20,9 @@ def check_database(url: SecretStr) -> SecretStr:
 def _check_parameters(query: str) -> None:
     from psycopg.pq import Conninfo  # imported on use: it takes long, and few addresses have parameters
 
-    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    parameters = {option.keyword.decode() for option in Conninfo.get_defaults()}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in known:
+        if name not in parameters:
             raise ValueError("PostgreSQL's client library doesn't know one of its parameters, behind the question mark")
         if name == "port" and not all(port.isdecimal() for port in value.split(",")):
             raise ValueError("its parameter port is no number")

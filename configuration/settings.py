@@ -271,5 +271,5 @@ def nodes(url: SecretStr | None) -> tuple[str, ...]:
 def _addresses(url: SecretStr | None, between: str | None = None) -> list[Address]:
     if not url:
         return []
-    written = url.get_secret_value()
-    return [read_address(part) for part in (written.split(between) if between else [written])]
+    urls = url.get_secret_value()
+    return [read_address(part) for part in (urls.split(between) if between else [urls])]

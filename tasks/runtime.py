@@ -207,11 +207,11 @@ class Runtime:
             # The connection may break after the COMMIT and before its confirmation. Such claims are given back before
             # they are tried again, but for steps that this process has claimed for certain by other messages.
             if in_doubt:
-                known = self._known()
-                self.ledger.disclaim(message for message in messages if message.step_id not in known)
+                certain = self._known()
+                self.ledger.disclaim(message for message in messages if message.step_id not in certain)
             in_doubt = True
-            asked = time.monotonic()
-            return [Lease(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
+            began = time.monotonic()
+            return [Lease(claim, began) if claim else None for claim in self.ledger.claim(messages)]
 
         return self.insist(claim)
 
@@ -282,11 +282,11 @@ class Runtime:
             # The time before the query, not after: the lease runs from when the database got it at the latest.
             return time.monotonic(), self.ledger.beat(claims)
 
-        asked, beaten = self.insist(beat)
+        began, beaten = self.insist(beat)
         renewed, lost = ({id(claim) for claim in each} for each in (beaten.renewed, beaten.lost))
         for lease in holding:
             if id(lease.claim) in renewed:
-                lease.renewed = asked
+                lease.renewed = began
             elif id(lease.claim) in lost:
                 logger.info("step %d isn't this worker's any more", lease.claim.step_id)
                 lease.cancellation.cancel()

@@ -22,11 +22,11 @@ def hide_in_logs(secrets: Secrets) -> None:
 
 def _hide(record: logging.LogRecord, secrets: Secrets) -> None:
     try:
-        said = record.getMessage()
+        message = record.getMessage()
     except Exception:  # noqa: BLE001 - logging reports it when it writes the record
         return
-    hidden = secrets.hidden(said)
-    if hidden != said:
+    hidden = secrets.hidden(message)
+    if hidden != message:
         record.msg, record.args = hidden, None
     if record.exc_info:
         record.exc_text = secrets.hidden(logging.Formatter().formatException(record.exc_info))

@@ -69,9 +69,9 @@ def cut(path: Path) -> None:
     """Rotate a file that another process writes to: copy it, then empty it."""
     copy = path.with_name(f"{path.name}.copy")
     copy.unlink(missing_ok=True)  # left by an interruption
-    with path.open("rb+") as file, _opened(copy) as written:
-        shutil.copyfileobj(file, written)
-        written.flush()
+    with path.open("rb+") as file, _opened(copy) as target:
+        shutil.copyfileobj(file, target)
+        target.flush()
         file.truncate(0)
     _make_room(path)
     copy.replace(_former(path, 1))

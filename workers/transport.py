@@ -70,8 +70,8 @@ class Channel(redis.Channel):
     def _withdraw(self, queue: str, key: str, step_ids: Collection[int]) -> int:
         name = f"{self.global_keyprefix}{key}"
         raws = self._mended(self._lists(queue), self.client.lrange, name, 0, -1)
-        found = [raw for raw in raws if _step_id(raw, queue) in step_ids]
-        return sum(self.client.lrem(name, 1, raw) for raw in found)
+        messages = [raw for raw in raws if _step_id(raw, queue) in step_ids]
+        return sum(self.client.lrem(name, 1, raw) for raw in messages)
 
     def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
         """Put a message as kombu does for queues that don't expire, but encode it with msgspec."""
@@ -167,8 +167,8 @@ class Channel(redis.Channel):
         with self.conn_or_acquire() as client:
             for key, wanted in types.items():
                 name = f"{self.global_keyprefix}{key}"
-                if (found := bytes_to_str(client.type(name))) not in (wanted, "none"):
-                    logger.warning("in Redis %r is a %s and no %s: it is renamed *%s", name, found, wanted, ASIDE)
+                if (type_there := bytes_to_str(client.type(name))) not in (wanted, "none"):
+                    logger.warning("in Redis %r is a %s and no %s: it is renamed *%s", name, type_there, wanted, ASIDE)
                     client.rename(name, f"{name}{ASIDE}")
 
 

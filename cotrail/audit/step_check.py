@@ -58,8 +58,8 @@ class StepContext(Struct, frozen=True, kw_only=True):
 
 def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
     """Check a step; the rows that belong to it are checked only if its own row is sound, as they are judged by it."""
-    found = list(_StepCheck(rows, around).own())
-    return found or list(_StepCheck(rows, around).belongings())
+    findings = list(_StepCheck(rows, around).own())
+    return findings or list(_StepCheck(rows, around).belongings())
 
 
 class _StepCheck:
@@ -208,8 +208,8 @@ class _StepCheck:
             yield self._found(table, "added", f"the step wrote {due}")
         if due and len(rows) == due:
             position = str(chain_length(request))
-            written = {"question_id": self.around.question, "position": position, "text": result["text"]}
-            yield from self._repeats(table, rows[0], written)
+            sentence = {"question_id": self.around.question, "position": position, "text": result["text"]}
+            yield from self._repeats(table, rows[0], sentence)
 
     def _request(self, result: Any) -> Iterator[Finding]:
         """Check the fingerprint of the request, and the prompt that the model saw."""

@@ -129,24 +129,24 @@ class _Trail:
             return self._broken_off(self.stopped)
         self._close_question()
         run, experiment = self._above.get("runs"), self._above.get("experiments")
-        asked = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
-        of_run = check_run(run, experiment, asked)
-        found = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
+        totals = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
+        of_run = check_run(run, experiment, totals)
+        findings = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
         return Verification(
             run=self._run_of().id,
-            digest=None if run is None else digest_of_run(run, asked),
+            digest=None if run is None else digest_of_run(run, totals),
             closed=run is not None and run["digest"] is not None,
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            findings=_bounded((*found, *self._of_bundle(sound=not found))),
+            findings=_bounded((*findings, *self._of_bundle(sound=not findings))),
         )
 
     def _broken_off(self, last: Finding) -> Verification:
         """The result of a verification that stopped early."""
         run, experiment = self._above.get("runs"), self._above.get("experiments")
         of_run = check_run(run, experiment, QuestionTotals(count=0, root="", ended=False, sound=False))
-        found = [*of_run, *self.findings, *self.questions.findings]
+        findings = [*of_run, *self.findings, *self.questions.findings]
         return Verification(
             run=self._run_of().id,
             digest=None,
@@ -154,7 +154,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            findings=(*found[:MOST], last),
+            findings=(*findings[:MOST], last),
         )
 
     def _take_above(self, record: Record) -> None:
@@ -220,9 +220,9 @@ class _Trail:
         return end_of(sum(self.counts.values()), self._written.hexdigest()).row
 
 
-def _bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The first `MOST` findings, and one that says that there are more where that is so."""
-    if len(found) <= MOST:
-        return tuple(found)
+    if len(findings) <= MOST:
+        return tuple(findings)
     detail = f"there are more than {MOST:,} findings"
-    return (*found[:MOST], Finding(table=found[MOST].table, what="changed", detail=detail))
+    return (*findings[:MOST], Finding(table=findings[MOST].table, what="changed", detail=detail))

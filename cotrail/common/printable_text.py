@@ -67,4 +67,4 @@ def indented(text: str) -> str:
 
 def printable_json(encoded: bytes) -> bytes:
     """Escape in UTF-8 JSON what a terminal or a page would interpret; its meaning stays the same."""
-    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", encoded.decode()).encode()

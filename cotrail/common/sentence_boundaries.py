@@ -116,8 +116,8 @@ def _end(beginning: str, whole: int) -> int:
     cuts = {*segment_ends(_ITEM.sub(r"X\1X", looked_at))} - {len(looked_at)}
     # One after the other, since most lines have many sentences, of which only the first is wanted.
     ends = merge(sorted(cuts), (gap.end() for gap in _GAP.finditer(looked_at)))
-    found = (end for end in ends if end > letter.start() and _ends(beginning, end, cut=end in cuts))
-    return next(found, whole)
+    sentence_ends = (end for end in ends if end > letter.start() and _ends(beginning, end, cut=end in cuts))
+    return next(sentence_ends, whole)
 
 
 def _ends(line: str, end: int, *, cut: bool) -> bool:

@@ -135,8 +135,8 @@ def record_prompt(prompt: Prompt) -> Json:
         record["paragraphs"] = paragraphs
     if long:
         record["texts"] = [paragraph.digest for paragraph in long]
-    if written := len(prompt.written):
-        record["written"] = written
+    if sentences := len(prompt.written):
+        record["written"] = sentences
     if prompt.tools:
         record["tools"] = msgspec.to_builtins(prompt.tools)
     return record

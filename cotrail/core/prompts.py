@@ -169,8 +169,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def question(self) -> str:
         """The question that it asks, the last one if there are several; empty if there is none."""
-        asked = self._of(Asked)
-        return asked[-1].question if asked else ""
+        questions = self._of(Asked)
+        return questions[-1].question if questions else ""
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ def topics(similarities: Sequence[Sequence[float]], threshold: float) -> tuple[i
     similarities: n rows of n cosine similarities, of each sentence to every sentence.
     """
     founders: list[int] = []
-    found: list[int] = []
+    numbers: list[int] = []
     for number, row in enumerate(similarities):
         joined = next((topic for topic, founder in enumerate(founders) if row[founder] >= threshold), len(founders))
         if joined == len(founders):
             founders.append(number)
-        found.append(joined)
-    return tuple(found)
+        numbers.append(joined)
+    return tuple(numbers)

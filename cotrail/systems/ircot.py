@@ -75,9 +75,9 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
     empty = settings.reading.answers == "released"
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     pinned = pinned_paragraph(question)
-    found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
     # The pinned passage counts as collected: it takes one of the `max_paragraphs` places.
-    paragraphs = collect(shown(question, ()), found, retrieval, pinned)
+    paragraphs = collect(shown(question, ()), hits, retrieval, pinned)
     sentences: tuple[str, ...] = ()
     while True:
         sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
@@ -88,8 +88,8 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
         if stated_answer(sentence, empty=empty) is not None or len(sentences) >= settings.max_sentences:
             break
         query = next_query(question.text, sentences, settings)
-        found = yield search(query, retrieval, titles, settings.pages.scope)
-        paragraphs = collect(paragraphs, found, retrieval, pinned)
+        hits = yield search(query, retrieval, titles, settings.pages.scope)
+        paragraphs = collect(paragraphs, hits, retrieval, pinned)
     if settings.reading.reader == "none":
         return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)

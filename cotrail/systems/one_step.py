@@ -36,9 +36,9 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     """Retrieve with the question alone, then read."""
     retrieval = settings.retrieval
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
-    found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
     # The pinned passage takes no place among those collected: the reader is shown it besides.
-    paragraphs = collect((), found, retrieval, pinned_paragraph(question))
+    paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)

@@ -110,10 +110,10 @@ def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = No
 
     Raises UnknownNameError, or UnknownVersionError where only the version is missing.
     """
-    known = tuple(systems)
-    versions = {system.version: system for system in known if system.name == name}
+    specs = tuple(systems)
+    versions = {system.version: system for system in specs if system.name == name}
     if not versions:
-        raise UnknownNameError(unknown("system", name, sorted({system.name for system in known})))
+        raise UnknownNameError(unknown("system", name, sorted({system.name for system in specs})))
     if version is None:
         return versions[max(versions)]
     if version in versions:

@@ -159,10 +159,10 @@ def fork(
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, and InputError where the system can't continue from there.
     """
-    known = Runs(find_system)
+    plans = Runs(find_system)
     with engine.begin() as connection:
         rows = _origin_questions(connection, submission, keys)
-        prefixes = _prefixes(connection, _plan(submission), rows, at, known)
+        prefixes = _prefixes(connection, _plan(submission), rows, at, plans)
         insert_run(connection, submission, len(rows))  # always new: a fork belongs to no experiment
         opened = open_run(connection, submission)
         for start in range(0, len(rows), REPLAYED):
@@ -171,7 +171,7 @@ def fork(
             ids = record_questions(connection, new, opened)
             pairs = [_pair(each.id, rows[each.position]["id"], prefixes) for each in ids]
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
-            begin_questions(connection, known, [each.id for each in ids])
+            begin_questions(connection, plans, [each.id for each in ids])
         wake(connection, submission.id)
     return Forked(
         questions=len(rows),

@@ -90,13 +90,15 @@ def ended_before(connection: Connection, days: float) -> list[str]:
 def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
     """Return the size of what removing these runs would remove."""
     of_runs = steps.c.run_id.in_(run_ids)
-    asked = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
+    question_sizes = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
     taken = select(func.count(), _bytes("steps")).where(of_runs)
     belonging = [
         select(_bytes(table.name)).join_from(table, steps, table.c.step_id == steps.c.id).where(of_runs)
         for table in (attempts, sentences, paragraph_sets)
     ]
-    (n_questions, of_questions), (n_steps, of_steps) = (connection.execute(query).one() for query in (asked, taken))
+    (n_questions, of_questions), (n_steps, of_steps) = (
+        connection.execute(query).one() for query in (question_sizes, taken)
+    )
     size = of_questions + of_steps + sum(connection.execute(query).scalar_one() for query in belonging)
     return Weight(runs=len(run_ids), questions=n_questions, steps=n_steps, bytes=int(size))
 

@@ -37,9 +37,9 @@ def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: OnProg
     return done
 
 
-def _unblock(known: Runs, connection: Connection, ids: Sequence[int]) -> int:
+def _unblock(plans: Runs, connection: Connection, ids: Sequence[int]) -> int:
     connection.execute(_UNBLOCK, {"ids": ids})
     # The replay may block a question again: its steps then stay blocked.
-    begin_questions(connection, known, ids)
+    begin_questions(connection, plans, ids)
     connection.execute(_UNBLOCK_STEPS, {"ids": ids})
     return len(ids)

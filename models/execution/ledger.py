@@ -148,18 +148,18 @@ class Ledger(Leases):
         """Return claims of these rows by the step's id; and those that can't be read, with the reason."""
         requests = {row["id"]: decoded(row["request"]) for row in rows}
         referred = (digest for request in requests.values() for digest in digests_in(request))
-        known = self._paragraphs.read(connection, referred)
+        paragraphs_read = self._paragraphs.read(connection, referred)
         claims: dict[int, Claim] = {}
         damaged: list[tuple[ClaimKey, UnreadableError]] = []
         for row in rows:
             request = requests[row["id"]]
             try:
-                claims[row["id"]] = self._claim(connection, row, request, known, adopted.get(row["id"]))
+                claims[row["id"]] = self._claim(connection, row, request, paragraphs_read, adopted.get(row["id"]))
             except DBAPIError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one step must not fail the others
                 key = ClaimKey(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
-                damaged.append((key, unreadable(request, known, error)))
+                damaged.append((key, unreadable(request, paragraphs_read, error)))
         return claims, damaged
 
     def _claim(
@@ -196,15 +196,15 @@ class Ledger(Leases):
     def _save_paragraph_sets(
         self, connection: Connection, completions: Sequence[Completion], stored: Mapping[str, Paragraph]
     ) -> None:
-        found = [
+        hits = [
             (done.claim, _query(done.claim.action), hit)
             for done in completions
             if isinstance(done.outcome, Retrieved)
             for hit in done.outcome.hits
         ]
-        if not found:
+        if not hits:
             return
-        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in stored}
+        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in hits if hit.paragraph.digest not in stored}
         save_paragraphs(connection, new)
         self._paragraphs.add(new)
         sets: Rows = [
@@ -217,7 +217,7 @@ class Ledger(Leases):
                 "paragraph_id": hit.paragraph.id,
                 "score": hit.score,
             }
-            for claim, query, hit in found
+            for claim, query, hit in hits
         ]
         connection.execute(statements.NEW_SETS, {"rows": sets})
 

@@ -49,8 +49,8 @@ class ReplayCache:
 
     def read(self, connection: Connection, question_ids: Sequence[int]) -> dict[int, History]:
         """Return the history of each question, reading only the steps that weren't read before."""
-        known = {each: self._cached[each].history for each in question_ids if each in self._cached}
-        return read_histories(connection, question_ids, self._paragraphs, known)
+        cached = {each: self._cached[each].history for each in question_ids if each in self._cached}
+        return read_histories(connection, question_ids, self._paragraphs, cached)
 
     def advance(self, question_id: int, history: History, begin: Callable[[], Replay]) -> Next | Finished | Failed:
         """Return what follows a question's history; raises what `Replay.advance` and `begin` raise."""

@@ -27,9 +27,12 @@ _LOCKED_PARAGRAPHS, _LOCKED_DEMONSTRATIONS = (
 )
 
 
-def save_paragraphs(connection: Connection, found: Mapping[str, Paragraph]) -> None:
+def save_paragraphs(connection: Connection, paragraphs_by_digest: Mapping[str, Paragraph]) -> None:
     """Store paragraphs by digest."""
-    rows = [{"digest": digest, "title": found[digest].title, "text": found[digest].text} for digest in sorted(found)]
+    rows = [
+        {"digest": digest, "title": paragraphs_by_digest[digest].title, "text": paragraphs_by_digest[digest].text}
+        for digest in sorted(paragraphs_by_digest)
+    ]
     for chunk in _chunks(rows):
         _store(connection, _NEW_PARAGRAPHS, _LOCKED_PARAGRAPHS, chunk)
 

@@ -29,16 +29,16 @@ class ParagraphCache:
 
     def read(self, connection: Connection, digests: Iterable[str]) -> Mapping[str, Paragraph]:
         """Return all cached paragraphs, after reading those of these digests that are stored."""
-        needed, known = set(digests), self._known
-        if len(known) > MOST:
+        needed, cached = set(digests), self._known
+        if len(cached) > MOST:
             # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
-            lately = list(known)[-MOST // 2 :]
-            known = self._known = {digest: known[digest] for digest in (*lately, *needed) if digest in known}
-        missing = sorted(digest for digest in needed if digest not in known)
+            lately = list(cached)[-MOST // 2 :]
+            cached = self._known = {digest: cached[digest] for digest in (*lately, *needed) if digest in cached}
+        missing = sorted(digest for digest in needed if digest not in cached)
         if missing:
             for row in connection.execute(_READ, {"digests": missing}):
-                known[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
-        return known
+                cached[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
+        return cached
 
     def add(self, stored: Mapping[str, Paragraph]) -> None:
         """Add paragraphs, by digest, that this process has stored, so that they needn't be read."""

@@ -152,8 +152,8 @@ def refused(error: BaseException | None) -> bool:
 def reason_of(error: BaseException) -> str:
     """Return the driver's message of an error, in one line and without the statement."""
     cause = getattr(error, "orig", None) or error
-    said = str(cause).strip().splitlines()
-    return said[0][:MOST_SAID] if said else type(cause).__name__
+    lines = str(cause).strip().splitlines()
+    return lines[0][:MOST_SAID] if lines else type(cause).__name__
 
 
 def _encode(value: Any) -> str:

@@ -37,12 +37,12 @@ def migrate(url: str, revision: str = "head") -> Migrated:
         try:
             _upgrade(config, revision)
         except CommandError as error:
-            before, known = config.attributes["before"], ScriptDirectory.from_config(config)
-            if before is None or before in {each.revision for each in known.walk_revisions()}:
+            before, scripts = config.attributes["before"], ScriptDirectory.from_config(config)
+            if before is None or before in {each.revision for each in scripts.walk_revisions()}:
                 raise
             raise InputError(
                 f"the database's schema has revision {before}, and this cotrail knows those up to "
-                f"{known.get_current_head()}: a newer cotrail has migrated it; install that one"
+                f"{scripts.get_current_head()}: a newer cotrail has migrated it; install that one"
             ) from error
     return Migrated(before=config.attributes["before"], after=config.attributes["after"])
 

@@ -38,8 +38,8 @@ def reader_password(connection: "psycopg.Connection[Any]") -> str | None:
 
 def reader_comment(connection: Connection, role: str) -> str | None:
     """Return the comment on a role; None where there is no such role."""
-    found = "SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = :role"
-    return connection.execute(text(found), {"role": role}).scalar()
+    query = "SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = :role"
+    return connection.execute(text(query), {"role": role}).scalar()
 
 
 def provide_reader(connection: Connection) -> None:

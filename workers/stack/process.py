@@ -163,10 +163,10 @@ class Processes:
 
     def stop(self, *services: Service) -> bool:
         """Stop them, all at once, with their leftovers; returns whether there was something to stop."""
-        asked = [process for service in services if (process := self._ask_to_end(service))]
+        ending = [process for service in services if (process := self._ask_to_end(service))]
         killed = [self._end(service) for service in services]
         _remove(tuple(self._record_path(service.name) for service in services))
-        return bool(asked) or any(killed)
+        return bool(ending) or any(killed)
 
     def kill(self, service: Service, *, children: bool) -> None:
         """End a service at once; its record stays, so that it counts as dead."""
@@ -287,9 +287,9 @@ def credentials(user: str | None) -> dict[str, Any]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a file anew, so that other processes read either the former or the new one as a whole."""
-    written = path.with_suffix(".new")
-    written.write_bytes(msgspec.json.encode(value))
-    written.replace(path)
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(msgspec.json.encode(value))
+    temporary.replace(path)
 
 
 def _started(process: psutil.Process) -> float:

@@ -351,7 +351,7 @@ def _locked(lock: IO[str]) -> bool:
 
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise UnavailableError(f"{folder} must be a folder of your own; remove it, or set COTRAIL_HOME to another home")
     folder.chmod(0o700)

@@ -64,7 +64,7 @@ class ChatTemplate:
         end, hidden = next(unused), dict[str, str]()
 
         def hide(text: str) -> str:
-            return self._controls.sub(lambda found: hidden.setdefault(found[0], next(unused)), text)
+            return self._controls.sub(lambda match: hidden.setdefault(match[0], next(unused)), text)
 
         messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
         if prompt.goes_on:
@@ -159,8 +159,8 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _up_to(end: str, text: str) -> str:
-    before, found, _ = text.rpartition(end)
-    if not found:
+    before, marker, _ = text.rpartition(end)
+    if not marker:
         raise StepError(
             "the model's chat template doesn't show the assistant's last turn, which is to be continued: take another "
             "model, or a system that continues no turns"

@@ -138,9 +138,9 @@ def _related(subject: str, relation: str, answer: str) -> str:
 
 def _answered(question: str, answer: str) -> str:
     plain = " ".join(question.split()).rstrip(" ?")
-    known = (
+    answers = (
         form.format(**match.groupdict(), answer=answer)
         for pattern, form in _FORMS
         if (match := pattern.fullmatch(plain))
     )
-    return next(known, f"{plain}: {answer}" if plain else answer)
+    return next(answers, f"{plain}: {answer}" if plain else answer)

@@ -70,14 +70,14 @@ def check_installed(splitter: str) -> None:
         return
     name, _, wanted = splitter.partition("@")
     try:
-        found = _version(name, wanted)
+        version = _version(name, wanted)
         check_package("spacy", "spacy")
     except NotInstalledError as error:
         raise InputError(str(error)) from error
-    if found != wanted:
+    if version != wanted:
         raise InputError(
-            f"the splitter {splitter} isn't installed here, {name} {found} is: {_download(name, wanted)}, or name "
-            f"{name}@{found}"
+            f"the splitter {splitter} isn't installed here, {name} {version} is: {_download(name, wanted)}, or name "
+            f"{name}@{version}"
         )
 
 
@@ -85,10 +85,10 @@ def check_installed(splitter: str) -> None:
 def open_pipeline(splitter: str) -> Pipeline:
     """The pipeline of that name and version, loaded once; raises NotInstalledError, ModelChangedError."""
     name, _, wanted = splitter.partition("@")
-    found = _version(name, wanted)
-    if found != wanted:
+    version = _version(name, wanted)
+    if version != wanted:
         raise ModelChangedError(
-            f"the run's sentences are those of the spaCy pipeline {name} {wanted}, and this worker has {found}; "
+            f"the run's sentences are those of the spaCy pipeline {name} {wanted}, and this worker has {version}; "
             f"install the former version ({_download(name, wanted)}), then `cotrail resume RUN`"
         )
     return Pipeline(name)

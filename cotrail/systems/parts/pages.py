@@ -65,5 +65,5 @@ def find_pages(
     if settings.titles == "asked":
         titles = titles[: settings.count]
     # A model may misspell a title or make one up, so that each stands for the corpus's nearest one.
-    found = yield from all_of((Retrieve(query=title, count=1, field="title") for title in titles), Retrieved)
-    return tuple(dict.fromkeys(hit.paragraph.title for each in found for hit in each.hits))[:MAX_PAGES]
+    searches = yield from all_of((Retrieve(query=title, count=1, field="title") for title in titles), Retrieved)
+    return tuple(dict.fromkeys(hit.paragraph.title for each in searches for hit in each.hits))[:MAX_PAGES]

@@ -84,7 +84,7 @@ def query_of(text: str, settings: RetrievalSettings) -> str:
 
 def collect(
     collected: tuple[Paragraph, ...],
-    found: Reply,
+    reply: Reply,
     settings: RetrievalSettings,
     pinned: Paragraph | None = None,
 ) -> tuple[Paragraph, ...]:
@@ -93,7 +93,7 @@ def collect(
     Skipped are paragraphs of too many words, those whose title and text are both similar to those of one already
     collected, and the corpus's copy of the passage that the question pins.
     """
-    for hit in expect(found, Retrieved).hits:
+    for hit in expect(reply, Retrieved).hits:
         paragraph = hit.paragraph
         if len(collected) >= settings.max_paragraphs:
             break

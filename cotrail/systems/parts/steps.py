@@ -14,10 +14,10 @@ NOTHING = "EmptyGenerationError"
 
 def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[ResultT, ...]]:
     """The results of actions that don't need each other, in their order; nothing is yielded if there are none."""
-    asked = tuple(actions)
-    if not asked:
+    batch = tuple(actions)
+    if not batch:
         return ()
-    return expect_each((yield Together(asked)), expected)
+    return expect_each((yield Together(batch)), expected)
 
 
 def texts_of(actions: Iterable[Action]) -> Part[tuple[str, ...]]:

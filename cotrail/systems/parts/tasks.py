@@ -87,19 +87,19 @@ def task_prompt(
     demonstrations: Demonstrations,
     settings: TaskSettings,
     opening: str = "",
-    told: tuple[Paragraph, ...] = (),
+    facts: tuple[Paragraph, ...] = (),
 ) -> Prompt:
     """The demonstrations and the question, with no paragraph but the passage that it pins.
 
-    opening: the beginning of the answer, which the model continues; told: further paragraphs.
+    opening: the beginning of the answer, which the model continues; facts: further paragraphs.
     """
     layout = settings.prompt_layout
     # UnifiedQA recognises a yes-or-no question by itself.
-    asked = question.text if layout == "unifiedqa" else task_question(question, settings.task)
+    question_text = question.text if layout == "unifiedqa" else task_question(question, settings.task)
     return few_shot_prompt(
         demonstrations=demonstrations,
-        paragraphs=(*shown(question, ()), *told),
-        question=instructed(asked, demonstrations.instruction),
+        paragraphs=(*shown(question, ()), *facts),
+        question=instructed(question_text, demonstrations.instruction),
         sentences=(opening,) if opening else (),
         drop=settings.prompting.drop,
         layout=layout,

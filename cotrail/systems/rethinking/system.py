@@ -54,10 +54,10 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     supporting = yield from select_facts(best, evidence, settings)
     if settings.variant == "generation":
         supporting = yield from generate_facts(supporting, evidence, shots, settings)
-    told = tuple(dict.fromkeys(fact.text for fact in supporting))
+    stated_facts = tuple(dict.fromkeys(fact.text for fact in supporting))
     if settings.infers:
-        text = yield from infer_answer(question, told, shots, settings)
-    return replace(answer, text=text, sentences=told, details=replace(weighing, facts=supporting))
+        text = yield from infer_answer(question, stated_facts, shots, settings)
+    return replace(answer, text=text, sentences=stated_facts, details=replace(weighing, facts=supporting))
 
 
 def _weigh(

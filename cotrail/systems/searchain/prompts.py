@@ -112,8 +112,8 @@ def own_prompt(settings: SearChainSettings) -> str:
 
 def feedback(question: Question, node: Node, document: Paragraph | None, settings: SearChainSettings) -> Turn:
     """The turn that corrects a node or completes it (section 3.2); of several references the oldest go first."""
-    asked = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
-    return user(told(node), asked, *([] if document is None else [_reference(document, node.round, settings)]))
+    question_piece = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
+    return user(told(node), question_piece, *([] if document is None else [_reference(document, node.round, settings)]))
 
 
 def told(node: Node) -> str:
@@ -133,12 +133,12 @@ def final_prompt(question: Question, pairs: Sequence[tuple[str, str]], settings:
         f"[Query {number}]: {query}\n[Answer {number}]:" + (f" {answer}" if answer else "")
         for number, (query, answer) in enumerate(pairs, start=1)
     )
-    asked = Asked(question.text, "[Question]: {question}\n")
+    question_piece = Asked(question.text, "[Question]: {question}\n")
     asks = (
         "You can try to generate the final answer for the [Question] by referring to the [Query]-[Answer] pairs, "
         f"starting with [Final Content]. {MARKING}{STATEMENTS[settings.questions]}\n"
     )
-    return user(asks, asked, numbered)
+    return user(asks, question_piece, numbered)
 
 
 def _reference(document: Paragraph, round: int, settings: SearChainSettings) -> Shown:  # noqa: A002

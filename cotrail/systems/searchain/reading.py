@@ -109,13 +109,13 @@ def confidence(log_probabilities: tuple[float, ...]) -> float:
     return round(math.log(probability / (1 - probability)), 6)
 
 
-def _reading(written: Generated) -> Reading:
-    text = written.text.strip().removesuffix(".").strip("\"'")
+def _reading(reply: Generated) -> Reading:
+    text = reply.text.strip().removesuffix(".").strip("\"'")
     # A reasoning model's first line is the beginning of its thoughts.
     is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
     return Reading(
         text=text if is_answer else "",
-        confidence=confidence(tuple(each for _, each in written.kept_tokens)),
+        confidence=confidence(tuple(each for _, each in reply.kept_tokens)),
     )
 
 

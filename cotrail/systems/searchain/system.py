@@ -37,17 +37,17 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
     while tree.rounds < settings.rounds:
         if root is not None:
             chat = chat.add(feedback(question, root, tree.document_of(root), settings))
-        written = yield from write(chat, settings.max_chain_tokens, settings)
-        chat = chat.wrote(written.text)
+        message = yield from write(chat, settings.max_chain_tokens, settings)
+        chat = chat.wrote(message.text)
         chain = read_chain(
-            written.text,
+            message.text,
             round=tree.rounds + 1,
             most=settings.max_queries,
             answers=settings.node_answers,
             final_is_last=settings.is_first,
         )
         nodes = tree.grow(chain, root)
-        note_end(written, tree.rounds, tree)
+        note_end(message, tree.rounds, tree)
         root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
         if root is None:
             break
@@ -55,7 +55,7 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
     if not traced and settings.retrieve and not settings.is_first:
         cite(tree.final.text, tree.final.round, tree.cited(tree.final), tree)
     if not traced and not tree.final.text and chain.pairs:
-        tree.record(tree.rounds, "no final content", written.text)
+        tree.record(tree.rounds, "no final content", message.text)
     # A model that leaves out the tag has answered all the same.
     return answer(traced or tree.final.text or chain.rest, tree, settings)
 
@@ -88,10 +88,10 @@ def traverse(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSett
 def look_up(node: Node, settings: SearChainSettings) -> Part[Evidence]:
     """Search for a node's query, and read the best document where its answer decides anything."""
     query = " ".join(node.query.split()[:MOST_QUERY_WORDS])
-    found = expect((yield Retrieve(query=query, count=1)), Retrieved)
-    if not found.hits:
+    result = expect((yield Retrieve(query=query, count=1)), Retrieved)
+    if not result.hits:
         return Evidence()
-    document = found.hits[0].paragraph
+    document = result.hits[0].paragraph
     if not node.unsolved and not settings.verify:
         return Evidence(document)
     return Evidence(document, (yield from read_document(node.query, document, settings)))

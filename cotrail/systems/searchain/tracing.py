@@ -23,26 +23,26 @@ def write(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Part[Ge
     return expect((yield message), Generated)
 
 
-def note_end(written: Generated, round: int, tree: GrowingTree) -> None:  # noqa: A002
+def note_end(message: Generated, round: int, tree: GrowingTree) -> None:  # noqa: A002
     """Record where a message was cut off, by the token limit or before a further example."""
-    if written.ended == "length":
-        tree.record(round, "cut", written.text[-MOST_CHARACTERS:])
-    if written.ended == "stop":
-        tree.record(round, "further example", written.stop)
+    if message.ended == "length":
+        tree.record(round, "cut", message.text[-MOST_CHARACTERS:])
+    if message.ended == "stop":
+        tree.record(round, "further example", message.stop)
 
 
 def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:
     """The final content, for which the model is asked in one more turn, and whose marks the tree takes."""
     path = tuple(tree.path.values())
-    written = yield from write(
+    message = yield from write(
         chat.add(final_prompt(question, tree.pairs, settings)), settings.max_final_tokens, settings
     )
     turn = tree.rounds + 1
-    said = read_chain(written.text, round=turn, most=settings.max_queries, final_is_last=settings.is_first)
-    if said.final is None:
-        tree.record(turn, "no final content", written.text)
-    note_end(written, turn, tree)
-    final = said.final or said.rest
+    chain = read_chain(message.text, round=turn, most=settings.max_queries, final_is_last=settings.is_first)
+    if chain.final is None:
+        tree.record(turn, "no final content", message.text)
+    note_end(message, turn, tree)
+    final = chain.final or chain.rest
     cite(final, turn, dict(enumerate(path, start=1)), tree)
     if final and not tree.marks:
         tree.record(turn, "no marks", final)

@@ -127,8 +127,8 @@ class GrowingTree:
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The queries of the path, each with its answer; one without an answer has what the model wrote for it last."""
-        written = {_key(node.query): node.answer for node in self.nodes if node.answer}
-        return tuple((node.query, node.accepted or written.get(key, "")) for key, node in self.path.items())
+        answers = {_key(node.query): node.answer for node in self.nodes if node.answer}
+        return tuple((node.query, node.accepted or answers.get(key, "")) for key, node in self.path.items())
 
     def grow(self, chain: ChainOfQuery, root: Node | None) -> tuple[Node, ...]:
         """Add the nodes of the next chain, and return them; root: the node whose feedback it follows."""
@@ -168,8 +168,8 @@ class GrowingTree:
 
     def cited(self, final: "FinalContent") -> Mapping[int, Node]:
         """The nodes of the path by the numbers of a final content's marks."""
-        found = ((number, self.path.get(_key(node.query))) for number, node in final.numbered.items())
-        return {number: node for number, node in found if node is not None}
+        pairs = ((number, self.path.get(_key(node.query))) for number, node in final.numbered.items())
+        return {number: node for number, node in pairs if node is not None}
 
     def document_of(self, node: Node) -> Paragraph | None:
         """The supporting document of a node; None where it has none."""

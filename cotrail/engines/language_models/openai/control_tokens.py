@@ -29,7 +29,7 @@ def cut(text: str) -> list[str]:
 
     Joined, the pieces are the text again.
     """
-    places = [0, *(found.start() + 1 for found in _BEGINS_ONE.finditer(text)), len(text)]
+    places = [0, *(match.start() + 1 for match in _BEGINS_ONE.finditer(text)), len(text)]
     return [text[start:end] for start, end in pairwise(places)]
 
 

@@ -83,7 +83,7 @@ class OpenAIModel:
             request.stop,
             opens=endpoint.api == "chat" and not _continues_a_turn(packed),
             echo=_echo(endpoint, packed),
-            told=bool(stop_strings(endpoint.api, request)),
+            knows_stop=bool(stop_strings(endpoint.api, request)),
         )
         self._complete(body, stream, cancellation)
         ended, stop = stream.ending()

@@ -50,13 +50,13 @@ def joined_scores(endpoint: Endpoint, events: Sequence[tuple[str, Any]]) -> tupl
     """
     scores: list[tuple[str, float]] = []
     for text, logprobs in events:
-        found = _read(endpoint, logprobs)
-        if text and not found:
+        tokens = _read(endpoint, logprobs)
+        if text and not tokens:
             raise StepError(
                 f"{endpoint.url} returns no log probabilities, which the step asks for: take a server that does, as "
                 'vLLM and llama.cpp do; without = ["scores"] in the list of models has such runs refused'
             )
-        scores += _spread(text, found)
+        scores += _spread(text, tokens)
     while scores and not scores[-1][0]:
         scores.pop()
     return tuple(scores)

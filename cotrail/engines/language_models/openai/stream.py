@@ -92,13 +92,13 @@ class OpenAIStream:
 
     opens: whether the text opens a chat message.
     echo: what the server may repeat before it goes on, which is no part of the text either.
-    told: whether the server was told stop strings, which then don't stand in its text.
+    knows_stop: whether the server was told the stop strings, which then don't stand in its text.
     counts: None where the server didn't report them; then a piece usually is one token.
     events: the text of each event, and the log probabilities that the server reported with it, or None.
     """
 
     def __init__(
-        self, until: Until, stop: tuple[str, ...] = (), *, opens: bool = False, echo: str = "", told: bool = False
+        self, until: Until, stop: tuple[str, ...] = (), *, opens: bool = False, echo: str = "", knows_stop: bool = False
     ) -> None:
         self._written = GrowingText()
         self.pieces = 0
@@ -106,7 +106,7 @@ class OpenAIStream:
         self.events: list[tuple[str, Any]] = []
         self._until = until
         self._stop = stop
-        self._told = told
+        self._knows_stop = knows_stop
         self._strips = opens and until != "stop"
         self._begun = not self._strips
         self._echo = echo
@@ -127,8 +127,8 @@ class OpenAIStream:
         chunk = _chunk(data)
         if chunk.error is not None:
             raise _refused(chunk.error)
-        said = chunk.usage or chunk.timings
-        self.counts = said.counts if said else self.counts
+        usage = chunk.usage or chunk.timings
+        self.counts = usage.counts if usage else self.counts
         return self._add(chunk.choices[0]) if chunk.choices else False
 
     def check(self) -> None:
@@ -170,7 +170,7 @@ class OpenAIStream:
             return "length"
         if self._calls.whole():
             return "calls"
-        return "until" if self._told and isinstance(self._last.stop_reason, str | UnsetType) else "end"
+        return "until" if self._knows_stop and isinstance(self._last.stop_reason, str | UnsetType) else "end"
 
     @property
     def _shown(self) -> str:

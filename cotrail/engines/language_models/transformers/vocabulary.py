@@ -77,7 +77,7 @@ class Vocabulary:
 
     def _named(self, text: str) -> str:
         """The text with its control tokens under the names that `_quoting` has for them."""
-        return self._control.sub(lambda found: _name(self._numbers[found[0]]), text)
+        return self._control.sub(lambda match: _name(self._numbers[match[0]]), text)
 
     def _ids(self, tokenizer: Tokenizer, text: str, *, special: bool) -> list[int]:
         ids: list[int] = tokenizer.encode(text, add_special_tokens=special).ids

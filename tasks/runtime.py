@@ -38,10 +38,10 @@ logger = logging.getLogger(__name__)
 BATCH_SECONDS = 0.04
 """Least time between the beginnings of a process's claims, and of its commits, while it is crowded."""
 
-CROWD = 8
+CROWDED_STEPS = 8
 """From how many steps on a process is crowded: fewer would wait longer than their waiting saves."""
 
-UNRECORDED = 256
+MOST_UNRECORDED = 256
 """Backpressure: how many steps of a process may have ended and not be recorded yet. That is several times what commits
 leave waiting, so that threads wait only for a database that can't keep up."""
 
@@ -90,7 +90,7 @@ class Runtime:
         self._claims_in_turn: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
             "claims in turn", turns.claim, BATCH_SECONDS, self._crowded
         )
-        self._room = threading.BoundedSemaphore(UNRECORDED)
+        self._room = threading.BoundedSemaphore(MOST_UNRECORDED)
         self._commits: MicroBatcher[Completion, None] = MicroBatcher(
             "commits", self._commit, BATCH_SECONDS, self._crowded
         )
@@ -154,7 +154,7 @@ class Runtime:
     def commit(self, completion: Completion) -> None:
         """Has it recorded how a step ended, and has what follows sent; the caller doesn't wait for either.
 
-        It waits where `UNRECORDED` steps are to be recorded already (backpressure): no more is begun then than the
+        It waits where `MOST_UNRECORDED` steps are to be recorded already (backpressure): no more is begun then than the
         database keeps up with.
         """
         self._room.acquire()
@@ -249,7 +249,7 @@ class Runtime:
             logger.error("step %d isn't recorded and will be done again: %s", claim.step_id, error)
 
     def _crowded(self) -> bool:
-        return len(self._held) + len(self._recording) >= CROWD
+        return len(self._held) + len(self._recording) >= CROWDED_STEPS
 
     def _given_up(self, state: RetryCallState) -> bool:
         # Once more even while stopping: the database may take what has just ended.

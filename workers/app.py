@@ -29,7 +29,7 @@ from cotrail.workers.served_models import ServedConsumer, ServedPool
 
 __all__ = ["app"]  # Celery looks for it here
 
-YOUNG = 100_000
+COLLECTION_THRESHOLD = 100_000
 """The number of new objects after which Python looks for reference cycles; messages and rows leave hardly any."""
 
 app.steps["worker"].add(ServedPool)
@@ -74,7 +74,7 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
             runtime().engines.load(settings().model, "fast")
     # What is loaded by now stays: frozen, it is left out of every later collection.
     gc.freeze()
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+    gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
     keep_telling(sender.hostname, runtime().problem)
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError
 
 from cotrail.models.commands.control import being_cancelled, cancelling
 
-SECONDS = 0.2
+SWEEP_SECONDS = 0.2
 """How long it may take each time, not counting the last chunk."""
 
 
@@ -17,7 +17,7 @@ def continue_cancelling(engine: Engine) -> None:
 
     The command itself may still be doing so: a chunk that it has locked is left to it.
     """
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + SWEEP_SECONDS
     with engine.begin() as connection:
         runs = being_cancelled(connection)
     for run_id in runs:

@@ -20,10 +20,10 @@ from typing import BinaryIO
 VARIABLE = "COTRAIL_LOG"
 """The environment variable that names a process's own log; unset outside the local stack."""
 
-LIMIT = 10_000_000
+MOST_BYTES = 10_000_000
 """The size in bytes at which a log is rotated."""
 
-KEPT = 2
+KEPT_FILES = 2
 """The number of former files kept; the newest ends in `.1`."""
 
 LOOK_SECONDS = 1.0
@@ -99,7 +99,7 @@ def _cut_if_long(path: Path) -> None:
 
 
 def _is_long(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > LIMIT
+    return path.exists() and path.stat().st_size > MOST_BYTES
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -119,6 +119,6 @@ def _move(path: Path) -> None:
 
 
 def _make_room(path: Path) -> None:
-    for number in range(KEPT, 1, -1):
+    for number in range(KEPT_FILES, 1, -1):
         with suppress(FileNotFoundError):
             _former(path, number - 1).replace(_former(path, number))

@@ -48,10 +48,10 @@ from cotrail.workers.retention import Retention
 
 logger = logging.getLogger(__name__)
 
-BUNCH = 1000
+MOST_SENT = 1000
 """The largest number of unsent steps of a kind sent in one sweep."""
 
-ADMISSIONS = 10
+MOST_ADMISSIONS = 10
 """How many times questions are admitted between two sweeps at most; fewer, by backoff, while none may begin."""
 
 LONGEST_PAUSE = 30.0
@@ -73,7 +73,7 @@ class Maintenance:
         self.app = app
         self.stopping = threading.Event()
         self._changed: set[str] = set()
-        self._admitting = Backoff(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
+        self._admitting = Backoff(settings.sweep_seconds / MOST_ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.closing = Closing(self.engine)
@@ -173,8 +173,8 @@ class Maintenance:
 
     def _wait(self, own: Session) -> set[str]:
         """Wait for the next sweep or a notification, and admit questions meanwhile; returns the runs notified of."""
-        for _ in range(ADMISSIONS):
-            woken = own.woken(self.settings.sweep_seconds / ADMISSIONS)
+        for _ in range(MOST_ADMISSIONS):
+            woken = own.woken(self.settings.sweep_seconds / MOST_ADMISSIONS)
             self._announce()
             if woken or self.stopping.is_set():
                 return woken
@@ -221,7 +221,7 @@ class Maintenance:
                     if lost:
                         logger.warning("%d messages of %s seem lost and are sent again", len(lost), queue)
                     due += lost
-                due += take_unsent(connection, kind, BUNCH)
+                due += take_unsent(connection, kind, MOST_SENT)
         return due
 
     def _queued(self, kinds: Sequence[str]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from cotrail.workers.stack.flower import Access
 
 logger = logging.getLogger(__name__)
 
-UNUSABLE = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 """Why an address can't be listened on."""
 
 
@@ -32,7 +32,7 @@ def serve(address: str, access: Access) -> None:
     try:
         sys.exit(celery.main(["flower", *options(address, access)], standalone_mode=False))
     except OSError as error:
-        if error.errno not in UNUSABLE and not isinstance(error, socket.gaierror):
+        if error.errno not in ADDRESS_ERRORS and not isinstance(error, socket.gaierror):
             raise
         raise InputError(
             f"Flower can't listen on {address}, port {access.port} ({error.strerror}); choose with --address and --port"

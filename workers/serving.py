@@ -12,7 +12,7 @@ from cotrail.workers.allocator import TUNED
 SLOTS = {"retrieval": 2, "evidence": 16}
 """The number of threads of a worker; of a generation worker the settings have it."""
 
-QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
+QUIET_OPTIONS = ("-l", "INFO", "--without-gossip", "--without-mingle")
 """Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
 
 
@@ -41,7 +41,8 @@ def options(role: Role, *, slots: int | None = None, name: str | None = None, ev
 
     count = slots or SLOTS.get(role) or settings().generation_slots
     queues = ",".join(carried_out_by(role))
-    return ["-Q", queues, "-P", "threads", "-c", str(count), "-n", f"{name or role}@%h", *QUIET, *["-E"] * events]
+    own = ["-Q", queues, "-P", "threads", "-c", str(count), "-n", f"{name or role}@%h"]
+    return [*own, *QUIET_OPTIONS, *["-E"] * events]
 
 
 def _tune_allocator() -> None:

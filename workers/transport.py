@@ -25,10 +25,10 @@ Done = TypeVar("Done")
 
 logger = logging.getLogger(__name__)
 
-LOUD = 10
+LOGGED_SKIPS = 10
 """The number of skipped messages logged one by one; after them only the 16th, the 32nd, the 64th and so on."""
 
-ASIDE = ".unreadable"
+UNREADABLE_SUFFIX = ".unreadable"
 """Suffix of the new name of a key that holds something else than a queue, or than a table of queues."""
 
 
@@ -40,7 +40,7 @@ class Skipped:
     def add(self, what: str, error: Exception) -> None:
         """Count a message and log it, unless there are too many."""
         self.count += 1
-        if self.count <= LOUD or self.count.bit_count() == 1:
+        if self.count <= LOGGED_SKIPS or self.count.bit_count() == 1:
             logger.warning("%s is skipped (%d so far): %s", what, self.count, error)
 
 
@@ -168,8 +168,10 @@ class Channel(redis.Channel):
             for key, wanted in types.items():
                 name = f"{self.global_keyprefix}{key}"
                 if (type_there := bytes_to_str(client.type(name))) not in (wanted, "none"):
-                    logger.warning("in Redis %r is a %s and no %s: it is renamed *%s", name, type_there, wanted, ASIDE)
-                    client.rename(name, f"{name}{ASIDE}")
+                    logger.warning(
+                        "in Redis %r is a %s and no %s: it is renamed *%s", name, type_there, wanted, UNREADABLE_SUFFIX
+                    )
+                    client.rename(name, f"{name}{UNREADABLE_SUFFIX}")
 
 
 class Transport(redis.Transport):

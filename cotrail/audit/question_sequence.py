@@ -15,7 +15,7 @@ from cotrail.audit.run_context import RunContext
 MAX_COMPARED = 1000
 """Maximum number of misplaced questions whose positions are tried on each other."""
 
-SMALL = 2**20
+MOST_KEPT_BYTES = 2**20
 """Maximum bytes of a question that is kept in memory to explain findings."""
 
 
@@ -52,7 +52,7 @@ class QuestionSequence:
         question, position = rows.question, number(rows.question, "position")
         self._note_place(text(question, "key"), position)
         self.findings += checked.findings
-        small = size_of(question) <= SMALL
+        small = size_of(question) <= MOST_KEPT_BYTES
         if checked.misplaced and small and len(self._misplaced) < MAX_COMPARED:
             self._misplaced.append((question, checked.findings[0]))
         if checked.vague and small:

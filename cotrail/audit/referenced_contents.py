@@ -18,7 +18,7 @@ from cotrail.core.results import Generated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 
-REFERRED = 64 * 2**20
+MOST_REFERRED_BYTES = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""
 
 
@@ -81,7 +81,7 @@ class ReferencedContents:
     def action(self, step: Row) -> Action:
         """Rebuild the action of a step; raises one of UNREADABLE."""
         request = msgspec.json.decode(text(step, "request"))
-        if sum(map(self._paragraphs.size, digests_in(request))) > REFERRED:
+        if sum(map(self._paragraphs.size, digests_in(request))) > MOST_REFERRED_BYTES:
             raise ValueError("it refers to more text than any prompt holds")
         action: Action = KINDS[text(step, "kind")].read(
             request, Stored(self._paragraphs, self._demonstrations.__getitem__)

@@ -30,7 +30,7 @@ _OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous"
 _OF_A_CLAIM = ("worker", "started_at", "lease_until")
 """Columns that only a claimed step fills."""
 
-NAMED = 100
+MOST_NAMED_RANKS = 100
 """Maximum number of missing ranks of a search that are named."""
 
 
@@ -183,7 +183,7 @@ class _StepCheck:
             if rank > hits or rank < 1 or rank in there:
                 yield self._found(table, "added", f"the step found {hits}", rank=rank)
             there.add(rank)
-        missing = list(islice((rank for rank in range(1, hits + 1) if rank not in there), NAMED))
+        missing = list(islice((rank for rank in range(1, hits + 1) if rank not in there), MOST_NAMED_RANKS))
         for rank in missing:
             yield self._found(table, "removed", f"the step found {hits}", rank=rank)
         if missing or len(ranks) != hits:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from cotrail.audit.findings import MOST, Finding, Verification
+from cotrail.audit.findings import MOST_FINDINGS, Finding, Verification
 from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
@@ -33,7 +33,7 @@ from cotrail.audit.run_context import RunContext, run_context
 _ABOVE = ("bundle", "experiments", "runs")
 _CONTENTS = ("demonstrations", "paragraphs")
 
-HELD = 2**29
+MOST_HELD_BYTES = 2**29
 """Maximum bytes of memory for each of: the rows of one question, all demonstrations, all steps of no question."""
 
 
@@ -112,9 +112,9 @@ class _Trail:
             self._held["questions"] = 0
         if record.table != "paragraphs":
             self._hold("demonstrations" if record.table == "demonstrations" else "questions", record.row)
-        if len(self.findings) + self.questions.faults > MOST:
-            detail = f"there are more than {MOST:,} findings, and what follows wasn't looked at"
-        elif max(self._held.values(), default=0) > HELD:
+        if len(self.findings) + self.questions.faults > MOST_FINDINGS:
+            detail = f"there are more than {MOST_FINDINGS:,} findings, and what follows wasn't looked at"
+        elif max(self._held.values(), default=0) > MOST_HELD_BYTES:
             detail = "what belongs together takes more memory than that of any run, and what follows wasn't looked at"
         else:
             return
@@ -154,7 +154,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            findings=(*findings[:MOST], last),
+            findings=(*findings[:MOST_FINDINGS], last),
         )
 
     def _take_above(self, record: Record) -> None:
@@ -200,7 +200,7 @@ class _Trail:
                 detail = f"it can't be read ({error})"
                 yield Finding(table="runs", what="changed", run=run["id"], column="demonstrations", detail=detail)
         if run is not None:
-            yield from islice(self.contents.unused(), MOST + 1)
+            yield from islice(self.contents.unused(), MOST_FINDINGS + 1)
 
     def _of_bundle(self, *, sound: bool) -> Iterator[Finding]:
         """Check the lines that only a bundle has; the SHA-256 of all lines matters only if no record is wrong."""
@@ -221,8 +221,8 @@ class _Trail:
 
 
 def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The first `MOST` findings, and one that says that there are more where that is so."""
-    if len(findings) <= MOST:
+    """The first `MOST_FINDINGS` findings, and one that says that there are more where that is so."""
+    if len(findings) <= MOST_FINDINGS:
         return tuple(findings)
-    detail = f"there are more than {MOST:,} findings"
-    return (*findings[:MOST], Finding(table=findings[MOST].table, what="changed", detail=detail))
+    detail = f"there are more than {MOST_FINDINGS:,} findings"
+    return (*findings[:MOST_FINDINGS], Finding(table=findings[MOST_FINDINGS].table, what="changed", detail=detail))

@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 from sentencex import segment
 
-WINDOW = 10_000
+WINDOW_CHARACTERS = 10_000
 """Characters that sentencex is given at once: its time is quadratic in the number of quotation marks.
 
 Texts up to this length are cut exactly as by sentencex alone; in longer ones no sentence has more characters."""
@@ -19,7 +19,7 @@ def segments(text: str) -> Iterator[str]:
     """The text in sentences, each with the white space behind it; joined they are the text again."""
     start = 0
     while start < len(text):
-        window = text[start : start + WINDOW]
+        window = text[start : start + WINDOW_CHARACTERS]
         ends = segment_ends(window)
         if start + len(window) < len(text) and len(ends) > 1:
             ends.pop()  # What follows the window decides where its last sentence ends.

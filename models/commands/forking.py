@@ -40,7 +40,7 @@ from cotrail.models.commands.new_runs import Submission, insert_run, open_run, r
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.questions import REPLAYED, question_of
+from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.runs import FindSystem, RunPlan, Runs
 from cotrail.models.records.waking import wake
 from cotrail.models.schema.rows import Rows, recordset
@@ -165,8 +165,8 @@ def fork(
         prefixes = _prefixes(connection, _plan(submission), rows, at, plans)
         insert_run(connection, submission, len(rows))  # always new: a fork belongs to no experiment
         opened = open_run(connection, submission)
-        for start in range(0, len(rows), REPLAYED):
-            chunk = list(enumerate(rows[start : start + REPLAYED], start=start))
+        for start in range(0, len(rows), MOST_REPLAYED):
+            chunk = list(enumerate(rows[start : start + MOST_REPLAYED], start=start))
             new = [{name: row[name] for name in QUESTION_OPENED} | _placed(submission, n) for n, row in chunk]
             ids = record_questions(connection, new, opened)
             pairs = [_pair(each.id, rows[each.position]["id"], prefixes) for each in ids]
@@ -227,8 +227,8 @@ def _prefixes(
     if at is not None:
         _check_point(connection, rows, at)
     prefixes, paragraphs = {}, ParagraphCache()
-    for start in range(0, len(rows), REPLAYED):
-        chunk = rows[start : start + REPLAYED]
+    for start in range(0, len(rows), MOST_REPLAYED):
+        chunk = rows[start : start + MOST_REPLAYED]
         histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
         for row in chunk:
             prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], at, runs)

@@ -46,10 +46,10 @@ from cotrail.models.schema.tables import (
     steps,
 )
 
-QUESTIONS = 200
+QUESTION_CHUNK = 200
 """The number of questions removed at once, with all their steps."""
 
-PARAGRAPHS = 2000
+PARAGRAPH_CHUNK = 2000
 """The number of paragraphs checked for references at once."""
 
 _of_run = questions.c.run_id == runs.c.id
@@ -135,7 +135,12 @@ def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
 
 def _remove_questions(engine: Engine, run_id: str) -> int:
     """Remove some of a run's questions; their steps and all that belongs to these go by cascading foreign keys."""
-    some = select(questions.c.id).where(questions.c.run_id == run_id).limit(QUESTIONS).with_for_update(skip_locked=True)
+    some = (
+        select(questions.c.id)
+        .where(questions.c.run_id == run_id)
+        .limit(QUESTION_CHUNK)
+        .with_for_update(skip_locked=True)
+    )
     with engine.begin() as connection:
         amending(connection)
         return connection.execute(delete(questions).where(questions.c.id.in_(some))).rowcount
@@ -177,7 +182,7 @@ _looked_at = (
     select(paragraphs.c.digest)
     .where(paragraphs.c.digest > bindparam("after"))
     .order_by(paragraphs.c.digest)
-    .limit(PARAGRAPHS)
+    .limit(PARAGRAPH_CHUNK)
     .subquery("looked_at")
 )
 _LAST = select(func.max(_looked_at.c.digest))

@@ -10,7 +10,7 @@ from cotrail.core.question_kinds import recorded_kinds
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
-from cotrail.models.records.contents import CHUNK, save_paragraphs
+from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.records.waking import wake
 from cotrail.models.schema.tables import runs
@@ -29,10 +29,10 @@ def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Que
             return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
         opened = open_run(connection, submission)
         _save_pinned(connection, asked_questions)
-        for start in range(0, len(asked_questions), CHUNK):
+        for start in range(0, len(asked_questions), CHUNK_ROWS):
             rows = [
                 _question_row(submission.id, position, question)
-                for position, question in enumerate(asked_questions[start : start + CHUNK], start=start)
+                for position, question in enumerate(asked_questions[start : start + CHUNK_ROWS], start=start)
             ]
             recorded = record_questions(connection, rows, opened)
             begin_questions(connection, plans, [each.id for each in recorded])

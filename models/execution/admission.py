@@ -20,10 +20,10 @@ from cotrail.models.schema.rows import recordset
 from cotrail.models.schema.states import DesiredState, StepState
 from cotrail.models.schema.tables import runs, steps
 
-LEAST = 16
+LEAST_WINDOW = 16
 """The smallest window of a run: how many of its steps may be under way."""
 
-EACH = 4
+STEPS_PER_EXECUTION = 4
 """The number of steps that may be under way for each that a worker is executing: the others wait in the queues, so
 that no worker runs out of work."""
 
@@ -103,7 +103,7 @@ def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
     """Return how many further steps of each run may begin; runs that may begin none are left out."""
     highest = max(run.priority for run in waiting)
     chosen = waiting if not under_way.running else [run for run in waiting if run.priority == highest]
-    window = LEAST + EACH * under_way.running // len(chosen)
+    window = LEAST_WINDOW + STEPS_PER_EXECUTION * under_way.running // len(chosen)
     rooms = {run.run_id: window - under_way.by_run.get(run.run_id, 0) for run in chosen}
     return {run_id: room for run_id, room in rooms.items() if room > 0}
 

@@ -12,7 +12,7 @@ from cotrail.errors import UnreadableError
 from cotrail.models.schema.rows import Rows, insert_rows
 from cotrail.models.schema.tables import demonstrations, paragraphs
 
-CHUNK = 500
+CHUNK_ROWS = 500
 """The largest number of rows in one statement."""
 
 _NEW_PARAGRAPHS, _NEW_DEMONSTRATIONS = (
@@ -55,7 +55,7 @@ def read_demonstrations(connection: Connection, digest: str) -> Demonstrations:
 
 
 def _chunks(rows: Rows) -> Iterator[Rows]:
-    return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
+    return (rows[start : start + CHUNK_ROWS] for start in range(0, len(rows), CHUNK_ROWS))
 
 
 def _store(connection: Connection, insert: Executable, lock: Executable, rows: Rows) -> None:

@@ -6,7 +6,7 @@ import socket
 LEADER = 0x636F7472
 """The advisory lock of the active one."""
 
-NAMED = "cotrail maintenance "
+SESSION_PREFIX = "cotrail maintenance "
 """The beginning of the name of a maintenance process's session."""
 
 LONGEST_NAME = 63
@@ -15,5 +15,5 @@ LONGEST_NAME = 63
 
 def session_name() -> str:
     """Return the name of this process's session, with its id and its host, which is cut where it is too long."""
-    name = f"{NAMED}{os.getpid()} {socket.gethostname()}"
+    name = f"{SESSION_PREFIX}{os.getpid()} {socket.gethostname()}"
     return name.encode()[:LONGEST_NAME].decode(errors="ignore")

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.models.schema.tables import paragraphs
 
-MOST = 15_000
+MOST_CACHED_PARAGRAPHS = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
 collect, and a process seldom has more questions than that under way."""
 
@@ -30,9 +30,9 @@ class ParagraphCache:
     def read(self, connection: Connection, digests: Iterable[str]) -> Mapping[str, Paragraph]:
         """Return all cached paragraphs, after reading those of these digests that are stored."""
         needed, cached = set(digests), self._known
-        if len(cached) > MOST:
+        if len(cached) > MOST_CACHED_PARAGRAPHS:
             # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
-            lately = list(cached)[-MOST // 2 :]
+            lately = list(cached)[-MOST_CACHED_PARAGRAPHS // 2 :]
             cached = self._known = {digest: cached[digest] for digest in (*lately, *needed) if digest in cached}
         missing = sorted(digest for digest in needed if digest not in cached)
         if missing:

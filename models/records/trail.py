@@ -29,7 +29,7 @@ from cotrail.models.schema.tables import (
     steps,
 )
 
-CHUNK = 20
+CHUNK_QUESTIONS = 20
 """The number of questions read at once: so few that the transaction isn't idle for long while they are checked."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
@@ -81,8 +81,8 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
     reader = _Reader(connection)
     yield from reader.contents([_readable(references_of_run, run)])
     ids = read_question_ids(connection, run_id) if question_ids is None else array("q", question_ids)
-    for start in range(0, len(ids), CHUNK):
-        yield from reader.questions(ids[start : start + CHUNK].tolist())
+    for start in range(0, len(ids), CHUNK_QUESTIONS):
+        yield from reader.questions(ids[start : start + CHUNK_QUESTIONS].tolist())
     if question_ids is None:
         yield from reader.foreign(run_id)
 

@@ -20,7 +20,7 @@ IDLE_SECONDS = 10
 MOST_SAID = 500
 """The largest number of characters shown of a driver's message."""
 
-SESSION = (
+SESSION_SETTINGS = (
     # The server ends sessions of clients that vanished; by default they would keep their locks for two hours.
     "tcp_keepalives_idle = 5",
     "tcp_keepalives_interval = 2",
@@ -37,7 +37,7 @@ BY_INDEX = ("enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin =
 statement, and one made while the tables were small would still read them whole once they have grown."""
 
 
-NOTICED = {
+CONNECTION_SETTINGS = {
     "connect_timeout": "10",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -64,7 +64,7 @@ def connect(
         pool_size=pool_size,
         json_serializer=_encode,
         json_deserializer=msgspec.json.decode,
-        connect_args={**NOTICED, "application_name": "cotrail"},
+        connect_args={**CONNECTION_SETTINGS, "application_name": "cotrail"},
     )
 
     @event.listens_for(engine, "first_connect")
@@ -78,7 +78,7 @@ def connect(
 
     @event.listens_for(engine, "connect")
     def begin(connection: Psycopg, _: object) -> None:
-        set_session(connection, (*SESSION, idle, *(BY_INDEX if by_index else ())))
+        set_session(connection, (*SESSION_SETTINGS, idle, *(BY_INDEX if by_index else ())))
 
     return engine
 

@@ -13,7 +13,7 @@ from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 from cotrail.errors import InputError
 from cotrail.models.schema.refusals import explained
 
-TRIES = 10
+DEADLOCK_TRIES = 10
 """The number of tries of a migration that deadlocks with live workers."""
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
@@ -55,6 +55,6 @@ def alembic_config(url: str) -> Config:
     return config
 
 
-@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
+@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(DEADLOCK_TRIES), reraise=True)
 def _upgrade(config: Config, revision: str) -> None:
     command.upgrade(config, revision)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 LONGEST_NAME = 63
 """Bytes of a role's name that PostgreSQL keeps."""
 
-ENDING = "_reader"
+READER_SUFFIX = "_reader"
 
 MADE_BY_COTRAIL = "made by cotrail, for `cotrail sql`"
 """The comment on a role that tells it from one of that name which somebody else made."""
@@ -26,8 +26,8 @@ WRITING_FUNCTIONS = ("lo_create(oid)", "lo_creat(integer)", "lo_from_bytea(oid, 
 
 def reader_name(database: str) -> str:
     """Return the role's name: roles are the whole server's, and each database has one."""
-    kept = database.encode()[: LONGEST_NAME - len(ENDING)].decode(errors="ignore")
-    return f"{kept}{ENDING}"
+    kept = database.encode()[: LONGEST_NAME - len(READER_SUFFIX)].decode(errors="ignore")
+    return f"{kept}{READER_SUFFIX}"
 
 
 def reader_password(connection: "psycopg.Connection[Any]") -> str | None:

@@ -17,7 +17,7 @@ SHORT = 20_000
 WRITER = f"""
 import os, signal, sys
 from cotrail.workers import logs
-logs.LIMIT, logs.LOOK_SECONDS, logs.KEPT = {SHORT}, 0.001, int(sys.argv[1])
+logs.MOST_BYTES, logs.LOOK_SECONDS, logs.KEPT_FILES = {SHORT}, 0.001, int(sys.argv[1])
 logs.keep_bounded()
 for number in range(int(sys.argv[2])):
     if number % 2:
@@ -113,7 +113,7 @@ def test_a_thread_that_finds_no_log_goes_on(tmp_path: Path) -> None:
 import time
 from pathlib import Path
 from cotrail.workers import logs
-logs.LOOK_SECONDS, logs.LIMIT = 0.001, 10
+logs.LOOK_SECONDS, logs.MOST_BYTES = 0.001, 10
 path = {str(tmp_path / "redis.log")!r}
 logs.keep_bounded()
 logs.keep_others_bounded([Path(path)])

@@ -33,7 +33,7 @@ from cotrail.core.prompts import Prompt, Written, user
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.transformers import causal
 from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalRunner
-from cotrail.engines.language_models.transformers.deterministic import CHUNK
+from cotrail.engines.language_models.transformers.deterministic import CHUNK_TOKENS
 from cotrail.engines.language_models.transformers.loading import load
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
@@ -299,12 +299,12 @@ def sorted_by_length(results: Sequence[tuple[str, int]], logits: Sequence[Any]) 
 def test_deterministic_reading_reuses_whole_chunks(make_model: Make) -> None:
     model = make_model("deterministic")
     shared = model.count_tokens(demonstrations().text)
-    assert shared > 2 * CHUNK
+    assert shared > 2 * CHUNK_TOKENS
     first, *others = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in [*PROMPTS, PROMPTS[0]]]
     assert first.cached_prompt_tokens == 0
     for result in others:
-        assert result.cached_prompt_tokens >= shared // CHUNK * CHUNK
-        assert result.cached_prompt_tokens % CHUNK == 0
+        assert result.cached_prompt_tokens >= shared // CHUNK_TOKENS * CHUNK_TOKENS
+        assert result.cached_prompt_tokens % CHUNK_TOKENS == 0
         assert result.drafted_tokens == 0
 
 

@@ -145,8 +145,9 @@ def _is_pinned(paragraph: Paragraph, pinned: Paragraph | None, settings: Retriev
 
 def _alike(one: Paragraph, other: Paragraph, similarity: float) -> bool:
     pairs = (one.title, other.title), (one.text, other.text)
-    return all(fuzz.ratio(a[:_COMPARED], b[:_COMPARED], score_cutoff=similarity) >= similarity for a, b in pairs)
+    beginnings = ((a[:_COMPARED_CHARACTERS], b[:_COMPARED_CHARACTERS]) for a, b in pairs)
+    return all(fuzz.ratio(a, b, score_cutoff=similarity) >= similarity for a, b in beginnings)
 
 
-_COMPARED = 20_000
+_COMPARED_CHARACTERS = 20_000
 """Characters of a title or a text that are compared: comparing takes time quadratic in them."""

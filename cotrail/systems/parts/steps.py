@@ -8,7 +8,7 @@ from cotrail.core.system import Action, Part, StepFailed, Together, expect, expe
 
 ResultT = TypeVar("ResultT", bound=Result)
 
-NOTHING = "EmptyGenerationError"
+EMPTY_GENERATION = "EmptyGenerationError"
 """The failure in records from before an empty generation was a result like any other; they replay as the empty text."""
 
 
@@ -36,7 +36,7 @@ def text_of(action: Action) -> Part[str]:
     try:
         return expect((yield action), Generated).text
     except StepFailed as failed:
-        if failed.failure.type != NOTHING:
+        if failed.failure.type != EMPTY_GENERATION:
             raise
         return ""
 
@@ -44,6 +44,6 @@ def text_of(action: Action) -> Part[str]:
 def _text(outcome: Result | Failure) -> str:
     if not isinstance(outcome, Failure):
         return expect(outcome, Generated).text
-    if outcome.type != NOTHING:
+    if outcome.type != EMPTY_GENERATION:
         raise StepFailed(outcome)
     return ""

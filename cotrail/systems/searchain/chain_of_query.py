@@ -206,7 +206,7 @@ class _Parser:
         if tag.number is None:
             return tag.kind == "unsolved"
         free = 1
-        for draft in reversed(self._drafts[-_NEAR:]):
+        for draft in reversed(self._drafts[-_NEAR_CHARACTERS:]):
             if draft.tag.number is not None:
                 return draft.tag.number < tag.number <= draft.tag.number + free
             free += 1
@@ -254,7 +254,7 @@ _CLOSING = "]］】〕〗」』）)>}》"
 _DECORATION = " \t\r\n*_`#>~-"
 _THOUGHT = "</think>"
 _FENCE = "```"
-_NEAR = 10
+_NEAR_CHARACTERS = 10
 """How many queries back a number is looked for; half the length of the longest decoration before a tag."""
 
 _TAG = re.compile(
@@ -308,7 +308,7 @@ def _kind(match: re.Match[str]) -> Kind:
 
 def _line(match: re.Match[str]) -> int | None:
     """The place where its line begins; None if other words stand before it there."""
-    start = max(0, match.start() - 2 * _NEAR)
+    start = max(0, match.start() - 2 * _NEAR_CHARACTERS)
     before, newline, decoration = match.string[start : match.start()].rpartition("\n")
     is_whole = bool(newline) or start == 0
     return start + len(before + newline) if is_whole and _LINE_BEGINNING.fullmatch(decoration) else None
@@ -325,7 +325,7 @@ def _is_tag(match: re.Match[str], *, begins: bool) -> bool:
 
 def _end(message: str) -> int:
     """The place where the message ends, before a tag that was cut off."""
-    near = max(0, len(message) - 4 * _NEAR)
+    near = max(0, len(message) - 4 * _NEAR_CHARACTERS)
     begun = max(message.rfind(bracket, near) for bracket in "[［【")
     if begun < 0:
         return len(message)

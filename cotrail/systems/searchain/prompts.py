@@ -24,13 +24,13 @@ that lead to the answer of the question step by step. Plan the whole chain befor
 [Answer 2]: and so on.
 """
 
-UNSOLVED = """\
+UNSOLVED_QUERY = """\
 If you do not know the answer to a query, do not guess. Write the query behind [Unsolved Query] and stop there. You \
 will be given a Reference that answers it, and then continue the chain:
 [Unsolved Query]: the query that you can not answer.
 """
 
-FINAL = """\
+FINAL_CONTENT = """\
 When the chain is complete, end it with the reasoning in a few sentences:
 [Final Content]: the reasoning. """
 
@@ -102,11 +102,11 @@ def own_prompt(settings: SearChainSettings) -> str:
     """Cotrail's own prompt for chains, with `QUESTION` in the question's place."""
     statement = STATEMENTS[settings.questions]
     if settings.retrieve and (settings.tracing or settings.is_first):
-        parts = (f"{TASK}{UNSOLVED}{FINAL}{MARKING}{statement}", EXAMPLES)
+        parts = (f"{TASK}{UNSOLVED_QUERY}{FINAL_CONTENT}{MARKING}{statement}", EXAMPLES)
     elif settings.retrieve:
-        parts = (f"{TASK}{UNSOLVED}{FINAL}{statement}", without_marks(EXAMPLES))
+        parts = (f"{TASK}{UNSOLVED_QUERY}{FINAL_CONTENT}{statement}", without_marks(EXAMPLES))
     else:
-        parts = (f"{TASK}{FINAL}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
+        parts = (f"{TASK}{FINAL_CONTENT}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
     return "\n\n".join((*parts, f"[Question]: {QUESTION}"))
 
 

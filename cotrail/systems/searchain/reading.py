@@ -24,7 +24,7 @@ INSTRUCTION = (
     f'nothing else. If the paragraph does not answer it, reply with the word "{UNANSWERABLE}".\n\n'
 )
 
-SUREST = 10.0
+HIGHEST_LOGIT = 10.0
 """The largest logit of a model's answer: certainty has none."""
 
 MOST_COMPARED_WORDS = 1000
@@ -99,10 +99,10 @@ def reader_prompt(query: str, document: Paragraph, words: int) -> Prompt:
 
 
 def confidence(log_probabilities: tuple[float, ...]) -> float:
-    """The logit of the geometric mean of the tokens' probabilities, within `SUREST`; 0, even odds, without tokens."""
+    """The logit of the tokens' geometric mean probability, within `HIGHEST_LOGIT`; 0, even odds, without tokens."""
     if not log_probabilities:
         return 0.0
-    least = 1 / (1 + math.exp(SUREST))
+    least = 1 / (1 + math.exp(HIGHEST_LOGIT))
     mean = math.exp(min(0.0, math.fsum(log_probabilities) / len(log_probabilities)))
     probability = min(max(mean, least), 1 - least)
     # Rounded, since mathematical libraries differ in the last digits.

@@ -110,7 +110,7 @@ class Runtime:
             return self._ahead.get(message) or self._hold_ahead(message, self._claims_in_turn.hand_in(message))
         return self._hold_ahead(message, self._claims.hand_in(message))
 
-    def forgo(self, messages: Iterable[Dispatch]) -> None:
+    def give_back(self, messages: Iterable[Dispatch]) -> None:
         """Gives back steps that were claimed ahead and won't be executed here."""
         for message in messages:
             ahead = self._ahead.pop(message, None)
@@ -190,7 +190,7 @@ class Runtime:
         wait(list(self._recording))
         # An engine whose threads outlive the interpreter can crash the process as it exits.
         self.engines.close()
-        self.forgo(list(self._ahead))
+        self.give_back(list(self._ahead))
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
 
@@ -323,7 +323,7 @@ _runtimes: dict[int, Runtime] = {}
 _making = threading.Lock()
 
 
-def runtime() -> Runtime:
+def current_runtime() -> Runtime:
     """The process's runtime; made when it is first asked for, so that a forked process makes one of its own."""
     process = os.getpid()
     # Looked up again under the lock: of several threads that find nothing, only one may make a runtime.

@@ -19,7 +19,7 @@ from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.roll_call import CALL, Present
-from cotrail.tasks.runtime import close_runtime, runtime, stop_runtime
+from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
 from cotrail.workers.celery_app import app
 from cotrail.workers.claiming import ClaimAhead
 from cotrail.workers.health import keep_telling
@@ -40,13 +40,13 @@ app.steps["consumer"].update({ServedConsumer, ClaimAhead})
 def _answer(state: Any, **_: object) -> dict[str, Any]:
     """Answer a roll call."""
     present = Present(
-        worker=runtime().ledger.worker,
+        worker=current_runtime().ledger.worker,
         name=state.hostname.partition("@")[0],
         host=socket.gethostname(),
         pid=os.getpid(),
         kinds=tuple(sorted(state.app.amqp.queues.consume_from)),
         slots=state.consumer.pool.limit,
-        problem=runtime().problem(),
+        problem=current_runtime().problem(),
     )
     answer: dict[str, Any] = msgspec.to_builtins(present)
     return answer
@@ -71,11 +71,11 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
     """Load the model of a generation worker, which counts as ready only then, and begin to tell how the process is."""
     if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
         with refusing():
-            runtime().engines.load(settings().model, "fast")
+            current_runtime().engines.load(settings().model, "fast")
     # What is loaded by now stays: frozen, it is left out of every later collection.
     gc.freeze()
     gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
-    keep_telling(sender.hostname, runtime().problem)
+    keep_telling(sender.hostname, current_runtime().problem)
 
 
 @signals.worker_shutting_down.connect

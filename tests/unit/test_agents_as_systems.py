@@ -23,7 +23,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.systems.parts.abreast import abreast
+from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.steps import all_of
 from tests.replay.driving import MadeUp, live, replayed
 from tests.unit.test_encoding import reopened
@@ -204,7 +204,7 @@ def chain(question: Question, paragraphs: tuple[Paragraph, ...], sentences: tupl
 
 def vote(question: Question, samples: int) -> System:
     """Have several chains ask themselves, and take the answer that most of them give."""
-    answers = yield from abreast(self_ask(question, sample=sample) for sample in range(samples))
+    answers = yield from in_parallel(self_ask(question, sample=sample) for sample in range(samples))
     votes = Counter(each.text for each in answers if each.text)
     return Answer(text=max(votes, key=votes.__getitem__, default=""))
 

@@ -441,7 +441,7 @@ def test_the_examples_in_the_prompts_are_in_the_form_that_they_ask_for() -> None
     for examples in (EXAMPLES, EXAMPLES_WITHOUT_RETRIEVAL):
         for example in examples.strip().split("\n\n"):
             _, _, chain = example.partition("\n")
-            assert read_chain(chain, round=1, most=20).oddities == ()
+            assert read_chain(chain, round=1, most=20).violations == ()
 
 
 # Whatever a model writes

@@ -37,8 +37,8 @@ class Pipeline:
     def first_sentence(self, text: str) -> str:
         """The first sentence of a line, stripped; empty where there is none.
 
-        It ends within the first `LONGEST_SENTENCE` characters, or else with the line: spaCy takes time quadratic in some
-        texts, and none of more than a million characters.
+        It ends within the first `LONGEST_SENTENCE` characters, or else with the line: spaCy takes time quadratic
+        in some texts, and none of more than a million characters.
         Raises InputError where the pipeline sets no sentence boundaries.
         """
         line = text.strip()

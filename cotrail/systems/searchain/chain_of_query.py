@@ -8,7 +8,8 @@ The form that the prompts ask for, each tag at the beginning of a line:
     [Final Content]: ...
 
 Models write much else: other brackets or none, Markdown, tags in the middle of a line, other numbers or none. Whatever
-can be told apart is read, and every departure is recorded as an `Oddity`. The time grows linearly with the message.
+can be told apart is read, and every departure is recorded as a `FormatViolation`. The time grows linearly with the
+message.
 """
 
 # ruff: noqa: RUF001 - models write the brackets of other scripts
@@ -22,7 +23,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.systems.searchain.oddities import MOST_ODDITIES, Oddity, What, quoted
+from cotrail.systems.searchain.format_violations import MOST_VIOLATIONS, FormatViolation, What, quoted
 
 Kind = Literal["query", "unsolved", "answer", "final", "question"]
 
@@ -51,7 +52,7 @@ class ChainOfQuery(Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...]
     final: str | None
     rest: str
-    oddities: tuple[Oddity, ...]
+    violations: tuple[FormatViolation, ...]
 
 
 def read_chain(
@@ -64,7 +65,7 @@ def read_chain(
 ) -> ChainOfQuery:
     """Read a model's message, whatever it is.
 
-    round: for the oddities; most: how many queries count.
+    round: for the violations; most: how many queries count.
     final_is_last: whether no answers are read behind a final content, and the last one counts even if it is empty, as
         in version 1 of the system.
     """
@@ -80,13 +81,13 @@ def read_chain(
     pairs = tuple(parser.pair(draft, answers) for draft in drafts[:most])
     if not pairs and not parser.final:
         parser.record("nothing", message)
-    oddities = tuple(Oddity(round=round, what=what, text=quoted) for what, quoted in parser.oddities)
+    violations = tuple(FormatViolation(round=round, what=what, text=quoted) for what, quoted in parser.violations)
     return ChainOfQuery(
         pairs=pairs,
         numbers=_numbers(drafts[:most]),
         final=parser.final or None,
         rest="\n".join(filter(None, parser.rest)),
-        oddities=oddities,
+        violations=violations,
     )
 
 
@@ -120,7 +121,7 @@ class _Parser:
         self.final_is_last = final_is_last
         self.final = ""
         self.rest: list[str] = []
-        self.oddities: list[tuple[What, str]] = []
+        self.violations: list[tuple[What, str]] = []
         self._drafts: list[_Draft] = []
         self._numbered: dict[int, _Draft] = {}
 
@@ -176,8 +177,8 @@ class _Parser:
         return Pair(query=draft.query, answer=answer, unsolved=draft.unsolved)
 
     def record(self, what: What, text: str) -> None:
-        if len(self.oddities) < MOST_ODDITIES:
-            self.oddities.append((what, quoted(text)))
+        if len(self.violations) < MOST_VIOLATIONS:
+            self.violations.append((what, quoted(text)))
 
     def _end_with(self, final: str) -> None:
         if final or self.final_is_last:

@@ -15,7 +15,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Rated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.systems.parts.abreast import abreast
+from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import stated, without_marks
 from cotrail.systems.searchain.prompts import chain_prompt, feedback
@@ -108,7 +108,7 @@ def look_ahead(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSe
             nodes.append(node)
         if node.unsolved:
             break
-    evidence = yield from abreast(look_up(node, settings) for node in nodes)
+    evidence = yield from in_parallel(look_up(node, settings) for node in nodes)
     return {node.number: each for node, each in zip(nodes, evidence, strict=True)}
 
 
@@ -165,7 +165,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer
             final=final,
             stated=stated(final),
             marks=tree.marks,
-            oddities=tuple(tree.oddities),
+            oddities=tuple(tree.violations),
             rounds=tree.rounds,
             reader=settings.reader if settings.reads else "",
             duplicates=settings.duplicates if settings.retrieve else "",

@@ -8,8 +8,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
 from cotrail.systems.searchain.chain_of_query import read_chain
+from cotrail.systems.searchain.format_violations import MOST_CHARACTERS
 from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
-from cotrail.systems.searchain.oddities import MOST_CHARACTERS
 from cotrail.systems.searchain.prompts import final_prompt
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node

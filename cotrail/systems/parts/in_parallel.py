@@ -9,7 +9,7 @@ from cotrail.core.system import Action, Part, Reply, StepFailed, Together, expec
 T = TypeVar("T")
 
 
-def abreast(parts: Iterable[Part[T]]) -> Part[tuple[T, ...]]:
+def in_parallel(parts: Iterable[Part[T]]) -> Part[tuple[T, ...]]:
     """Run parts that don't depend on each other in lock step; returns what each of them returns, in their order.
 
     The next actions of all unfinished parts are yielded in one `Together`. A failure is thrown into the part whose

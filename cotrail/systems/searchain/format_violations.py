@@ -21,9 +21,10 @@ What = Literal[
     "unknown mark",
 ]
 """What a format violation is: a `tag` that isn't in the strict form, or a `number` that is missing or doesn't
-follow; `text outside` of queries, answers and final content; a tag with `no query` or a query with `no answer`; a text
-`cut` off by the token limit; a `further example` behind the chain; a message with `nothing` to read, or more queries than
-are looked at. Of the final content: that there is none, or no mark in it, or a mark of a pair that there isn't."""
+follow; `text outside` of queries, answers and final content; a tag with `no query` or a query with `no answer`; a
+text `cut` off by the token limit; a `further example` behind the chain; a message with `nothing` to read, or more
+queries than are looked at. Of the final content: that there is none, or no mark in it, or a mark of a pair that there
+isn't."""
 
 MOST_VIOLATIONS = 20
 """How many violations of a round are recorded."""

@@ -154,8 +154,8 @@ class Runtime:
     def commit(self, completion: Completion) -> None:
         """Has it recorded how a step ended, and has what follows sent; the caller doesn't wait for either.
 
-        It waits where `MOST_UNRECORDED` steps are to be recorded already (backpressure): no more is begun then than the
-        database keeps up with.
+        It waits where `MOST_UNRECORDED` steps are to be recorded already (backpressure): then nothing is begun that the
+        database can't keep up with.
         """
         self._room.acquire()
         claim = completion.claim
@@ -205,7 +205,7 @@ class Runtime:
         def claim() -> list[Lease | None]:
             nonlocal in_doubt
             # The connection may break after the COMMIT and before its confirmation. Such claims are given back before
-            # they are tried again, but for steps that this process has claimed for certain by other messages.
+            # they are tried again, except steps that this process has claimed for certain by other messages.
             if in_doubt:
                 certain = self._known()
                 self.ledger.disclaim(message for message in messages if message.step_id not in certain)

@@ -45,7 +45,7 @@ def perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | N
     except BaseException as error:
         if isinstance(error, Exception) or _ends_process(error):
             raise
-        raise RuntimeError(f"step {message.step_id} came to nothing: {error!r}") from error
+        raise RuntimeError(f"step {message.step_id} ended in a panic: {error!r}") from error
 
 
 def _perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | None:

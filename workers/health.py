@@ -34,7 +34,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     """Whether that is only that it is starting, however long it takes."""
 
     restart: bool = False
-    """Whether another process in its place may work: this one is frozen, or says that it can't go on."""
+    """Whether another process in its place may work: this one is frozen, or says that it can't continue."""
 
 
 def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = TOLD_SECONDS) -> None:

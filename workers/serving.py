@@ -46,7 +46,7 @@ def options(role: Role, *, slots: int | None = None, name: str | None = None, ev
 
 
 def _tune_allocator() -> None:
-    """Start this process anew with the environment of a worker, which the C library only reads at the start."""
+    """Restart this process with the environment of a worker, which the C library only reads at the start."""
     if not os.environ.keys() >= TUNED.keys():
         warn_of(TAKEN_OUT)  # they are gone from the environment of the process that is to come
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **TUNED})  # noqa: S606 - no shell

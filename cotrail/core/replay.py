@@ -24,7 +24,7 @@ class SystemBrokenError(BlockedError):
 class Replay:
     """A system as far as the record has brought it.
 
-    It may be kept and go on when the record has grown: what came before isn't run again.
+    It may be kept and continued when the record has grown: what came before isn't run again.
     """
 
     def __init__(self, system: Callable[[], System], binding: Binding) -> None:
@@ -59,7 +59,7 @@ class Replay:
         return yielded
 
     def close(self) -> None:
-        """Ends a system that isn't to go on; raises SystemBrokenError where its code is at fault."""
+        """Ends a system that isn't continued; raises SystemBrokenError where its code is at fault."""
         try:
             self._running.close()
         except Exception as error:

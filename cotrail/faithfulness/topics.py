@@ -6,8 +6,8 @@ from collections.abc import Sequence
 def topics(similarities: Sequence[Sequence[float]], threshold: float) -> tuple[int, ...]:
     """Each sentence's topic, numbered from 0 in the order in which they are founded.
 
-    The paper calls its clustering greedy and says no more. Here a sentence joins the first topic whose first sentence
-    is at least `threshold` similar to it, and founds a new topic if there is none.
+    The paper calls its clustering greedy and doesn't define it. Here a sentence joins the first topic whose first
+    sentence is at least `threshold` similar to it, and founds a new topic if there is none.
 
     similarities: n rows of n cosine similarities, of each sentence to every sentence.
     """

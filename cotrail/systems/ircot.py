@@ -133,7 +133,7 @@ takes time cubic in a run of digits."""
 
 
 def is_reasoning(sentence: str, openings: tuple[str, ...]) -> bool:
-    """Return whether a sentence merely concludes: it opens like a conclusion, or holds a sum or a difference."""
+    """Return whether a sentence only concludes: it opens like a conclusion, or holds a sum or a difference."""
     return sentence.lower().startswith(openings) or _ARITHMETIC.search(sentence) is not None
 
 

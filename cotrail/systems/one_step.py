@@ -37,7 +37,7 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     retrieval = settings.retrieval
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
-    # The pinned passage takes no place among those collected: the reader is shown it besides.
+    # The pinned passage takes no place among those collected: the reader is shown it in addition.
     paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)

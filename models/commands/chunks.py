@@ -77,8 +77,8 @@ def by_chunks(
 ) -> Iterator[int]:
     """Do something once to each question of a run with that status; yields to how many, chunk by chunk.
 
-    Raises InputError where the run is in one of the states `final`, or comes to it meanwhile, and the database's error
-    where a chunk is locked, or ended for a deadlock, at the last of its tries.
+    Raises InputError where the run is in one of the states `final`, or reaches one, and the database's error where a
+    chunk is locked, or ended for a deadlock, at the last of its tries.
     """
     from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt  # slow: it imports Tornado
 

@@ -11,7 +11,7 @@ from cotrail.models.schema.tables import paragraphs
 
 MOST_CACHED_PARAGRAPHS = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
-collect, and a process seldom has more questions than that under way."""
+collect, and a process rarely has more questions than that under way."""
 
 _READ = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
 

@@ -441,7 +441,7 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     said = model.generate(GenerationRequest(talk, "stop", 20))
     assert "Paris" in said.text
     assert said.ended == "end"
-    following = model.generate(GenerationRequest(prompt.go_on(Written(f" {result.text}")), "sentence", 40))
+    following = model.generate(GenerationRequest(prompt.append(Written(f" {result.text}")), "sentence", 40))
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2
     nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)

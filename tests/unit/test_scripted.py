@@ -260,7 +260,7 @@ def test_a_turn_that_is_continued_gets_the_next_message_in_place() -> None:
 def test_a_conversation_as_plain_text_with_stop_strings_gets_them_too() -> None:
     prompt = Prompt(turns=(plain("Question: ", Asked("Who built the tower?"), "\n"),))
     assert converse(prompt, "stop").text.startswith("[Query 1]")
-    assert converse(prompt.go_on(Written("[Query 1]: Which tower?")), "stop").text.startswith("[Query 2]")
+    assert converse(prompt.append(Written("[Query 1]: Which tower?")), "stop").text.startswith("[Query 2]")
 
 
 def test_a_sampled_conversation_gets_its_own_messages_and_the_last_one_again() -> None:

@@ -1,4 +1,4 @@
-"""The end of services that exist and don't work: frozen ones, and those that say that they can't go on."""
+"""The end of services that exist and don't work: frozen ones, and those that say that they can't continue."""
 
 import time
 from collections.abc import Iterable

@@ -286,7 +286,7 @@ def credentials(user: str | None) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a file anew, so that other processes read either the former or the new one as a whole."""
+    """Replace a file, so that other processes read either the former or the new one as a whole."""
     temporary = path.with_suffix(".new")
     temporary.write_bytes(msgspec.json.encode(value))
     temporary.replace(path)

@@ -37,7 +37,7 @@ class GenerationRequest(Struct, frozen=True):
         prompt, sampling = self.prompt, self.sampling
         needed: dict[Capability, bool] = {
             "turns": prompt.has_roles,
-            "continue": prompt.has_roles and prompt.goes_on,
+            "continue": prompt.has_roles and prompt.continues_last_turn,
             "scores": self.scored,
             "tools": bool(prompt.tools),
             "sampling": sampling.top_k != 0 or sampling.repetition_penalty != 1.0,

@@ -56,7 +56,7 @@ class ChatTemplate:
     def lay_out(self, prompt: Prompt) -> list[Segment]:
         """The segments of a conversation as the model is shown it; joined they are the whole text.
 
-        A last turn of the assistant's stays open, so that the model goes on in it.
+        A last turn of the assistant's stays open, so that the model continues it.
         Raises StepError where the template refuses the conversation.
         """
         held = {*prompt.render(), *self._source}
@@ -67,10 +67,10 @@ class ChatTemplate:
             return self._controls.sub(lambda match: hidden.setdefault(match[0], next(unused)), text)
 
         messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
-        if prompt.goes_on:
+        if prompt.continues_last_turn:
             messages[-1]["content"] += end
-        text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.goes_on)
-        if prompt.goes_on:
+        text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.continues_last_turn)
+        if prompt.continues_last_turn:
             text = _up_to(end, text)
         return _segments(text, {mark: control for control, mark in hidden.items()})
 

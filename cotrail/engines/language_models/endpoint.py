@@ -15,7 +15,7 @@ Api = Literal["completions", "chat"]
 roles is one message."""
 
 Continues = Literal["vllm", "llama.cpp", "prefix"]
-"""How a chat server is told to go on in the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
+"""How a chat server is told to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
 takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that message, as Mistral and DeepSeek do."""
 
 Absent = Literal["scores", "tools", "sampling"]

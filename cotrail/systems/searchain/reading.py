@@ -55,7 +55,7 @@ def stands_in(answer: str, document: Paragraph) -> bool:
     """Return whether an answer is a piece of the document's title or text, in whatever case and punctuation.
 
     Whole words count: "no" doesn't stand in "know". Punctuation is dropped ("U.S." is "US") or parts words ("Arlo's"
-    has "Arlo"), as the answer may have it. Scripts without spaces have no borders of words to heed.
+    has "Arlo"), as the answer may have it. Scripts without spaces have no word boundaries to respect.
     """
     return any(_has(text, answer, form) for text in (document.title, document.text) for form in ("", " "))
 

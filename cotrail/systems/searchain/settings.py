@@ -87,7 +87,7 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     before it has passed. It saves time and costs steps; the answer is the same."""
 
     stop: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(max_length=4)] = ("\n[Question]",)
-    """Strings before one of which a message ends; by default where the model goes on with a further example."""
+    """Strings before one of which a message ends; by default where the model begins a further example."""
 
     max_queries: Positive = 20
     """How many queries of a chain are looked at."""

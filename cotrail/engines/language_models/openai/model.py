@@ -147,11 +147,11 @@ class OpenAIModel:
 
 
 def _continues_a_turn(prompt: Prompt) -> bool:
-    return prompt.has_roles and prompt.goes_on
+    return prompt.has_roles and prompt.continues_last_turn
 
 
 def _echo(endpoint: Endpoint, prompt: Prompt) -> str:
-    """What the server may repeat before it goes on: Mistral's writes the whole message that it continues."""
+    """What the server may repeat before it continues: Mistral's writes the whole message that it continues."""
     return broken(prompt.turns[-1].text) if endpoint.continues == "prefix" and _continues_a_turn(prompt) else ""
 
 

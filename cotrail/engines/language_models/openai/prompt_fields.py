@@ -51,7 +51,7 @@ def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:
     if not prompt.has_roles:
         return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{broken(prompt.render())}"}]}
     fields: dict[str, Any] = msgspec.json.decode(broken(prompt.render()))
-    if not prompt.goes_on or continues is None:
+    if not prompt.continues_last_turn or continues is None:
         return fields
     # Servers open a turn by themselves, and some can't tell where an empty one ends.
     if not prompt.turns[-1].text:

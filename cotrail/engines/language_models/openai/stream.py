@@ -91,7 +91,7 @@ class OpenAIStream:
     for verbatim. A completion that begins with a line break has ended its line; a chat message that does hasn't.
 
     opens: whether the text opens a chat message.
-    echo: what the server may repeat before it goes on, which is no part of the text either.
+    echo: what the server may repeat before it continues, which is no part of the text either.
     knows_stop: whether the server was told the stop strings, which then don't stand in its text.
     counts: None where the server didn't report them; then a piece usually is one token.
     events: the text of each event, and the log probabilities that the server reported with it, or None.

@@ -1,7 +1,7 @@
 """Model runner for encoder-decoder models: T5 and its relatives, such as Flan-T5.
 
 Prompts of similar lengths are read together, and all texts are written together, whenever they began (`seq2seq_cache`
-says why that gives the same results). A pass of the decoder, which costs nearly the same for one text as for many, thus
+says why that gives the same results). A pass of the decoder costs nearly the same for one text as for many, so it
 serves all of them.
 """
 

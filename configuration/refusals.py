@@ -32,7 +32,7 @@ _WORDS = {
 """Pydantic's kinds of errors, whose own words speak of inputs and parsing."""
 
 
-def refusal(error: ValidationError) -> str:
+def settings_refusal(error: ValidationError) -> str:
     """The message about the first setting that can't be used, with its value as far as that is no secret."""
     first = error.errors(include_input=False)[0]
     field, *parts = (str(part) for part in first["loc"])

@@ -28,7 +28,7 @@ from cotrail.common.server_addresses import Address, read_address
 from cotrail.configuration.brokers import check_broker
 from cotrail.configuration.databases import check_database
 from cotrail.configuration.folders import check_folder, on_one_line
-from cotrail.configuration.refusals import refusal
+from cotrail.configuration.refusals import settings_refusal
 from cotrail.configuration.variables import PREFIX, warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.engines.retrieval.corpus_store import CorpusStore
@@ -260,7 +260,7 @@ def settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        raise InputError(refusal(error)) from None
+        raise InputError(settings_refusal(error)) from None
 
 
 def nodes(url: SecretStr | None) -> tuple[str, ...]:

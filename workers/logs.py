@@ -65,7 +65,7 @@ def turn(path: Path) -> None:
             os.dup2(file.fileno(), output)
 
 
-def cut(path: Path) -> None:
+def rotate_copied(path: Path) -> None:
     """Rotate a file that another process writes to: copy it, then empty it."""
     copy = path.with_name(f"{path.name}.copy")
     copy.unlink(missing_ok=True)  # left by an interruption
@@ -95,7 +95,7 @@ def _turn_if_long(own: Path) -> None:
 
 def _cut_if_long(path: Path) -> None:
     if _is_long(path):
-        cut(path)
+        rotate_copied(path)
 
 
 def _is_long(path: Path) -> bool:

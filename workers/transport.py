@@ -18,7 +18,7 @@ from kombu.utils.json import loads
 
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from cotrail.tasks.messages import read
+from cotrail.tasks.messages import read_message
 from cotrail.tasks.routing import kind_in, queues_of
 
 Done = TypeVar("Done")
@@ -121,7 +121,7 @@ class Channel(redis.Channel):
             self.connection._deliver(loads(bytes_to_str(raw)), queue)
             return
         try:
-            message, _ = read(raw, queue)
+            message, _ = read_message(raw, queue)
         except InputError as error:
             skipped.add(f"a message in the queue {queue}", error)
         else:
@@ -197,6 +197,6 @@ class Amqp(AMQP):
 def _step_id(raw: bytes, queue: str) -> int | None:
     """Return the step that a message is about; None where it is unreadable, which a worker will find too."""
     try:
-        return read(raw, queue)[1].step_id
+        return read_message(raw, queue)[1].step_id
     except InputError:
         return None

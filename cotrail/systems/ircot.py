@@ -23,7 +23,7 @@ from cotrail.systems.parts.prompting import (
     shown,
 )
 from cotrail.systems.parts.reader import ReaderSettings
-from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,
     RetrievalSettings1,
@@ -93,7 +93,7 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
     if settings.reading.reader == "none":
         return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
-    answer = yield from read(
+    answer = yield from read_answer(
         question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
     return Answer(text=answer, sentences=sentences, paragraphs=paragraphs)

@@ -67,7 +67,7 @@ def test_what_another_process_writes_is_copied_and_it_goes_on_at_the_beginning(t
         for round_ in range(4):
             held.write(b"%d" % round_ * 100)
             held.flush()
-            logs.cut(log)
+            logs.rotate_copied(log)
             assert log.read_bytes() == b""
         held.write(b"next")
     assert log.read_bytes() == b"next"
@@ -88,7 +88,7 @@ def test_a_copy_that_there_is_no_room_for_costs_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(shutil, "copyfileobj", full)
     for _ in range(3):
         with pytest.raises(OSError, match="No space"):
-            logs.cut(log)
+            logs.rotate_copied(log)
     assert log.read_bytes() == b"now"
     assert (tmp_path / "postgres.log.1").read_bytes() == b"before"
 

@@ -104,7 +104,7 @@ class _Tag(Struct, frozen=True):
     is_strict: bool
 
 
-class _Draft(Struct):
+class _DraftPair(Struct):
     """A query while its message is read; answer: None until its tag is met."""
 
     tag: _Tag
@@ -122,8 +122,8 @@ class _Parser:
         self.final = ""
         self.rest: list[str] = []
         self.violations: list[tuple[What, str]] = []
-        self._drafts: list[_Draft] = []
-        self._numbered: dict[int, _Draft] = {}
+        self._drafts: list[_DraftPair] = []
+        self._numbered: dict[int, _DraftPair] = {}
 
     def sections(self) -> Iterator[tuple[_Tag, int]]:
         """The tags, each with the place where its text ends."""
@@ -159,14 +159,14 @@ class _Parser:
                 self.record("text outside", behind)
                 self.rest.append(behind.strip().partition("\n")[2].strip())
 
-    def asking(self) -> list[_Draft]:
+    def asking(self) -> list[_DraftPair]:
         """The queries that ask something."""
         for draft in self._drafts:
             if not draft.query:
                 self.record("no query", self.message[draft.tag.start : draft.tag.end])
         return [draft for draft in self._drafts if draft.query]
 
-    def pair(self, draft: _Draft, answers: AnswerRule) -> Pair:
+    def pair(self, draft: _DraftPair, answers: AnswerRule) -> Pair:
         answer = draft.answer or ""
         if draft.unsolved and answer:
             self.record("answer to an unsolved query", answer)
@@ -197,7 +197,7 @@ class _Parser:
     def _ask(self, tag: _Tag, query: str, *, unsolved: bool) -> None:
         if not self._follows(tag):
             self.record("number", self.message[tag.start : tag.end])
-        draft = _Draft(tag, query, unsolved)
+        draft = _DraftPair(tag, query, unsolved)
         self._drafts.append(draft)
         if tag.number is not None:
             self._numbered[tag.number] = draft
@@ -232,7 +232,7 @@ class _Parser:
                 self.record("number", self.message[tag.start : tag.end])
             draft.answer = answer
 
-    def _draft_of(self, tag: _Tag) -> _Draft | None:
+    def _draft_of(self, tag: _Tag) -> _DraftPair | None:
         """The query that an answer belongs to: that of its number unless it has one already, else the last one."""
         draft = None if tag.number is None else self._numbered.get(tag.number)
         if draft is not None and draft.answer is None:
@@ -344,14 +344,14 @@ def _text(behind: str, tag: _Tag) -> str:
     return text[:-1].rstrip() if text.endswith("]") and text.count("[") < text.count("]") else text
 
 
-def _numbers(drafts: Sequence[_Draft]) -> tuple[int, ...]:
+def _numbers(drafts: Sequence[_DraftPair]) -> tuple[int, ...]:
     numbers: list[int] = []
     for draft in drafts:
         numbers.append(draft.tag.number or (numbers[-1] + 1 if numbers else 1))
     return tuple(numbers)
 
 
-def _is_flag(query: str, last: _Draft) -> bool:
+def _is_flag(query: str, last: _DraftPair) -> bool:
     """Return whether an unsolved query only says that the one before it is unsolved."""
     if last.answer or (query and last.unsolved):
         return False

@@ -60,7 +60,7 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
     return answer(traced or tree.final.text or chain.rest, tree, settings)
 
 
-class Evidence(Struct, frozen=True):
+class LookUp(Struct, frozen=True):
     """What retrieval says about a query: the best document, None where there is none, and what was read from it."""
 
     document: Paragraph | None = None
@@ -85,19 +85,19 @@ def traverse(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSett
     return None
 
 
-def look_up(node: Node, settings: SearChainSettings) -> Part[Evidence]:
+def look_up(node: Node, settings: SearChainSettings) -> Part[LookUp]:
     """Search for a node's query, and read the best document where its answer decides anything."""
     query = " ".join(node.query.split()[:MOST_QUERY_WORDS])
     result = expect((yield Retrieve(query=query, count=1)), Retrieved)
     if not result.hits:
-        return Evidence()
+        return LookUp()
     document = result.hits[0].paragraph
     if not node.unsolved and not settings.verify:
-        return Evidence(document)
-    return Evidence(document, (yield from read_document(node.query, document, settings)))
+        return LookUp(document)
+    return LookUp(document, (yield from read_document(node.query, document, settings)))
 
 
-def look_ahead(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSettings) -> Part[Mapping[int, Evidence]]:
+def look_ahead(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSettings) -> Part[Mapping[int, LookUp]]:
     """What retrieval says about all nodes that may be looked at, in parallel."""
     nodes: list[Node] = []
     for node in chain:
@@ -112,7 +112,7 @@ def look_ahead(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSe
     return {node.number: each for node, each in zip(nodes, evidence, strict=True)}
 
 
-def judged(node: Node, evidence: Evidence, settings: SearChainSettings) -> Node:
+def judged(node: Node, evidence: LookUp, settings: SearChainSettings) -> Node:
     """The node with what retrieval says about it, and whose answer counts."""
     document, reading = evidence.document, evidence.reading
     return replace(
@@ -125,7 +125,7 @@ def judged(node: Node, evidence: Evidence, settings: SearChainSettings) -> Node:
     )
 
 
-def _source(node: Node, evidence: Evidence, settings: SearChainSettings) -> Source | None:
+def _source(node: Node, evidence: LookUp, settings: SearChainSettings) -> Source | None:
     document, reading = evidence.document, evidence.reading
     if node.unsolved:
         return None if document is None else "completed"

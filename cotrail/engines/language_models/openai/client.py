@@ -19,7 +19,7 @@ from tenacity import (
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
+from cotrail.engines.language_models.openai.refusals import BUSY, message_in, seconds_to_wait, step_error
 from cotrail.engines.language_models.openai.stream import OpenAIStream, Refused
 from cotrail.engines.language_models.openai.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
@@ -180,7 +180,7 @@ class OpenAIClient:
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:
-        return refusal(self._endpoint, status, self._said(message))
+        return step_error(self._endpoint, status, self._said(message))
 
     def _said(self, message: str) -> str:
         """A server's message, without the secrets that it may repeat."""

@@ -17,7 +17,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.openai.client import OpenAIClient
-from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, cut
+from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, cut_controls
 from cotrail.engines.language_models.openai.event_loop import EventLoopThread
 from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.openai.prompt_fields import Template, chat_fields
@@ -132,7 +132,7 @@ class OpenAIModel:
         """The prompt as text, cut where it looks like control tokens and holds none."""
         if prompt.has_roles and self._template is not None:
             return self._template.pieces(prompt)
-        return cut(prompt.render())
+        return cut_controls(prompt.render())
 
     def _shown(self, prompt: Prompt) -> dict[str, Any]:
         """The fields of a body that hold the prompt."""

@@ -7,7 +7,7 @@ import msgspec
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Continues, Endpoint
-from cotrail.engines.language_models.openai.control_tokens import broken, control_tokens, cut
+from cotrail.engines.language_models.openai.control_tokens import broken, control_tokens, cut_controls
 
 INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
 """Beginning of the only message of a chat about a prompt without roles: a chat model would otherwise answer the whole
@@ -37,7 +37,7 @@ class Template:
         template = self._laying_out(quoted) if quoted else self._usual
         pieces = [""]
         for segment in template.lay_out(prompt):
-            first, *others = cut(segment.text) if segment.plain else [segment.text]
+            first, *others = cut_controls(segment.text) if segment.plain else [segment.text]
             pieces[-1] += first
             pieces += others
         return pieces

@@ -31,7 +31,7 @@ BUSY = (
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
 
-def refusal(endpoint: Endpoint, status: int, message: str) -> CotrailError:
+def step_error(endpoint: Endpoint, status: int, message: str) -> CotrailError:
     """The step's error for a status other than success."""
     sentence = f"{endpoint.url} answered {status}: {message}"
     match status:

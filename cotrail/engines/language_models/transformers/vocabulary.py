@@ -62,13 +62,13 @@ class Vocabulary:
         text: str = self._tokenizer.decode(tokens)
         return text
 
-    def written(self, before: Sequence[int] = ()) -> "Written":
+    def written(self, before: Sequence[int] = ()) -> "GrowingTokens":
         """An empty text, to be written token by token.
 
         before: the tokens that it stands behind; where there are none, some tokenizers drop the blank that it begins
             with.
         """
-        return Written(self._tokenizer, before[-SEEN_BEFORE:])
+        return GrowingTokens(self._tokenizer, before[-SEEN_BEFORE:])
 
     @cached_property
     def _quoting(self) -> Tokenizer:
@@ -84,7 +84,7 @@ class Vocabulary:
         return ids
 
 
-class Written:
+class GrowingTokens:
     """Incremental detokenization; a character of several tokens appears with its last one."""
 
     def __init__(self, tokenizer: Any, before: Sequence[int]) -> None:

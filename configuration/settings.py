@@ -25,9 +25,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
-from cotrail.configuration.brokers import check_broker
-from cotrail.configuration.databases import check_database
-from cotrail.configuration.folders import check_folder, on_one_line
+from cotrail.configuration.checks import check_broker, check_database, check_folder, on_one_line
 from cotrail.configuration.refusals import settings_refusal
 from cotrail.configuration.variables import PREFIX, warn_of_unknown
 from cotrail.core.actions.registry import KINDS

@@ -6,6 +6,7 @@ Every setting has its reason in docs/operations.md. The worker's own side is `co
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
+from cotrail.common.log_formatting import hide_in_logs
 from cotrail.configuration.celery_variables import warn_of
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
@@ -13,7 +14,6 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.tasks.messages import SERIALIZER
 from cotrail.tasks.routing import queues_of
 from cotrail.workers import TAKEN_OUT
-from cotrail.workers.discretion import hide_in_logs
 from cotrail.workers.transport import Amqp
 
 warn_of(TAKEN_OUT)

@@ -7,8 +7,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from cotrail.models.records.maintaining import LEADER, session_name
-from cotrail.models.records.waking import WAKE
+from cotrail.models.records.maintaining import LEADER, WAKE, session_name
 from cotrail.models.schema.database import CONNECTION_SETTINGS, SESSION_SETTINGS, set_session
 
 IDLE_SECONDS = 15.0

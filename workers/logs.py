@@ -4,7 +4,8 @@ A service outlives the command that started it, and so appends to its file itsel
 and the last lines of a killed process are in the file. A file that has grown too long is rotated:
 
 - by each Python process its own (`turn`), without loss;
-- by the supervisor those of programs that keep their file open (`cut`), which may lose a line written at that moment;
+- by the supervisor those of programs that keep their file open (`rotate_copied`), which may lose a line
+  written at that moment;
 - by each start of its service.
 """
 

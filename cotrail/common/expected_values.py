@@ -10,12 +10,32 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from cotrail.common.declared_types import choices, parts
-
 _OBJECTS = (inspect.StructType, inspect.DictType)
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.TupleType)
 _EXAMPLES = (4, 1, 0.5)
 """Numbers that are tried as examples, before the bounds themselves."""
+
+
+def parts(declared: inspect.Type) -> Iterator[inspect.Type]:
+    """The types that a type consists of: without its metadata, each of a union."""
+    match declared:
+        case inspect.Metadata(type=inner):
+            yield from parts(inner)
+        case inspect.UnionType(types=types):
+            for each in types:
+                yield from parts(each)
+        case _:
+            yield declared
+
+
+def choices(declared: inspect.Type) -> tuple[str, ...]:
+    """All values of a literal or an enumeration; none of another type."""
+    match declared:
+        case inspect.LiteralType(values=values):
+            return tuple(str(value) for value in values)
+        case inspect.EnumType(cls=members):
+            return tuple(str(member.value) for member in members)
+    return ()
 
 
 def fits(declared: inspect.Type, value: Any) -> bool:

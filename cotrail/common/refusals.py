@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from cotrail.common.declared_types import choices, parts
-from cotrail.common.expected_values import example, fits, in_words
+from cotrail.common.expected_values import choices, example, fits, in_words, parts
 from cotrail.common.nearest import refused_choice, unknown_key
 from cotrail.common.validation import shown
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
 from cotrail.core.binding import PinnedRole
-from cotrail.core.capabilities import Capability
 from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.generation import Capability
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.ports.rater import ROLES, By
 from cotrail.core.questions import Question

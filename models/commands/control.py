@@ -27,8 +27,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.errors import InputError
 from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lock_run, silently, through
 from cotrail.models.commands.unblocking import unblock
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,

@@ -39,10 +39,10 @@ from cotrail.errors import BlockedError, InputError, ReplayMismatchError, Unknow
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.histories import RECORD, read_records
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.runs import FindSystem, RunPlan, Runs
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.rows import Rows, recordset
 from cotrail.models.schema.seals import amending, step_digest
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState

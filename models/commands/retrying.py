@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
 from cotrail.models.commands.unblocking import unblock
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps

@@ -11,8 +11,8 @@ from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem, Runs
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.tables import runs
 
 

@@ -8,8 +8,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.models.commands.chunks import OnProgress, by_chunks, silently, through
 from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem, Runs
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.conditions import QUESTION_OPEN
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, steps

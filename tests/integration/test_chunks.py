@@ -19,7 +19,7 @@ from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
 from cotrail.systems.registry import find_system
-from cotrail.workers import cancelling
+from cotrail.workers.maintenance import continue_cancelling
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 
@@ -126,7 +126,7 @@ def by_command(engine: Engine) -> None:
 
 def by_maintenance(engine: Engine) -> None:
     while True:
-        cancelling.continue_cancelling(engine)
+        continue_cancelling(engine)
         with engine.connect() as connection:
             if not being_cancelled(connection):
                 return
@@ -204,7 +204,7 @@ def test_maintenance_does_not_wait_for_who_holds_what_is_to_be_cancelled(
     break_off(cancel, engine)
     with engine.begin() as frozen:
         frozen.execute(select(questions.c.id).where(questions.c.status == "open").with_for_update())
-        cancelling.continue_cancelling(engine)
+        continue_cancelling(engine)
     assert standing() == {"cancelled": MOST_REPLAYED, "open": ASKED - MOST_REPLAYED}
     by_maintenance(engine)
     assert standing() == {"cancelled": ASKED}

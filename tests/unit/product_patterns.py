@@ -10,7 +10,7 @@ from typing import Any
 
 from cotrail.common.redaction import Secrets
 from cotrail.core.table_sentences import boundary
-from cotrail.engines.language_models.control_tokens import control_pattern
+from cotrail.engines.language_models.segments import control_pattern
 
 PACKAGES = ("cli", "configuration", "cotrail", "models", "services", "tasks", "workers")
 ROOT = Path(__file__).parents[2]

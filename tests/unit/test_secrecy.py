@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.common.log_formatting import hide_in_logs
 from cotrail.common.redaction import REPLACEMENT, Secrets
-from cotrail.workers.discretion import hide_in_logs
 
 HOSTILE = "s3/cr@t:#?%&<\"'é"
 FORMS = (

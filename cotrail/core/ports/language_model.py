@@ -5,8 +5,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from cotrail.core.capabilities import Capability
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import Capability, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated

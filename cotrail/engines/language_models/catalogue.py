@@ -8,7 +8,7 @@ import tomli_w
 from msgspec import Struct
 
 from cotrail.common.nearest import unknown
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata

@@ -16,10 +16,9 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.core.prompts import Prompt, Turn
-from cotrail.engines.language_models.control_tokens import control_pattern
-from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.segments import Segment, control_pattern
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)

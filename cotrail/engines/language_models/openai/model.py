@@ -8,8 +8,7 @@ from weakref import finalize
 from msgspec.structs import replace
 
 from cotrail.core.calls import Call
-from cotrail.core.capabilities import Capability
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import Capability, Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain

@@ -31,7 +31,7 @@ class Template:
         self._usual = self._laying_out(frozenset())
 
     def pieces(self, prompt: Prompt) -> list[str]:
-        """The conversation as text, cut as `cut` does, but not in the template's own control tokens."""
+        """The conversation as text, cut as `cut_controls` does, but not in the template's own control tokens."""
         # A conversation is rendered as JSON, whose escapes may stand within a control token.
         quoted = control_tokens(prompt.render().replace("\\", ""))
         template = self._laying_out(quoted) if quoted else self._usual

@@ -9,9 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from cotrail.common.storable_text import storable
-from cotrail.engines.language_models.control_tokens import control_pattern
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.segments import Segment, control_pattern
 
 SEEN_BEFORE = 8
 """Tokens before a text that decide how its first one is shown; a character has at most four."""

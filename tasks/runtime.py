@@ -207,18 +207,15 @@ class Runtime:
             # The connection may break after the COMMIT and before its confirmation. Such claims are given back before
             # they are tried again, except steps that this process has claimed for certain by other messages.
             if in_doubt:
-                certain = self._known()
+                leases = [*self._waiting(), *list(self._held.values())]
+                claims = [*(lease.claim for lease in leases), *list(self._recording.values())]
+                certain = {claim.step_id for claim in claims}
                 self.ledger.disclaim(message for message in messages if message.step_id not in certain)
             in_doubt = True
             began = time.monotonic()
             return [Lease(claim, began) if claim else None for claim in self.ledger.claim(messages)]
 
         return self.insist(claim)
-
-    def _known(self) -> set[int]:
-        """The steps that this process has claimed for certain: to be executed, being executed or being recorded."""
-        claims = [lease.claim for lease in [*self._waiting(), *list(self._held.values())]]
-        return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
     def _waiting(self) -> list[Lease]:
         """The steps that were claimed ahead and whose execution hasn't begun."""

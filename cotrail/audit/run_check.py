@@ -1,6 +1,7 @@
 """Check of a run's own row, and of its experiment's."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from cotrail.audit.changed_columns import GuessBudget, changed_column
@@ -51,7 +52,8 @@ class _RunCheck:
         if self._digest({**self.run, "opened": run_opened(self.run, self.experiment)}) == self.run["digest"]:
             return self._found("it isn't the digest of the configuration", column="opened")
         values: dict[str, Iterable[str | None]] = {"size": (str(self.questions.count),), "reuse": ("true", "false")}
-        changed = changed_column(self.run, text(self.run, "opened"), self._opened, values, self.guesses)
+        opened = partial(run_opened, experiment=self.experiment)
+        changed = changed_column(self.run, text(self.run, "opened"), opened, values, self.guesses)
         if changed is not None:
             return self._found(f"it held {changed[1]!r}", column=changed[0])
         ambiguous = self.experiment is not None and self.run["digest"] is None
@@ -64,9 +66,6 @@ class _RunCheck:
         if changed is not None:
             return self._found(f"it held {changed[1]!r}", column=changed[0])
         return self._found("its digest is another one than that of its row and its questions")
-
-    def _opened(self, run: Row) -> str:
-        return run_opened(run, self.experiment)
 
     def _digest(self, run: Row) -> str:
         return run_digest(run, self.questions.root)

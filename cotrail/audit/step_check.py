@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -139,10 +139,13 @@ class _StepCheck:
         """Candidate values that the columns may have had, from other rows."""
         ending = self.rows.attempts[-1] if self.rows.attempts else {}
         result = _object(self.step["result"])
-        tokens = {name: (None, _number(result.get(name))) for name in _TOKENS}
+        counts = {name: result.get(name) for name in _TOKENS}
+        tokens = {name: (None, None if count is None else str(count)) for name, count in counts.items()}
+        rows = self.rows
+        belonging = chain(rows.prompts, rows.attempts, rows.paragraph_sets, rows.sentences)
         return {
             "sequence": map(str, range(len(self.around.heads))),
-            "id": {row["step_id"] for row in self._belonging()},
+            "id": {row["step_id"] for row in belonging},
             "run_id": (self.around.run,),
             "question_id": (self.around.question,),
             "shared_in": (self.around.shared_in,),
@@ -157,10 +160,6 @@ class _StepCheck:
             **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure"), (None,)),
             **tokens,
         }
-
-    def _belonging(self) -> Iterator[Row]:
-        for rows in (self.rows.prompts, self.rows.attempts, self.rows.paragraph_sets, self.rows.sentences):
-            yield from rows
 
     def _fingerprint(self) -> tuple[str, ...]:
         """The fingerprint of its request under the run's configuration; none where it can't be computed.
@@ -263,7 +262,3 @@ def _object(value: str | None) -> dict[str, Any]:
     except UNREADABLE:
         return {}
     return decoded if isinstance(decoded, dict) else {}
-
-
-def _number(value: object) -> str | None:
-    return None if value is None else str(value)

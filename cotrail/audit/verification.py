@@ -213,11 +213,8 @@ class _Trail:
             yield Finding(table="bundle", what="changed", column="run", detail="it is of another run")
         if self._end is None:
             yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
-        elif sound and self._end != self._due():
+        elif sound and self._end != end_of(sum(self.counts.values()), self._written.hexdigest()).row:
             yield Finding(table="end", what="changed", detail="the lines before it aren't those that were written")
-
-    def _due(self) -> Row:
-        return end_of(sum(self.counts.values()), self._written.hexdigest()).row
 
 
 def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:

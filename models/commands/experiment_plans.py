@@ -42,13 +42,10 @@ def open_experiment(engine: Engine, experiment_id: str, plan: Plan, complete: Ca
 
 def _as_pinned(given: Plan, recorded: Plan) -> Plan:
     """Return a plan whose models have the identities that the recorded one has for the same models."""
-    models = {name: _pinned(identity, name, recorded) for name, identity in given.get("models", {}).items()}
-    return given | {"models": models} if models else given
-
-
-def _pinned(identity: str, name: str, recorded: Plan) -> str:
-    pinned: str = recorded.get("models", {}).get(name, identity)
-    return pinned if is_pinned(identity, pinned) else identity
+    models: dict[str, str] = given.get("models", {})
+    pinned = models | {name: each for name, each in recorded.get("models", {}).items() if name in models}
+    kept = {name: pinned[name] if is_pinned(identity, pinned[name]) else identity for name, identity in models.items()}
+    return given | {"models": kept} if kept else given
 
 
 def _without_nulls(value: Any) -> Any:

@@ -167,9 +167,17 @@ def fork(
         opened = open_run(connection, submission)
         for start in range(0, len(rows), MOST_REPLAYED):
             chunk = list(enumerate(rows[start : start + MOST_REPLAYED], start=start))
-            new = [{name: row[name] for name in QUESTION_OPENED} | _placed(submission, n) for n, row in chunk]
+            new = [
+                {name: row[name] for name in QUESTION_OPENED} | {"run_id": submission.id, "position": position}
+                for position, row in chunk
+            ]
             ids = record_questions(connection, new, opened)
-            pairs = [_pair(each.id, rows[each.position]["id"], prefixes) for each in ids]
+            pairs = []
+            for each in ids:
+                origin = rows[each.position]["id"]
+                worker = GIVEN if prefixes[origin].given else FORK
+                count = prefixes[origin].count
+                pairs.append({"origin": origin, "question": each.id, "count": count, "worker": worker})
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
             begin_questions(connection, plans, [each.id for each in ids])
         wake(connection, submission.id)
@@ -195,15 +203,6 @@ def _origin_questions(connection: Connection, submission: Submission, keys: Coll
             f"run {submission.origin} has no question {unknown[0]!r}; `cotrail trace` takes their ids"
         )
     return [row for row in rows if not keys or row["key"] in keys]
-
-
-def _placed(submission: Submission, position: int) -> dict[str, Any]:
-    return {"run_id": submission.id, "position": position}
-
-
-def _pair(question: int, origin: int, prefixes: Mapping[int, Prefix]) -> dict[str, Any]:
-    prefix = prefixes[origin]
-    return {"origin": origin, "question": question, "count": prefix.count, "worker": GIVEN if prefix.given else FORK}
 
 
 def _plan(submission: Submission) -> RunPlan:

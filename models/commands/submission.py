@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Engine, select
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import recorded_kinds
@@ -28,7 +28,10 @@ def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Que
             of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
             return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
         opened = open_run(connection, submission)
-        _save_pinned(connection, asked_questions)
+        # The passages that questions pin, so that prompts can refer to them.
+        pinned = (question.pinned for question in asked_questions if question.pinned)
+        passages = [Paragraph(id="", title=each.title, text=each.text) for each in pinned]
+        save_paragraphs(connection, {passage.digest: passage for passage in passages})
         for start in range(0, len(asked_questions), CHUNK_ROWS):
             rows = [
                 _question_row(submission.id, position, question)
@@ -38,12 +41,6 @@ def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Que
             begin_questions(connection, plans, [each.id for each in recorded])
         wake(connection, submission.id)
     return submission.id
-
-
-def _save_pinned(connection: Connection, asked_questions: Sequence[Question]) -> None:
-    """Store the passages that questions pin, so that prompts can refer to them."""
-    passages = [Paragraph(id="", title=q.pinned.title, text=q.pinned.text) for q in asked_questions if q.pinned]
-    save_paragraphs(connection, {passage.digest: passage for passage in passages})
 
 
 def _question_row(run_id: str, position: int, question: Question) -> dict[str, Any]:

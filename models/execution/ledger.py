@@ -20,7 +20,6 @@ from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.core.stored_parts import Stored
-from cotrail.core.system import Action
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from cotrail.models.execution import statements
 from cotrail.models.execution.adoption import find_twins, take_waiting
@@ -126,7 +125,9 @@ class Ledger(Leases):
             counting, waiting_questions = self._finish(connection, completions)
             self._save_paragraph_sets(connection, counting, stored)
             self._save_sentences(connection, counting)
-            waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
+            # Steps may have been deferred until one ends, but not where it adopts: there was a result already.
+            computed = (done.claim for done in counting if done.claim.adopted is None)
+            waiting = take_waiting(connection, [claim.step_id for claim in computed if claim.run.shared_in is not None])
             touched = {done.claim.question_id for done in counting} - waiting_questions
             rows = [row for row in locked if row["id"] in touched]
             following = advance_questions(connection, self.runs, rows, cache=self._replays)
@@ -197,7 +198,7 @@ class Ledger(Leases):
         self, connection: Connection, completions: Sequence[Completion], stored: Mapping[str, Paragraph]
     ) -> None:
         hits = [
-            (done.claim, _query(done.claim.action), hit)
+            (done.claim, str(getattr(done.claim.action, kind_of(done.claim.action).query or "")), hit)
             for done in completions
             if isinstance(done.outcome, Retrieved)
             for hit in done.outcome.hits
@@ -253,16 +254,6 @@ def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
         held += size
     if portion:
         yield portion
-
-
-def _has_followers(claim: Claim) -> bool:
-    """Return whether steps may be deferred until this one ends: not where it adopts, as there is a result already."""
-    return claim.run.shared_in is not None and claim.adopted is None
-
-
-def _query(action: Action) -> str:
-    """The text that a search was for."""
-    return str(getattr(action, kind_of(action).query or ""))
 
 
 def _completed(done: Completion) -> dict[str, object]:

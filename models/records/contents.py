@@ -1,6 +1,6 @@
 """Contents that steps refer to by digest: paragraphs and demonstrations, each stored once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from sqlalchemy import TEXT, Connection, Executable, bindparam, func, select
@@ -33,8 +33,8 @@ def save_paragraphs(connection: Connection, paragraphs_by_digest: Mapping[str, P
         {"digest": digest, "title": paragraphs_by_digest[digest].title, "text": paragraphs_by_digest[digest].text}
         for digest in sorted(paragraphs_by_digest)
     ]
-    for chunk in _chunks(rows):
-        _store(connection, _NEW_PARAGRAPHS, _LOCKED_PARAGRAPHS, chunk)
+    for start in range(0, len(rows), CHUNK_ROWS):
+        _store(connection, _NEW_PARAGRAPHS, _LOCKED_PARAGRAPHS, rows[start : start + CHUNK_ROWS])
 
 
 def save_demonstrations(connection: Connection, shots: Mapping[str, Demonstrations]) -> None:
@@ -52,10 +52,6 @@ def read_demonstrations(connection: Connection, digest: str) -> Demonstrations:
     if body is None:
         raise UnreadableError(f"the demonstrations {digest:.64} aren't in the store; restore them from a backup")
     return msgspec.convert(body, Demonstrations)
-
-
-def _chunks(rows: Rows) -> Iterator[Rows]:
-    return (rows[start : start + CHUNK_ROWS] for start in range(0, len(rows), CHUNK_ROWS))
 
 
 def _store(connection: Connection, insert: Executable, lock: Executable, rows: Rows) -> None:

@@ -62,7 +62,7 @@ def connect(
     engine = create_engine(
         url,
         pool_size=pool_size,
-        json_serializer=_encode,
+        json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
         connect_args={**CONNECTION_SETTINGS, "application_name": "cotrail"},
     )
@@ -154,7 +154,3 @@ def reason_of(error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
     lines = str(cause).strip().splitlines()
     return lines[0][:MOST_SAID] if lines else type(cause).__name__
-
-
-def _encode(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -47,7 +47,7 @@ def provide_reader(connection: Connection) -> None:
 
     A role of that name which cotrail didn't make is left as it is.
     """
-    driver = _driver(connection)
+    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
     role = reader_name(driver.info.dbname)
     comment = reader_comment(connection, role)
     if comment is None:
@@ -90,11 +90,6 @@ def _close_what_is_open_to_all(connection: Connection, driver: "psycopg.Connecti
     if _holds(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
         functions = ", ".join(f"pg_catalog.{function}" for function in WRITING_FUNCTIONS)
         driver.execute(sql.SQL(f"REVOKE EXECUTE ON FUNCTION {functions} FROM PUBLIC"))
-
-
-def _driver(connection: Connection) -> "psycopg.Connection[Any]":
-    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-    return driver
 
 
 def _holds(connection: Connection, query: str) -> bool:

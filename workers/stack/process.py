@@ -191,7 +191,8 @@ class Processes:
         self._children[service.name] = child
         try:
             process = psutil.Process(child.pid)
-            self._write(service, process)
+            record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
+            write_json(self._record_path(service.name), record)
         except (psutil.Error, OSError) as error:
             child.kill()
             raise UnavailableError(f"{service.name} can't be started: {error}") from error
@@ -218,10 +219,6 @@ class Processes:
             return msgspec.json.decode(self._record_path(name).read_bytes(), type=ProcessRecord)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
-
-    def _write(self, service: Service, process: psutil.Process) -> None:
-        record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
-        write_json(self._record_path(service.name), record)
 
     def _wait(self, service: Service, process: psutil.Process) -> None:
         deadline = time.monotonic() + service.start_seconds

@@ -71,7 +71,9 @@ def _weigh(
         ScoredChain(
             text=chain,
             prediction=prediction(chain, settings.task, settings.chain_rules),
-            facts=tuple(_scored(f, evidence[f]) for f in each),
+            facts=tuple(
+                ScoredFact(text=fact, scores=evidence[fact].scores, evidence=evidence[fact].digest) for fact in each
+            ),
         )
         for chain, each in zip(chains, stated, strict=True)
     )
@@ -83,10 +85,6 @@ def _weigh(
         voting=settings.voting,
         rules=settings.chain_rules,
     )
-
-
-def _scored(fact: str, evidence: Evidence) -> ScoredFact:
-    return ScoredFact(text=fact, scores=evidence.scores, evidence=evidence.digest)
 
 
 def _paragraphs(stated: Iterable[str], evidence: Mapping[str, Evidence]) -> tuple[Paragraph, ...]:

@@ -69,7 +69,7 @@ def read_chain(
     final_is_last: whether no answers are read behind a final content, and the last one counts even if it is empty, as
         in version 1 of the system.
     """
-    text = _without_thoughts(message)
+    text = message.rpartition(_THOUGHT)[2]  # without the thoughts that a reasoning model writes before it
     parser = _Parser(text, final_is_last=final_is_last)
     if len(text) < len(message):
         parser.record("text outside", message)
@@ -89,11 +89,6 @@ def read_chain(
         rest="\n".join(filter(None, parser.rest)),
         violations=violations,
     )
-
-
-def _without_thoughts(message: str) -> str:
-    """A message without the thoughts that a reasoning model writes before it."""
-    return message[message.rfind(_THOUGHT) + len(_THOUGHT) :] if _THOUGHT in message else message
 
 
 class _Tag(Struct, frozen=True):

@@ -69,8 +69,9 @@ class OpenAIModel:
 
         Raises StepError where the server can't do what is asked for.
         """
-        self._check(request)
         endpoint = self._endpoint
+        for capability in sorted(request.needs & self._lacking.keys()):
+            raise StepError(f"the model {endpoint.model} {self._lacking[capability]}")
         room = endpoint.context - reserved_tokens(endpoint.api)
         packed = pack(request.prompt, self._counter.count, room, request.max_tokens, self._tokens)
         most = output_tokens(self._tokens(packed), room, request.max_tokens)
@@ -111,10 +112,6 @@ class OpenAIModel:
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
-
-    def _check(self, request: GenerationRequest) -> None:
-        for capability in sorted(request.needs & self._lacking.keys()):
-            raise StepError(f"the model {self._endpoint.model} {self._lacking[capability]}")
 
     def _with_calls(self, request: GenerationRequest, stream: OpenAIStream) -> tuple[str, tuple[Call, ...]]:
         """What the step asked for outside of calls of tools, and the calls."""

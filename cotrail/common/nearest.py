@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 
 LONGEST_NAME = 200
 """Characters of a name that are compared: comparing takes time quadratic in them."""

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 from cotrail.common.storable_text import storable
 
 LONGEST_VALUE = 80

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from cotrail.common.segmentation import segments
+from cotrail.common.sentence_boundaries import segments
 from cotrail.core.paragraphs import Hit, Paragraph
 
 VERSION = 1

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, func, select, update
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
 from cotrail.models.execution.claims import Claim

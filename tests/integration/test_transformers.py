@@ -28,7 +28,8 @@ from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
+from cotrail.core.ports.cancellation import Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, Written, user
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.transformers import causal

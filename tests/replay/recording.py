@@ -20,7 +20,8 @@ from cotrail.core.history import Next, Outcome, Recorded
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import advance
 from cotrail.core.system import Action
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.systems.registry import find_system
 from tests.replay.driving import MadeUp
 from tests.replay.test_histories import History, StoredStep, history

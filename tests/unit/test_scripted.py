@@ -12,8 +12,8 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Asked, Prompt, Shown, Written, assistant, plain, system, user
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.scripted import ScriptedModel

@@ -23,7 +23,7 @@ import msgspec
 import psutil
 from msgspec import Struct
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 from cotrail.errors import UnavailableError
 from cotrail.workers.health import Problem
 from cotrail.workers.logs import log_path, open_log

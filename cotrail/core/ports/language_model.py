@@ -69,7 +69,3 @@ class LanguageModel(Protocol):
 
     def interrupt(self) -> None:
         """Makes every `generate` under way raise `Interrupted` soon: the process is shutting down."""
-
-
-class Interrupted(Exception):  # noqa: N818 - control flow, not a failure
-    """A generation was cancelled: its process is shutting down, or its result is no longer wanted."""

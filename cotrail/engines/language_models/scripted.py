@@ -14,8 +14,8 @@ from cotrail.core.answer_extraction import OPENING, YES_OR_NO
 from cotrail.core.generation import Ended
 from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, Text, Written
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack

@@ -32,8 +32,9 @@ from cotrail.engines.language_models.openai.stream import OpenAIStream
 from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import StepError

@@ -13,8 +13,8 @@ from cotrail.core.results import MOST_CHARACTERS
 from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.openai.calls import CallPiece, Calls
 from cotrail.engines.language_models.openai.refusals import error_message
-from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
+from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError, UnrecordableError
 
 END = "[DONE]"

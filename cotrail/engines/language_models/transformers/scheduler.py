@@ -4,7 +4,7 @@ from collections import deque
 from threading import Condition, Thread
 from typing import Protocol
 
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.errors import CotrailError, TransientStepError

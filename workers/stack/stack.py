@@ -19,9 +19,8 @@ from cotrail.configuration.settings import Settings
 from cotrail.errors import InputError, UnavailableError
 from cotrail.workers import TAKEN_OUT
 from cotrail.workers.health import Problem
-from cotrail.workers.monitoring import warn_of_left_out
 from cotrail.workers.stack import python
-from cotrail.workers.stack.flower import Access, new_access, read_access
+from cotrail.workers.stack.flower import Access, new_access, read_access, warn_of_left_out
 from cotrail.workers.stack.place import STATE, find_place
 from cotrail.workers.stack.postgres import postgres
 from cotrail.workers.stack.process import Processes, Service, write_json

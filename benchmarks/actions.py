@@ -1,7 +1,7 @@
 """Narrowing of actions for benchmarks that execute them in their own process."""
 
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.kind import Action
+from cotrail.core.system import Action
 
 
 def prompted(action: Action) -> Reason | Read:

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from sqlalchemy import Engine, text
 
 from benchmarks.servers import own_servers
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.history import Outcome
+from cotrail.core.system import Action
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.claims import Completion
 from cotrail.models.execution.ledger import Ledger

@@ -26,13 +26,13 @@ from benchmarks.actions import prompted
 from benchmarks.by_hand import LEASE_SECONDS, own_store
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import CostlessModel, CostlessRetriever
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
+from cotrail.core.system import Action
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.claims import Completion

@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.actions import prompted
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
@@ -31,7 +30,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
-from cotrail.core.system import Answer
+from cotrail.core.system import Action, Answer
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.language_models.oracle import oracle_script

@@ -23,13 +23,13 @@ from benchmarks import machine
 from benchmarks.actions import prompted
 from benchmarks.by_hand import carry_out, own_store
 from benchmarks.contenders.cotrail import submission
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
+from cotrail.core.system import Action
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations

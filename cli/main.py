@@ -13,9 +13,8 @@ from rich.text import Text
 from cotrail.cli.lazy_group import LazyGroup
 from cotrail.cli.output import console
 from cotrail.cli.plain_help import leave_out_types
-from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
-from cotrail.common.printable_text import indented
+from cotrail.common.printable_text import cut, indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
 
 INTERRUPTED = 130

@@ -9,8 +9,8 @@ from rich.text import Text
 from rich.tree import Tree as Drawing
 
 from cotrail.cli.output import grid
-from cotrail.common.humanize import count, cut
-from cotrail.common.printable_text import one_line
+from cotrail.common.humanize import count
+from cotrail.common.printable_text import cut, one_line
 from cotrail.services.reasoning_trees import Document, ShownChain, ShownNode, ShownTree, shown_tree
 from cotrail.systems.searchain.tree import Tree
 

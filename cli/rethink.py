@@ -9,7 +9,8 @@ import typer
 from cotrail.cli.arguments import Json
 from cotrail.cli.columns import Column, print_rows
 from cotrail.cli.output import console, print_json
-from cotrail.common.humanize import count, cut, number
+from cotrail.common.humanize import count, number
+from cotrail.common.printable_text import cut
 from cotrail.faithfulness.scores import Function, Thresholds
 from cotrail.faithfulness.tasks import Task
 from cotrail.services import recorded_chains

@@ -7,7 +7,8 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 from cotrail.cli.output import console, heading, print_json
-from cotrail.common.humanize import count, cut, duration
+from cotrail.common.humanize import count, duration
+from cotrail.common.printable_text import cut
 from cotrail.models.queries.outages import Outage
 from cotrail.models.queries.progress import Cause, Progress, read_causes
 from cotrail.models.records.blockage import Blockage

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from cotrail.common.expected_values import example, in_words
-from cotrail.common.humanize import cut
 from cotrail.common.nearest import nearest, refused_choice, unknown
+from cotrail.common.printable_text import cut
 from cotrail.common.validation import LONGEST_VALUE
 
 _STACK, _RUNS, _SHOW = "`cotrail stack` (processes)", "`cotrail runs` (runs)", "`cotrail show RUN` (a run)"

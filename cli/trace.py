@@ -16,8 +16,8 @@ from cotrail.cli.output import console, grid, heading, print_json
 from cotrail.cli.prompt import print_prompt
 from cotrail.cli.reasoned import reasoned
 from cotrail.cli.weighed import compared, weighed
-from cotrail.common.humanize import count, cut, number
-from cotrail.common.printable_text import one_line
+from cotrail.common.humanize import count, number
+from cotrail.common.printable_text import cut, one_line
 from cotrail.core.paragraphs import Hit
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import Weighing

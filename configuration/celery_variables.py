@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 def take_out() -> tuple[str, ...]:
     """Remove these variables from the environment of this process and of those that it starts; returns their names."""
-    found = tuple(sorted(name for name in os.environ if name.startswith(PREFIX) or name in OTHERS))
-    for name in found:
+    names = tuple(sorted(name for name in os.environ if name.startswith(PREFIX) or name in OTHERS))
+    for name in names:
         del os.environ[name]
-    return found
+    return names
 
 
 def warn_of(taken_out: tuple[str, ...]) -> None:

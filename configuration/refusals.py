@@ -32,12 +32,12 @@ _WORDS = {
 """Pydantic's kinds of errors, whose own words speak of inputs and parsing."""
 
 
-def refusal(error: ValidationError) -> str:
+def settings_refusal(error: ValidationError) -> str:
     """The message about the first setting that can't be used, with its value as far as that is no secret."""
     first = error.errors(include_input=False)[0]
     field, *parts = (str(part) for part in first["loc"])
-    known = _WORDS.get(first["type"])
-    words = known.format(**first.get("ctx", {})) if known else first["msg"].removeprefix("Value error, ")
+    template = _WORDS.get(first["type"])
+    words = template.format(**first.get("ctx", {})) if template else first["msg"].removeprefix("Value error, ")
     reason = ": ".join((*parts, words))
     variable = f"{PREFIX}{field.upper()}"
     return f"the environment variable {variable}{_given(field)} can't be used: {reason}; correct it or unset it"
@@ -47,8 +47,8 @@ def _given(field: str) -> str:
     """The variable's value in parentheses; empty where it is a secret."""
     if field in SECRETS:
         return ""
-    written = next((value for name, value in os.environ.items() if name.upper() == f"{PREFIX}{field.upper()}"), "")
-    value = shown_address(written.strip()) if field in ADDRESSES else written
+    variable = next((value for name, value in os.environ.items() if name.upper() == f"{PREFIX}{field.upper()}"), "")
+    value = shown_address(variable.strip()) if field in ADDRESSES else variable
     return f" ({shown(value)})" if value else ""
 
 

@@ -25,10 +25,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
-from cotrail.configuration.brokers import check_broker
-from cotrail.configuration.databases import check_database
-from cotrail.configuration.folders import check_folder, on_one_line
-from cotrail.configuration.refusals import refusal
+from cotrail.configuration.checks import check_broker, check_database, check_folder, on_one_line
+from cotrail.configuration.refusals import settings_refusal
 from cotrail.configuration.variables import PREFIX, warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.engines.retrieval.corpus_store import CorpusStore
@@ -260,7 +258,7 @@ def settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        raise InputError(refusal(error)) from None
+        raise InputError(settings_refusal(error)) from None
 
 
 def nodes(url: SecretStr | None) -> tuple[str, ...]:
@@ -271,5 +269,5 @@ def nodes(url: SecretStr | None) -> tuple[str, ...]:
 def _addresses(url: SecretStr | None, between: str | None = None) -> list[Address]:
     if not url:
         return []
-    written = url.get_secret_value()
-    return [read_address(part) for part in (written.split(between) if between else [written])]
+    urls = url.get_secret_value()
+    return [read_address(part) for part in (urls.split(between) if between else [urls])]

@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 def warn_of_unknown(settings: Iterable[str]) -> None:
     """Log a warning for each variable of the environment that is neither a setting nor one of the others."""
-    known = [*(name.upper() for name in settings), *OTHERS]
+    names = [*(name.upper() for name in settings), *OTHERS]
     for variable in sorted(os.environ):
         name = variable.upper().removeprefix(PREFIX)
-        if variable.upper().startswith(PREFIX) and name not in known and not name.endswith(LIMITS):
-            meant = nearest(name, known)
+        if variable.upper().startswith(PREFIX) and name not in names and not name.endswith(LIMITS):
+            meant = nearest(name, names)
             hint = f"; did you mean {PREFIX}{meant}?" if meant else "; unset it"
             logger.warning("cotrail has no setting %r, so this variable changes nothing%s", variable, hint)

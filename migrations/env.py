@@ -7,7 +7,7 @@ reads them.
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
-from cotrail.models.schema.database import NOTICED
+from cotrail.models.schema.database import CONNECTION_SETTINGS
 from cotrail.models.schema.reader import provide_reader
 from cotrail.models.schema.tables import Base
 
@@ -15,7 +15,7 @@ LOCK = 0x6D696772
 """Key of the advisory lock that lets one process at a time migrate; the others then find nothing to do."""
 
 attributes = context.config.attributes
-engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=NOTICED)
+engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=CONNECTION_SETTINGS)
 with engine.connect() as connection:
     context.configure(connection=connection, target_metadata=Base.metadata, compare_server_default=True)
     with context.begin_transaction():

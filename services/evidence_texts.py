@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cotrail.common.humanize import count, cut
-from cotrail.common.printable_text import one_line
+from cotrail.common.humanize import count
+from cotrail.common.printable_text import cut, one_line
 from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
 from cotrail.models.queries.traces import TracedStep

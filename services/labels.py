@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import LATEST, resolve_run
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, read_labels, save_labels

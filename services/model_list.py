@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 
 from cotrail.configuration.settings import settings
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.embedding.catalogue import embedders
 from cotrail.engines.entailment.catalogue import entailers

@@ -8,7 +8,7 @@ from sqlalchemy.engine import URL, make_url
 
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
-from cotrail.models.schema.database import NOTICED, reason_of
+from cotrail.models.schema.database import CONNECTION_SETTINGS, reason_of
 from cotrail.models.schema.reader import reader_comment, reader_name, reader_password
 from cotrail.services.store import reading
 
@@ -35,7 +35,7 @@ def reader_address() -> str:
         _check_exists(connection, role)
     address = _written(own.set(username=role, password=password))
     try:
-        psycopg.connect(address, **NOTICED).close()  # type: ignore[arg-type]
+        psycopg.connect(address, **CONNECTION_SETTINGS).close()  # type: ignore[arg-type]
     except psycopg.OperationalError as error:
         raise UnavailableError(
             f"the server doesn't let in {role}, the role that only reads ({reason_of(error)}): {MAKES_IT} again; or "

@@ -9,7 +9,7 @@ from cotrail.core.actions.generate import REASON
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.services.answer_details import details_of, details_type
-from cotrail.systems.searchain.oddities import Oddity
+from cotrail.systems.searchain.format_violations import FormatViolation
 from cotrail.systems.searchain.prompts import told
 from cotrail.systems.searchain.tree import Node, Tree
 
@@ -111,7 +111,7 @@ def turns(record: RunRecord, traced: TracedQuestion) -> dict[int, str]:
     return named | (dict.fromkeys(written[rounds:], "final content") if tree else {})
 
 
-def _oddity(oddity: Oddity, rounds: int) -> str:
+def _oddity(oddity: FormatViolation, rounds: int) -> str:
     where = f"round {oddity.round}" if oddity.round <= rounds else "final content"
     return f"{where}: {oddity.what}: {oddity.text}"
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, inspect
 
-from cotrail.common.declared_types import choices, parts
 from cotrail.common.dotted_names import dotted
+from cotrail.common.expected_values import choices, parts
 from cotrail.common.field_meanings import field_meanings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec

@@ -51,10 +51,10 @@ class CircuitBreaker:
             outage.trying = True
             return None
 
-    def failed(self, need: str, asked: float | None = None) -> float:
+    def failed(self, need: str, seconds_asked: float | None = None) -> float:
         """Opens the circuit, as a step found the engine away; returns how long that step has to wait.
 
-        asked: how many seconds the engine asks to be left alone (Retry-After).
+        seconds_asked: how many seconds the engine asks to be left alone (Retry-After).
         """
         with self._lock:
             outage = self._open.setdefault(need, _Outage(trials=0, due=self._clock(), trying=True))
@@ -62,7 +62,9 @@ class CircuitBreaker:
             if outage.trying:
                 outage.trying = False
                 outage.trials += 1
-                outage.due = self._clock() + max(seconds(TRIALS, outage.trials), min(asked or 0.0, LONGEST_HOLD))
+                outage.due = self._clock() + max(
+                    seconds(TRIALS, outage.trials), min(seconds_asked or 0.0, LONGEST_HOLD)
+                )
             return max(outage.due - self._clock(), 0.0)
 
     def cut_off(self, need: str) -> None:

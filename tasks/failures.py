@@ -48,7 +48,7 @@ class FailureHandler:
                 self._insist(self._leases.block, claim, error)
                 return AttemptOutcome.BLOCKED
 
-    def _hold(self, claim: Claim, error: BaseException, asked: float | None) -> None:
-        wait = self._breaker.failed(needed(claim), asked)
+    def _hold(self, claim: Claim, error: BaseException, seconds: float | None) -> None:
+        wait = self._breaker.failed(needed(claim), seconds)
         logger.warning("step %d waits %.0f s for %s: %s", claim.step_id, wait, needed(claim), error)
         self._insist(self._leases.hold, claim, error, wait)

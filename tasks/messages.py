@@ -68,7 +68,7 @@ _MESSAGES = msgspec.json.Decoder(Message)
 _BODIES = msgspec.json.Decoder(tuple[_Arguments, _NoKeywords, _NoCallbacks])
 
 
-def read(raw: bytes, queue: str) -> tuple[Message, Dispatch]:
+def read_message(raw: bytes, queue: str) -> tuple[Message, Dispatch]:
     """A message out of a queue of steps, decoded; raises InputError where it isn't the message of such a step."""
     kind = kind_in(queue) or queue
     try:

@@ -92,4 +92,4 @@ def _tell(say: Callable[[Told], None], what: Told) -> None:
     try:
         say(what)
     except BaseException:
-        logger.exception("what was to follow from an item came to nothing")
+        logger.exception("a callback of an item failed")

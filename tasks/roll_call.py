@@ -1,17 +1,14 @@
-"""Roll call: every worker is asked over Redis who it is, and those that are there answer."""
+"""Roll call: every worker is asked over Redis who it is, and those that are there answer (`cotrail.workers.app`)."""
 
-import os
-import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from celery import Celery
-from celery.worker.control import inspect_command
 from msgspec import Struct
 
 from cotrail.tasks.routing import BROKER_ERRORS, PATIENCE_SECONDS, broker_problem
-from cotrail.tasks.runtime import runtime
 
 CALL = "cotrail_roll_call"
 """The name of the remote control command."""
@@ -47,11 +44,6 @@ class RollCall(Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-def answer_calls() -> None:
-    """Have the worker of this process answer."""
-    inspect_command(name=CALL)(_answer)
-
-
 def call(app: Celery, url: str) -> RollCall:
     """Ask all workers of the app's broker, which has that URL. Takes a few seconds at most."""
     if problem := broker_problem(url):
@@ -62,29 +54,13 @@ def call(app: Celery, url: str) -> RollCall:
             answers = app.control.broadcast(CALL, reply=True, timeout=ANSWER_SECONDS, connection=connection) or []
     except BROKER_ERRORS as error:
         return RollCall(problem=str(error))
-    return RollCall(present=tuple(each for answer in answers for each in _read(answer)))
+    return RollCall(present=tuple(each for answer in answers for each in _answers(answer)))
 
 
-def _answer(state: Any, **_: object) -> dict[str, Any]:
-    present = Present(
-        worker=runtime().ledger.worker,
-        name=state.hostname.partition("@")[0],
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        kinds=tuple(sorted(state.app.amqp.queues.consume_from)),
-        slots=state.consumer.pool.limit,
-        problem=runtime().problem(),
-    )
-    answer: dict[str, Any] = msgspec.to_builtins(present)
-    return answer
-
-
-def _read(answer: Mapping[str, Any]) -> list[Present]:
+def _answers(answer: Mapping[str, Any]) -> list[Present]:
     """The answers by name; what isn't one, as of a worker of another version, is left out."""
-    found = []
+    present = []
     for each in answer.values():
-        try:
-            found.append(msgspec.convert(each, Present))
-        except msgspec.ValidationError:
-            continue
-    return found
+        with suppress(msgspec.ValidationError):
+            present.append(msgspec.convert(each, Present))
+    return present

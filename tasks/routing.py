@@ -78,19 +78,19 @@ def send(messages: Sequence[Dispatch]) -> int:
     Nothing is lost then, as the store is the outbox: the steps are recorded as ready, and the maintenance process sends
     them again. So it is with steps of a kind that this process doesn't know: one that was started later sends them.
     """
-    known = [message for message in messages if message.kind in KINDS]
+    sendable = [message for message in messages if message.kind in KINDS]
     if unknown := sorted({message.kind for message in messages} - KINDS.keys()):
         logger.warning("this process knows no %s steps and doesn't send them; restart it", " or ".join(unknown))
-    if not known:
+    if not sendable:
         return 0
     try:
         with current_app.producer_or_acquire() as producer, producer.batch():
-            for message in known:
+            for message in sendable:
                 _post(producer, message)
     except BROKER_ERRORS as error:
-        logger.warning("%d steps aren't sent yet: the broker takes no messages (%s)", len(known), error)
+        logger.warning("%d steps aren't sent yet: the broker takes no messages (%s)", len(sendable), error)
         return 0
-    return len(known)
+    return len(sendable)
 
 
 def broker_problem(url: str) -> str | None:

@@ -38,10 +38,10 @@ logger = logging.getLogger(__name__)
 BATCH_SECONDS = 0.04
 """Least time between the beginnings of a process's claims, and of its commits, while it is crowded."""
 
-CROWD = 8
+CROWDED_STEPS = 8
 """From how many steps on a process is crowded: fewer would wait longer than their waiting saves."""
 
-UNRECORDED = 256
+MOST_UNRECORDED = 256
 """Backpressure: how many steps of a process may have ended and not be recorded yet. That is several times what commits
 leave waiting, so that threads wait only for a database that can't keep up."""
 
@@ -90,7 +90,7 @@ class Runtime:
         self._claims_in_turn: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
             "claims in turn", turns.claim, BATCH_SECONDS, self._crowded
         )
-        self._room = threading.BoundedSemaphore(UNRECORDED)
+        self._room = threading.BoundedSemaphore(MOST_UNRECORDED)
         self._commits: MicroBatcher[Completion, None] = MicroBatcher(
             "commits", self._commit, BATCH_SECONDS, self._crowded
         )
@@ -110,7 +110,7 @@ class Runtime:
             return self._ahead.get(message) or self._hold_ahead(message, self._claims_in_turn.hand_in(message))
         return self._hold_ahead(message, self._claims.hand_in(message))
 
-    def forgo(self, messages: Iterable[Dispatch]) -> None:
+    def give_back(self, messages: Iterable[Dispatch]) -> None:
         """Gives back steps that were claimed ahead and won't be executed here."""
         for message in messages:
             ahead = self._ahead.pop(message, None)
@@ -154,8 +154,8 @@ class Runtime:
     def commit(self, completion: Completion) -> None:
         """Has it recorded how a step ended, and has what follows sent; the caller doesn't wait for either.
 
-        It waits where `UNRECORDED` steps are to be recorded already (backpressure): no more is begun then than the
-        database keeps up with.
+        It waits where `MOST_UNRECORDED` steps are to be recorded already (backpressure): then nothing is begun that the
+        database can't keep up with.
         """
         self._room.acquire()
         claim = completion.claim
@@ -190,7 +190,7 @@ class Runtime:
         wait(list(self._recording))
         # An engine whose threads outlive the interpreter can crash the process as it exits.
         self.engines.close()
-        self.forgo(list(self._ahead))
+        self.give_back(list(self._ahead))
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
 
@@ -205,20 +205,17 @@ class Runtime:
         def claim() -> list[Lease | None]:
             nonlocal in_doubt
             # The connection may break after the COMMIT and before its confirmation. Such claims are given back before
-            # they are tried again, but for steps that this process has claimed for certain by other messages.
+            # they are tried again, except steps that this process has claimed for certain by other messages.
             if in_doubt:
-                known = self._known()
-                self.ledger.disclaim(message for message in messages if message.step_id not in known)
+                leases = [*self._waiting(), *list(self._held.values())]
+                claims = [*(lease.claim for lease in leases), *list(self._recording.values())]
+                certain = {claim.step_id for claim in claims}
+                self.ledger.disclaim(message for message in messages if message.step_id not in certain)
             in_doubt = True
-            asked = time.monotonic()
-            return [Lease(claim, asked) if claim else None for claim in self.ledger.claim(messages)]
+            began = time.monotonic()
+            return [Lease(claim, began) if claim else None for claim in self.ledger.claim(messages)]
 
         return self.insist(claim)
-
-    def _known(self) -> set[int]:
-        """The steps that this process has claimed for certain: to be executed, being executed or being recorded."""
-        claims = [lease.claim for lease in [*self._waiting(), *list(self._held.values())]]
-        return {claim.step_id for claim in [*claims, *list(self._recording.values())]}
 
     def _waiting(self) -> list[Lease]:
         """The steps that were claimed ahead and whose execution hasn't begun."""
@@ -249,7 +246,7 @@ class Runtime:
             logger.error("step %d isn't recorded and will be done again: %s", claim.step_id, error)
 
     def _crowded(self) -> bool:
-        return len(self._held) + len(self._recording) >= CROWD
+        return len(self._held) + len(self._recording) >= CROWDED_STEPS
 
     def _given_up(self, state: RetryCallState) -> bool:
         # Once more even while stopping: the database may take what has just ended.
@@ -282,11 +279,11 @@ class Runtime:
             # The time before the query, not after: the lease runs from when the database got it at the latest.
             return time.monotonic(), self.ledger.beat(claims)
 
-        asked, beaten = self.insist(beat)
+        began, beaten = self.insist(beat)
         renewed, lost = ({id(claim) for claim in each} for each in (beaten.renewed, beaten.lost))
         for lease in holding:
             if id(lease.claim) in renewed:
-                lease.renewed = asked
+                lease.renewed = began
             elif id(lease.claim) in lost:
                 logger.info("step %d isn't this worker's any more", lease.claim.step_id)
                 lease.cancellation.cancel()
@@ -323,7 +320,7 @@ _runtimes: dict[int, Runtime] = {}
 _making = threading.Lock()
 
 
-def runtime() -> Runtime:
+def current_runtime() -> Runtime:
     """The process's runtime; made when it is first asked for, so that a forked process makes one of its own."""
     process = os.getpid()
     # Looked up again under the lock: of several threads that find nothing, only one may make a runtime.

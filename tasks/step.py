@@ -9,7 +9,7 @@ from celery.exceptions import Reject
 
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Outcome
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Failure, Result
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.records.dispatch import Dispatch
@@ -17,16 +17,16 @@ from cotrail.models.schema.states import AttemptOutcome
 from cotrail.tasks.circuit_breaker import needed
 from cotrail.tasks.engines import StepEngines
 from cotrail.tasks.lease import Lease
-from cotrail.tasks.runtime import Runtime, runtime
+from cotrail.tasks.runtime import Runtime, current_runtime
 
 logger = logging.getLogger(__name__)
 
 Execute = Callable[[Runtime, Claim], Result]
 
 
-def carry_out(here: Runtime, claim: Claim) -> Result:
+def carry_out(runtime: Runtime, claim: Claim) -> Result:
     """Computes a step's result with the engines of its run, as its kind says."""
-    engines = StepEngines(here.engines, claim.run, here.cancellation(claim))
+    engines = StepEngines(runtime.engines, claim.run, runtime.cancellation(claim))
     result: Result = kind_of(claim.action).carry_out(claim.action, engines)
     return result
 
@@ -45,63 +45,63 @@ def perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | N
     except BaseException as error:
         if isinstance(error, Exception) or _ends_process(error):
             raise
-        raise RuntimeError(f"step {message.step_id} came to nothing: {error!r}") from error
+        raise RuntimeError(f"step {message.step_id} ended in a panic: {error!r}") from error
 
 
 def _perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | None:
-    here = runtime()
-    if here.stopping.is_set():
-        here.forgo([message])
+    runtime = current_runtime()
+    if runtime.stopping.is_set():
+        runtime.give_back([message])
         raise Reject("the worker is shutting down", requeue=True)
-    with here.claimed(message) as lease:
+    with runtime.claimed(message) as lease:
         if lease is None:
             logger.debug("step %d in epoch %d can't be claimed", message.step_id, message.epoch)
             return None
-        completion = _completion(here, lease, execute)
+        completion = _completion(runtime, lease, execute)
         if isinstance(completion, AttemptOutcome):
             return completion
-        here.commit(completion)
+        runtime.commit(completion)
         return completion.outcome if isinstance(completion.outcome, Failure) else AttemptOutcome.FINISHED
 
 
-def _completion(here: Runtime, lease: Lease, execute: Execute) -> Completion | AttemptOutcome:
+def _completion(runtime: Runtime, lease: Lease, execute: Execute) -> Completion | AttemptOutcome:
     """How the step ended, here or where its twin was computed; where it was given back, how this execution ended."""
     claim = lease.claim
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
-    wait = here.breaker.wait(needed(claim))
+    wait = runtime.breaker.wait(needed(claim))
     if wait is not None:
-        here.insist(here.ledger.defer, claim, wait)
+        runtime.insist(runtime.ledger.defer, claim, wait)
         return AttemptOutcome.UNAVAILABLE
     started = time.perf_counter()
-    outcome = _outcome(here, lease, execute)
+    outcome = _outcome(runtime, lease, execute)
     if isinstance(outcome, AttemptOutcome):
         return outcome
     return Completion(claim=claim, outcome=outcome, milliseconds=(time.perf_counter() - started) * 1000)
 
 
-def _outcome(here: Runtime, lease: Lease, execute: Execute) -> Outcome | AttemptOutcome:
+def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | AttemptOutcome:
     """The step's result or failure; how this execution ended where it was given back, here or as overdue."""
     claim = lease.claim
     lease.begin()
     try:
-        result = execute(here, claim)
+        result = execute(runtime, claim)
         result.check_recordable()
     except Interrupted:
-        here.breaker.cut_off(needed(claim))
+        runtime.breaker.cut_off(needed(claim))
         if lease.settle():
-            here.insist(here.ledger.release, [claim])
+            runtime.insist(runtime.ledger.release, [claim])
         return AttemptOutcome.RELEASED
     except BaseException as error:  # a panic of a library in Rust is no Exception, and must not cost a thread either
         if _ends_process(error):
             raise
         if not isinstance(error, Exception):
-            here.engines.forget_retriever(claim.run)
-        return here.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
+            runtime.engines.forget_retriever(claim.run)
+        return runtime.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())
         return AttemptOutcome.RETRIED
-    if here.breaker.succeeded(needed(claim)):
+    if runtime.breaker.succeeded(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result
 

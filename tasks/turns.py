@@ -25,13 +25,13 @@ class Turns:
         """Claims a step for each message; None where none waits any more."""
         leases: dict[Dispatch, Lease] = {}
         for kind, group in groupby(sorted(messages, key=_kind), _kind):
-            asked = list(group)
-            leases |= dict(zip(asked, self._claimed(kind, asked), strict=False))
+            of_kind = list(group)
+            leases |= dict(zip(of_kind, self._claimed(kind, of_kind), strict=False))
         return [leases.pop(message, None) for message in messages]
 
-    def _claimed(self, kind: str, asked: Sequence[Dispatch]) -> Iterable[Lease]:
+    def _claimed(self, kind: str, messages: Sequence[Dispatch]) -> Iterable[Lease]:
         """As many of the next steps as there are messages."""
-        own, left = [message.step_id for message in asked], len(asked)
+        own, left = [message.step_id for message in messages], len(messages)
         while left and (chosen := self._next_in_turn(kind, own, list(self._latest), left)):
             for lease in self._claim(chosen):
                 if lease is not None:

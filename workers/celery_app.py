@@ -6,6 +6,7 @@ Every setting has its reason in docs/operations.md. The worker's own side is `co
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
+from cotrail.common.log_formatting import hide_in_logs
 from cotrail.configuration.celery_variables import warn_of
 from cotrail.configuration.extensions import load_extensions
 from cotrail.configuration.refusals import refusing
@@ -14,7 +15,6 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.tasks.messages import SERIALIZER
 from cotrail.tasks.routing import queues_of
 from cotrail.workers import TAKEN_OUT
-from cotrail.workers.discretion import hide_in_logs
 from cotrail.workers.transport import Amqp
 
 warn_of(TAKEN_OUT)

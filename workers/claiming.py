@@ -7,7 +7,7 @@ from celery.worker.request import Request
 
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.routing import message_of, served_queue
-from cotrail.tasks.runtime import runtime
+from cotrail.tasks.runtime import current_runtime
 from cotrail.workers.served_models import hand_on_to_pools, queue_of
 
 
@@ -25,17 +25,17 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
 
     def create(self, consumer: Consumer) -> None:
         """Intercept each message before it is handed to a thread."""
-        execute, here = hand_on_to_pools(consumer), runtime()
+        execute, runtime = hand_on_to_pools(consumer), current_runtime()
         generating = carried_out_by("generation")
 
         def receive(request: Request) -> None:
             message = message_of(request.name, request.args)
-            if message is None or here.stopping.is_set():
+            if message is None or runtime.stopping.is_set():
                 execute(request)
                 return
             in_turn = message.kind in generating and queue_of(request) != served_queue(message.kind)
-            claim = here.claim_ahead(message, in_turn=in_turn)
+            claim = runtime.claim_ahead(message, in_turn=in_turn)
             # What is claimed once the worker is to stop is given back as the runtime closes.
-            claim.add_done_callback(lambda _: here.stopping.is_set() or execute(request))
+            claim.add_done_callback(lambda _: runtime.stopping.is_set() or execute(request))
 
         consumer.on_task_request = receive

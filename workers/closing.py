@@ -12,7 +12,7 @@ from cotrail.workers.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
-SHORTEST, LONGEST = 60.0, 3600.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0
 """Bounds of the backoff, in seconds, of a run that can't be closed."""
 
 
@@ -42,6 +42,6 @@ class Closing:
                 if close_run(self._engine, run_id):
                     logger.info("all questions of %s have ended", run_id)
             except SQLAlchemyError as error:
-                backoff = self._failed.setdefault(run_id, Backoff(SHORTEST, LONGEST))
+                backoff = self._failed.setdefault(run_id, Backoff(SHORTEST_PAUSE, LONGEST_PAUSE))
                 backoff.attempted(succeeded=False)
                 logger.warning("%s can't be closed, trying again in %.0f s: %s", run_id, backoff.pause, error)

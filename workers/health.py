@@ -34,7 +34,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     """Whether that is only that it is starting, however long it takes."""
 
     restart: bool = False
-    """Whether another process in its place may work: this one is frozen, or says that it can't go on."""
+    """Whether another process in its place may work: this one is frozen, or says that it can't continue."""
 
 
 def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = TOLD_SECONDS) -> None:
@@ -57,12 +57,12 @@ def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = 
 def problem_of(path: Path) -> Problem | None:
     """Return what is wrong with the process that writes this file; None where it works."""
     try:
-        silent, said = time.time() - path.stat().st_mtime, path.read_text()
+        silent, report = time.time() - path.stat().st_mtime, path.read_text()
     except FileNotFoundError:
         return Problem(said=f"{path} isn't there: the process hasn't begun to work", starting=True)
     if silent > SILENT_SECONDS:
         return Problem(said=f"it has reported nothing for {silent:.0f} s", restart=True)
-    reported = " ".join(said.splitlines()[1:]).strip()
+    reported = " ".join(report.splitlines()[1:]).strip()
     return Problem(said=reported, restart=True) if reported else None
 
 

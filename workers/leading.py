@@ -7,9 +7,8 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from cotrail.models.records.maintaining import LEADER, session_name
-from cotrail.models.records.waking import WAKE
-from cotrail.models.schema.database import NOTICED, SESSION, set_session
+from cotrail.models.records.maintaining import LEADER, WAKE, session_name
+from cotrail.models.schema.database import CONNECTION_SETTINGS, SESSION_SETTINGS, set_session
 
 IDLE_SECONDS = 15.0
 """How long a session may be idle: the server ends the session of a frozen process, which releases the lock.
@@ -64,8 +63,9 @@ def session(engine: Engine, pause: float) -> Iterator[Session]:
     """
     # Not as a URL: libpq reads URLs differently from how SQLAlchemy writes them, and its errors quote them.
     _, named = engine.dialect.create_connect_args(engine.url)
-    with psycopg.connect(**{**NOTICED, **named, "application_name": session_name()}, autocommit=True) as connection:
+    settings = {**CONNECTION_SETTINGS, **named, "application_name": session_name()}
+    with psycopg.connect(**settings, autocommit=True) as connection:
         idle = max(IDLE_SECONDS, 5 * pause)
-        set_session(connection, (*SESSION, f"idle_session_timeout = {idle * 1000:.0f}"))
+        set_session(connection, (*SESSION_SETTINGS, f"idle_session_timeout = {idle * 1000:.0f}"))
         connection.execute(f"LISTEN {WAKE}")
         yield Session(connection)

@@ -4,7 +4,8 @@ A service outlives the command that started it, and so appends to its file itsel
 and the last lines of a killed process are in the file. A file that has grown too long is rotated:
 
 - by each Python process its own (`turn`), without loss;
-- by the supervisor those of programs that keep their file open (`cut`), which may lose a line written at that moment;
+- by the supervisor those of programs that keep their file open (`rotate_copied`), which may lose a line
+  written at that moment;
 - by each start of its service.
 """
 
@@ -20,10 +21,10 @@ from typing import BinaryIO
 VARIABLE = "COTRAIL_LOG"
 """The environment variable that names a process's own log; unset outside the local stack."""
 
-LIMIT = 10_000_000
+MOST_BYTES = 10_000_000
 """The size in bytes at which a log is rotated."""
 
-KEPT = 2
+KEPT_FILES = 2
 """The number of former files kept; the newest ends in `.1`."""
 
 LOOK_SECONDS = 1.0
@@ -65,13 +66,13 @@ def turn(path: Path) -> None:
             os.dup2(file.fileno(), output)
 
 
-def cut(path: Path) -> None:
+def rotate_copied(path: Path) -> None:
     """Rotate a file that another process writes to: copy it, then empty it."""
     copy = path.with_name(f"{path.name}.copy")
     copy.unlink(missing_ok=True)  # left by an interruption
-    with path.open("rb+") as file, _opened(copy) as written:
-        shutil.copyfileobj(file, written)
-        written.flush()
+    with path.open("rb+") as file, _opened(copy) as target:
+        shutil.copyfileobj(file, target)
+        target.flush()
         file.truncate(0)
     _make_room(path)
     copy.replace(_former(path, 1))
@@ -95,11 +96,11 @@ def _turn_if_long(own: Path) -> None:
 
 def _cut_if_long(path: Path) -> None:
     if _is_long(path):
-        cut(path)
+        rotate_copied(path)
 
 
 def _is_long(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > LIMIT
+    return path.exists() and path.stat().st_size > MOST_BYTES
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -119,6 +120,6 @@ def _move(path: Path) -> None:
 
 
 def _make_room(path: Path) -> None:
-    for number in range(KEPT, 1, -1):
+    for number in range(KEPT_FILES, 1, -1):
         with suppress(FileNotFoundError):
             _former(path, number - 1).replace(_former(path, number))

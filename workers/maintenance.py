@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from celery import Celery
-from psycopg.errors import IdleSessionTimeout
+from psycopg.errors import DeadlockDetected, IdleSessionTimeout, LockNotAvailable
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.refusals import refusing
@@ -22,6 +23,7 @@ from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
+from cotrail.models.commands.control import being_cancelled, cancelling
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import (
@@ -38,7 +40,6 @@ from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
 from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
 from cotrail.workers.backoff import Backoff
-from cotrail.workers.cancelling import continue_cancelling
 from cotrail.workers.celery_app import app
 from cotrail.workers.closing import Closing
 from cotrail.workers.leading import Session, session
@@ -48,14 +49,17 @@ from cotrail.workers.retention import Retention
 
 logger = logging.getLogger(__name__)
 
-BUNCH = 1000
+MOST_SENT = 1000
 """The largest number of unsent steps of a kind sent in one sweep."""
 
-ADMISSIONS = 10
+MOST_ADMISSIONS = 10
 """How many times questions are admitted between two sweeps at most; fewer, by backoff, while none may begin."""
 
 LONGEST_PAUSE = 30.0
 """The longest pause, in seconds, after an unforeseen error."""
+
+CANCELLING_SECONDS = 0.2
+"""How long completing interrupted cancellations may take after each sweep, not counting the last chunk."""
 
 LEFT_ALONE = 2
 """The number of sweeps for which a process that can't send leaves the lead to others."""
@@ -73,7 +77,7 @@ class Maintenance:
         self.app = app
         self.stopping = threading.Event()
         self._changed: set[str] = set()
-        self._admitting = Backoff(settings.sweep_seconds / ADMISSIONS, settings.sweep_seconds)
+        self._admitting = Backoff(settings.sweep_seconds / MOST_ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.closing = Closing(self.engine)
@@ -173,8 +177,8 @@ class Maintenance:
 
     def _wait(self, own: Session) -> set[str]:
         """Wait for the next sweep or a notification, and admit questions meanwhile; returns the runs notified of."""
-        for _ in range(ADMISSIONS):
-            woken = own.woken(self.settings.sweep_seconds / ADMISSIONS)
+        for _ in range(MOST_ADMISSIONS):
+            woken = own.woken(self.settings.sweep_seconds / MOST_ADMISSIONS)
             self._announce()
             if woken or self.stopping.is_set():
                 return woken
@@ -221,7 +225,7 @@ class Maintenance:
                     if lost:
                         logger.warning("%d messages of %s seem lost and are sent again", len(lost), queue)
                     due += lost
-                due += take_unsent(connection, kind, BUNCH)
+                due += take_unsent(connection, kind, MOST_SENT)
         return due
 
     def _queued(self, kinds: Sequence[str]) -> dict[str, int]:
@@ -237,6 +241,24 @@ def _sent(messages: Sequence[Dispatch]) -> int:
     if messages and not sent:
         raise BrokerAwayError(f"it took none of {len(messages)} messages")
     return sent
+
+
+def continue_cancelling(engine: Engine) -> None:
+    """Cancel the next questions of cancelled runs, where `cotrail cancel` was interrupted.
+
+    The command itself may still be doing so: a chunk that it has locked is left to it.
+    """
+    until = time.monotonic() + CANCELLING_SECONDS
+    with engine.begin() as connection:
+        runs = being_cancelled(connection)
+    for run_id in runs:
+        try:
+            for _ in cancelling(engine, run_id, tries=1):
+                if time.monotonic() >= until:
+                    return
+        except OperationalError as error:
+            if not isinstance(error.orig, DeadlockDetected | LockNotAvailable):
+                raise
 
 
 def main() -> None:

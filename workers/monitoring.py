@@ -1,17 +1,14 @@
 """Running Flower in this process."""
 
 import errno
-import logging
 import os
 import socket
 import sys
 
 from cotrail.errors import InputError
-from cotrail.workers.stack.flower import Access
+from cotrail.workers.stack.flower import Access, left_out, warn_of_left_out
 
-logger = logging.getLogger(__name__)
-
-UNUSABLE = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 """Why an address can't be listened on."""
 
 
@@ -32,22 +29,11 @@ def serve(address: str, access: Access) -> None:
     try:
         sys.exit(celery.main(["flower", *options(address, access)], standalone_mode=False))
     except OSError as error:
-        if error.errno not in UNUSABLE and not isinstance(error, socket.gaierror):
+        if error.errno not in ADDRESS_ERRORS and not isinstance(error, socket.gaierror):
             raise
         raise InputError(
             f"Flower can't listen on {address}, port {access.port} ({error.strerror}); choose with --address and --port"
         ) from error
-
-
-def left_out() -> list[str]:
-    """The user's own settings of Flower, which it isn't given: some of them open it to anyone."""
-    return sorted(name for name in os.environ if name.startswith("FLOWER_"))
-
-
-def warn_of_left_out() -> None:
-    """Log which of them there are."""
-    if names := left_out():
-        logger.warning("Flower gets none of the variables %s: some open it to anyone", ", ".join(names))
 
 
 def options(address: str, access: Access) -> list[str]:

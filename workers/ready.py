@@ -11,10 +11,10 @@ VARIABLE = "COTRAIL_READY_FILE"
 def announce(name: str, problem: str = "") -> None:
     """Write that the process of that name lives, and what keeps it from its work; nothing where no file is named."""
     if path := os.environ.get(VARIABLE):
-        written = Path(f"{path}.{os.getpid()}")
+        temporary = Path(f"{path}.{os.getpid()}")
         try:
-            written.write_text(f"{name} {os.getpid()}\n{problem}\n")
-            written.replace(path)
+            temporary.write_text(f"{name} {os.getpid()}\n{problem}\n")
+            temporary.replace(path)
         except OSError:  # as on a full disk, where the former report can still be touched: this process isn't silent
             with suppress(OSError):
                 os.utime(path)

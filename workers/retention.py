@@ -38,9 +38,9 @@ class Retention:
 
     def _look(self) -> None:
         with self._engine.begin() as connection:
-            found = begun(connection)
+            run_ids = begun(connection)
             if self._days is not None:
-                found += ended_before(connection, self._days)
-        if found:
-            logger.info("%d runs are removed: %s", len(found), ", ".join(found))
-            self._pruning = prune(self._engine, found)
+                run_ids += ended_before(connection, self._days)
+        if run_ids:
+            logger.info("%d runs are removed: %s", len(run_ids), ", ".join(run_ids))
+            self._pruning = prune(self._engine, run_ids)

@@ -23,7 +23,7 @@ from kombu.entity import Queue
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.routing import served_queue
 
-THREADS = 256
+THREAD_COUNT = 256
 """The number of steps of served models that a worker carries out at once; they wait for a server most of the time.
 
 It is what one server is asked at once unless `in_flight` says otherwise. Threads begin as they are needed.
@@ -41,7 +41,7 @@ class ServedPool(StartStopStep):  # type: ignore[misc, unused-ignore]
 
     def create(self, worker: WorkController) -> TaskPool:
         """Make the threads' pool."""
-        worker.served_pool = TaskPool(limit=THREADS, app=worker.app)
+        worker.served_pool = TaskPool(limit=THREAD_COUNT, app=worker.app)
         return worker.served_pool
 
     def info(self, worker: WorkController) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
     def start(self, consumer: Consumer) -> None:
         """Begin to take messages."""
         channel = consumer.connection.channel()
-        channel.basic_qos(0, THREADS, False)
+        channel.basic_qos(0, THREAD_COUNT, False)
         handle = consumer.create_task_handler()
         self.messages = messaging.Consumer(channel, _queues(consumer.app), on_message=handle)
         self.messages.consume()

@@ -12,7 +12,7 @@ from cotrail.workers.allocator import TUNED
 SLOTS = {"retrieval": 2, "evidence": 16}
 """The number of threads of a worker; of a generation worker the settings have it."""
 
-QUIET = ("-l", "INFO", "--without-gossip", "--without-mingle")
+QUIET_OPTIONS = ("-l", "INFO", "--without-gossip", "--without-mingle")
 """Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
 
 
@@ -41,11 +41,12 @@ def options(role: Role, *, slots: int | None = None, name: str | None = None, ev
 
     count = slots or SLOTS.get(role) or settings().generation_slots
     queues = ",".join(carried_out_by(role))
-    return ["-Q", queues, "-P", "threads", "-c", str(count), "-n", f"{name or role}@%h", *QUIET, *["-E"] * events]
+    own = ["-Q", queues, "-P", "threads", "-c", str(count), "-n", f"{name or role}@%h"]
+    return [*own, *QUIET_OPTIONS, *["-E"] * events]
 
 
 def _tune_allocator() -> None:
-    """Start this process anew with the environment of a worker, which the C library only reads at the start."""
+    """Restart this process with the environment of a worker, which the C library only reads at the start."""
     if not os.environ.keys() >= TUNED.keys():
         warn_of(TAKEN_OUT)  # they are gone from the environment of the process that is to come
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **TUNED})  # noqa: S606 - no shell

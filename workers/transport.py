@@ -18,17 +18,17 @@ from kombu.utils.json import loads
 
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from cotrail.tasks.messages import read
+from cotrail.tasks.messages import read_message
 from cotrail.tasks.routing import kind_in, queues_of
 
 Done = TypeVar("Done")
 
 logger = logging.getLogger(__name__)
 
-LOUD = 10
+LOGGED_SKIPS = 10
 """The number of skipped messages logged one by one; after them only the 16th, the 32nd, the 64th and so on."""
 
-ASIDE = ".unreadable"
+UNREADABLE_SUFFIX = ".unreadable"
 """Suffix of the new name of a key that holds something else than a queue, or than a table of queues."""
 
 
@@ -40,7 +40,7 @@ class Skipped:
     def add(self, what: str, error: Exception) -> None:
         """Count a message and log it, unless there are too many."""
         self.count += 1
-        if self.count <= LOUD or self.count.bit_count() == 1:
+        if self.count <= LOGGED_SKIPS or self.count.bit_count() == 1:
             logger.warning("%s is skipped (%d so far): %s", what, self.count, error)
 
 
@@ -70,8 +70,8 @@ class Channel(redis.Channel):
     def _withdraw(self, queue: str, key: str, step_ids: Collection[int]) -> int:
         name = f"{self.global_keyprefix}{key}"
         raws = self._mended(self._lists(queue), self.client.lrange, name, 0, -1)
-        found = [raw for raw in raws if _step_id(raw, queue) in step_ids]
-        return sum(self.client.lrem(name, 1, raw) for raw in found)
+        messages = [raw for raw in raws if _step_id(raw, queue) in step_ids]
+        return sum(self.client.lrem(name, 1, raw) for raw in messages)
 
     def _put(self, queue: str, message: dict[str, Any], **options: Any) -> None:
         """Put a message as kombu does for queues that don't expire, but encode it with msgspec."""
@@ -121,7 +121,7 @@ class Channel(redis.Channel):
             self.connection._deliver(loads(bytes_to_str(raw)), queue)
             return
         try:
-            message, _ = read(raw, queue)
+            message, _ = read_message(raw, queue)
         except InputError as error:
             skipped.add(f"a message in the queue {queue}", error)
         else:
@@ -167,9 +167,11 @@ class Channel(redis.Channel):
         with self.conn_or_acquire() as client:
             for key, wanted in types.items():
                 name = f"{self.global_keyprefix}{key}"
-                if (found := bytes_to_str(client.type(name))) not in (wanted, "none"):
-                    logger.warning("in Redis %r is a %s and no %s: it is renamed *%s", name, found, wanted, ASIDE)
-                    client.rename(name, f"{name}{ASIDE}")
+                if (type_there := bytes_to_str(client.type(name))) not in (wanted, "none"):
+                    logger.warning(
+                        "in Redis %r is a %s and no %s: it is renamed *%s", name, type_there, wanted, UNREADABLE_SUFFIX
+                    )
+                    client.rename(name, f"{name}{UNREADABLE_SUFFIX}")
 
 
 class Transport(redis.Transport):
@@ -195,6 +197,6 @@ class Amqp(AMQP):
 def _step_id(raw: bytes, queue: str) -> int | None:
     """Return the step that a message is about; None where it is unreadable, which a worker will find too."""
     try:
-        return read(raw, queue)[1].step_id
+        return read_message(raw, queue)[1].step_id
     except InputError:
         return None

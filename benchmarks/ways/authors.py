@@ -17,7 +17,6 @@ from benchmarks.ways import CORPUS, Job, bar, peak_mib
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.generation import Sampling
@@ -25,6 +24,7 @@ from cotrail.core.history import Failed, Finished, Recorded
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
+from cotrail.core.system import Action
 from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.packing import pack

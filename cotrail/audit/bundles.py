@@ -18,11 +18,11 @@ LEVEL = 9
 """Zstandard's level; prompts repeat each other over long distances, which only the larger windows find."""
 
 
-LINE = 64 * 2**20
+MOST_LINE_BYTES = 64 * 2**20
 """Maximum bytes of a line."""
 
-SMALL, RATIO = 2**28, 4000
-"""Decompression bomb limit: a file may decompress to SMALL bytes, or to RATIO times its size if that is more.
+SMALL_BUNDLE_BYTES, MOST_COMPRESSION = 2**28, 4000
+"""Decompression bomb limit: a file may decompress to so many bytes, or to so many times its size if that is more.
 
 Prompts of 100,000 tokens that differ only at their ends compress about a thousandfold; a bomb does so far more."""
 
@@ -97,9 +97,9 @@ def _lines(path: Path) -> Iterator[bytes]:
             line.clear()
             start, number = end, number + 1
         line += block[start:]
-        if len(line) > LINE:
+        if len(line) > MOST_LINE_BYTES:
             raise BundleError(
-                f"line {number} of {path} is longer than {LINE:,} bytes: `cotrail audit export` writes none"
+                f"line {number} of {path} is longer than {MOST_LINE_BYTES:,} bytes: `cotrail audit export` writes none"
             )
     if line:
         yield bytes(line)
@@ -125,13 +125,15 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 def _allowed(path: Path) -> int:
     """Maximum bytes that a file may decompress to."""
-    return max(SMALL, RATIO * path.stat().st_size)
+    return max(SMALL_BUNDLE_BYTES, MOST_COMPRESSION * path.stat().st_size)
 
 
 def _line(record: Record) -> bytes:
     line = write_record(record)
-    if len(line) > LINE:
-        raise BundleError(f"a row of {record.table} has {len(line):,} bytes, and no bundle holds more than {LINE:,}")
+    if len(line) > MOST_LINE_BYTES:
+        raise BundleError(
+            f"a row of {record.table} has {len(line):,} bytes, and no bundle holds more than {MOST_LINE_BYTES:,}"
+        )
     return line
 
 

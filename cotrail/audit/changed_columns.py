@@ -6,7 +6,7 @@ from cotrail.audit.records import Row
 
 RowDigest = Callable[[Row], str]
 
-PATIENCE, GUESS = 2**29, 4096
+HASHING_BUDGET, LEAST_CHARGE = 2**29, 4096
 """Budget of characters to hash, worth a few seconds, and the minimum charge for one guess.
 
 Without a budget, a forged bundle could make explaining its findings take hours."""
@@ -16,11 +16,11 @@ class GuessBudget:
     """Remaining budget for guessing the original values of changed rows."""
 
     def __init__(self) -> None:
-        self._left = PATIENCE
+        self._left = HASHING_BUDGET
 
     def may(self, row: Row) -> bool:
         """Charge one digest of this row; return whether the budget allows it."""
-        self._left -= GUESS + sum(len(value) for value in row.values() if value is not None)
+        self._left -= LEAST_CHARGE + sum(len(value) for value in row.values() if value is not None)
         return self._left > 0
 
 

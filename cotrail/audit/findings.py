@@ -5,10 +5,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-MOST = 1000
+MOST_FINDINGS = 1000
 """Maximum number of findings; a verification stops there."""
 
-LONGEST = 500
+LONGEST_QUOTE = 500
 """Maximum characters of a text that a finding quotes."""
 
 Change = Literal["changed", "removed", "added", "reordered"]
@@ -39,8 +39,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in ("detail", "run", "question", "digest"):
             value = getattr(self, name)
-            if value is not None and len(value) > LONGEST:
-                force_setattr(self, name, f"{value[:LONGEST]}…")
+            if value is not None and len(value) > LONGEST_QUOTE:
+                force_setattr(self, name, f"{value[:LONGEST_QUOTE]}…")
 
     def __str__(self) -> str:
         names = ("run", "question", "step", "epoch", "rank", "digest", "column")
@@ -57,7 +57,7 @@ class Verification(Struct, frozen=True, kw_only=True):
         that all of it is sealed.
     records: how many rows were checked, by table.
     open_questions, open_steps: how many haven't ended, so that no digest seals them yet.
-    findings: in the order of the records, at most `MOST` and one that says that there are more.
+    findings: in the order of the records, at most `MOST_FINDINGS` and one that says that there are more.
     """
 
     run: str

@@ -93,10 +93,10 @@ class _Document:
     def _take_step(self, step: Row) -> None:
         """Add a step: the activity, its agents, the entities that it used and generated."""
         name = f"step/{step['id']}"
-        said = {
+        attributes = {
             key: step[key] for key in ("sequence", "kind", "state", "fingerprint", "digest", "worker", "adopted_from")
         }
-        self._element("activity", name, "Step", **said)
+        self._element("activity", name, "Step", **attributes)
         times = {"prov:startTime": step["started_at"], "prov:endTime": step["finished_at"]}
         self._parts["activity"][_name(name)] |= {key: value for key, value in times.items() if value is not None}
         for agent in (*self._engines(step), "cotrail"):
@@ -138,8 +138,8 @@ class _Document:
         """The entities that a step used: its prompt if it has one (derived from the rest), else its other inputs."""
         request, referred = msgspec.json.decode(text(step, "request")), references_of_request(step)
         prompt = self._contents.prompt(step)
-        said = request.get("sentences", ()) if prompt is None else prompt.texts_written
-        sentences = [self._texts[each] for each in said if each in self._texts]
+        earlier = request.get("sentences", ()) if prompt is None else prompt.texts_written
+        sentences = [self._texts[each] for each in earlier if each in self._texts]
         if prompt is not None:
             name = f"prompt/{prompt.digest}"
             self._element("entity", name, "Prompt", value=prompt.render())
@@ -148,29 +148,29 @@ class _Document:
             self._derive(name, [self._question_name, *shots, *parts, *sentences])
             return [name]
         searched = next((request[name] for name in _ASKED if request.get(name)), "")
-        asked = self._texts.get(searched, self._question_name)
-        return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
+        query = self._texts.get(searched, self._question_name)
+        return list(dict.fromkeys([query, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
 
     def _derive(self, made: str, used: Iterable[str]) -> None:
         for entity in used:
             self._relate("wasDerivedFrom", generatedEntity=made, usedEntity=entity)
 
     def _element(self, part: str, name: str, kind: str, /, **attributes: str | None) -> None:
-        known = {
+        present = {
             f"prov:{key}" if key in ("label", "value") else f"cotrail:{key}": value
             for key, value in attributes.items()
             if value is not None
         }
         kind = kind if ":" in kind else f"cotrail:{kind}"
-        element = {"prov:type": {"$": kind, "type": "prov:QUALIFIED_NAME"}, **known}
+        element = {"prov:type": {"$": kind, "type": "prov:QUALIFIED_NAME"}, **present}
         self._parts.setdefault(part, {})[_name(name)] = element
 
     def _relate(self, relation: str, **ends: str) -> None:
         """Add a relation once: two steps may have had the same prompt."""
         relations = self._parts.setdefault(relation, {})
-        said = (relation, *ends, *ends.values())
-        if said not in self._related:
-            self._related.add(said)
+        relationship = (relation, *ends, *ends.values())
+        if relationship not in self._related:
+            self._related.add(relationship)
             relations[f"_:{relation}{len(relations) + 1}"] = {f"prov:{end}": _name(name) for end, name in ends.items()}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cotrail.audit.changed_columns import changed_column
 from cotrail.audit.final_states import ENDED_QUESTIONS, ENDED_STEPS
-from cotrail.audit.findings import MOST, CheckedQuestion, Finding
+from cotrail.audit.findings import MOST_FINDINGS, CheckedQuestion, Finding
 from cotrail.audit.question_rows import QuestionRows
 from cotrail.audit.records import UNREADABLE, Row, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected
@@ -27,13 +27,13 @@ def check_question(rows: QuestionRows, run: RunContext, contents: ReferencedCont
     """Check a question: its row as submitted, its steps, its row as it ended."""
     check = _QuestionCheck(rows, run, contents)
     _use_collected(rows.question, contents)
-    misplaced, found = list(check.submitted()), list(islice(check.steps(), MOST + 1))
-    if not any(finding.table == "steps" for finding in found):
-        found += check.following()
+    misplaced, findings = list(check.submitted()), list(islice(check.steps(), MOST_FINDINGS + 1))
+    if not any(finding.table == "steps" for finding in findings):
+        findings += check.following()
     # A digest covers all of these rows. Once a changed row is named, a digest that covers it adds no information.
-    ended = [] if misplaced or any(finding.table == "steps" for finding in found) else list(check.ended())
+    ended = [] if misplaced or any(finding.table == "steps" for finding in findings) else list(check.ended())
     return CheckedQuestion(
-        findings=(*misplaced, *found, *ended),
+        findings=(*misplaced, *findings, *ended),
         misplaced=bool(misplaced),
         vague=any(finding.perhaps for finding in ended),
     )

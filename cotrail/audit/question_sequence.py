@@ -15,7 +15,7 @@ from cotrail.audit.run_context import RunContext
 MAX_COMPARED = 1000
 """Maximum number of misplaced questions whose positions are tried on each other."""
 
-SMALL = 2**20
+MOST_KEPT_BYTES = 2**20
 """Maximum bytes of a question that is kept in memory to explain findings."""
 
 
@@ -52,7 +52,7 @@ class QuestionSequence:
         question, position = rows.question, number(rows.question, "position")
         self._note_place(text(question, "key"), position)
         self.findings += checked.findings
-        small = size_of(question) <= SMALL
+        small = size_of(question) <= MOST_KEPT_BYTES
         if checked.misplaced and small and len(self._misplaced) < MAX_COMPARED:
             self._misplaced.append((question, checked.findings[0]))
         if checked.vague and small:
@@ -119,8 +119,10 @@ class QuestionSequence:
                     return
                 moved = {**question, "position": place}
                 if question["opened"] in [question_opened(moved, opened) for opened in run.opened]:
-                    said = replace(finding, what="reordered", column="position", detail=f"its position was {place}")
-                    self._instead(finding, said)
+                    explanation = replace(
+                        finding, what="reordered", column="position", detail=f"its position was {place}"
+                    )
+                    self._instead(finding, explanation)
                     break
 
     def _assign(self) -> None:
@@ -132,18 +134,20 @@ class QuestionSequence:
             if vague is not None:
                 question, finding = vague
                 detail = f"it belonged to the question with the id {question['id']}"
-                said = replace(finding, table="steps", what="changed", step=step, column="question_id", perhaps=())
-                self._instead(finding, replace(said, detail=detail))
+                explanation = replace(
+                    finding, table="steps", what="changed", step=step, column="question_id", perhaps=()
+                )
+                self._instead(finding, replace(explanation, detail=detail))
             elif not explained:
                 detail = f"it belongs to no question of the run; its id is {rows.step['id']}"
                 self.findings.append(Finding(table="steps", what="added", step=step, detail=detail))
 
-    def _instead(self, finding: Finding, said: Finding) -> None:
+    def _instead(self, finding: Finding, explanation: Finding) -> None:
         """Replace a finding by a better explanation; a row that lost several others gets one for each."""
         if finding in self.findings:
-            self.findings[self.findings.index(finding)] = said
+            self.findings[self.findings.index(finding)] = explanation
         else:
-            self.findings.append(said)
+            self.findings.append(explanation)
 
     def _belonged(self, rows: StepRows, question: Row) -> bool:
         step = {**rows.step, "question_id": question["id"]}

@@ -10,14 +10,15 @@ from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.kind import Action, digests_in
+from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.prompt_records import Stored
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 
-REFERRED = 64 * 2**20
+MOST_REFERRED_BYTES = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""
 
 
@@ -45,8 +46,8 @@ class ReferencedContents:
             yield Finding(table=record.table, what="added", digest=digest, detail="it is there twice")
             return
         self._unused[digest] = record.table
-        found = self._paragraph(record.row) if record.table == "paragraphs" else self._shots(record.row)
-        if found != digest:
+        content_digest = self._paragraph(record.row) if record.table == "paragraphs" else self._shots(record.row)
+        if content_digest != digest:
             self._broken.add(digest)
             yield Finding(table=record.table, what="changed", digest=digest, detail="its content has another digest")
 
@@ -58,12 +59,12 @@ class ReferencedContents:
     def missing(self, references: References) -> Iterator[Finding]:
         """Find the contents that a row refers to and that are missing; each is reported once."""
         self.use(references)
-        for table, digests, known in (
+        for table, digests, present in (
             ("paragraphs", references.paragraphs, self._paragraphs),
             ("demonstrations", references.demonstrations, self._demonstrations),
         ):
             for digest in digests:
-                if digest not in known and digest not in self._broken and digest not in self._missed:
+                if digest not in present and digest not in self._broken and digest not in self._missed:
                     self._missed.add(digest)
                     yield Finding(table=table, what="removed", digest=digest, detail="something refers to it")
 
@@ -80,7 +81,7 @@ class ReferencedContents:
     def action(self, step: Row) -> Action:
         """Rebuild the action of a step; raises one of UNREADABLE."""
         request = msgspec.json.decode(text(step, "request"))
-        if sum(map(self._paragraphs.size, digests_in(request))) > REFERRED:
+        if sum(map(self._paragraphs.size, digests_in(request))) > MOST_REFERRED_BYTES:
             raise ValueError("it refers to more text than any prompt holds")
         action: Action = KINDS[text(step, "kind")].read(
             request, Stored(self._paragraphs, self._demonstrations.__getitem__)
@@ -106,11 +107,11 @@ class ReferencedContents:
         try:
             body = msgspec.json.decode(text(row, "body"))
             shots = msgspec.convert(body, Demonstrations)
-            said = shots.digest if _within(body, msgspec.to_builtins(shots)) else ""
+            shots_digest = shots.digest if _within(body, msgspec.to_builtins(shots)) else ""
         except UNREADABLE:
             return ""
         self._demonstrations[text(row, "digest")] = shots
-        return said
+        return shots_digest
 
 
 def references_of_request(step: Row) -> References:
@@ -134,13 +135,13 @@ def _digests(given: Iterable[Any]) -> tuple[str, ...]:
     return tuple(digest for digest in given if isinstance(digest, str))
 
 
-def _within(said: Any, known: Any) -> bool:
+def _within(part: Any, whole: Any) -> bool:
     """Return whether decoded JSON holds nothing beyond what its type keeps: extra fields are in no digest."""
-    if isinstance(said, dict):
-        return all(name in known and _within(value, known[name]) for name, value in said.items())
-    if isinstance(said, list):
-        return len(said) == len(known) and all(map(_within, said, known))
-    return bool(said == known)
+    if isinstance(part, dict):
+        return all(name in whole and _within(value, whole[name]) for name, value in part.items())
+    if isinstance(part, list):
+        return len(part) == len(whole) and all(map(_within, part, whole))
+    return bool(part == whole)
 
 
 def _json(value: str | None) -> Any:

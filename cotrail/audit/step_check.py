@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -30,7 +30,7 @@ _OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous"
 _OF_A_CLAIM = ("worker", "started_at", "lease_until")
 """Columns that only a claimed step fills."""
 
-NAMED = 100
+MOST_NAMED_RANKS = 100
 """Maximum number of missing ranks of a search that are named."""
 
 
@@ -58,8 +58,8 @@ class StepContext(Struct, frozen=True, kw_only=True):
 
 def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
     """Check a step; the rows that belong to it are checked only if its own row is sound, as they are judged by it."""
-    found = list(_StepCheck(rows, around).own())
-    return found or list(_StepCheck(rows, around).belongings())
+    findings = list(_StepCheck(rows, around).own())
+    return findings or list(_StepCheck(rows, around).belongings())
 
 
 class _StepCheck:
@@ -139,10 +139,13 @@ class _StepCheck:
         """Candidate values that the columns may have had, from other rows."""
         ending = self.rows.attempts[-1] if self.rows.attempts else {}
         result = _object(self.step["result"])
-        tokens = {name: (None, _number(result.get(name))) for name in _TOKENS}
+        counts = {name: result.get(name) for name in _TOKENS}
+        tokens = {name: (None, None if count is None else str(count)) for name, count in counts.items()}
+        rows = self.rows
+        belonging = chain(rows.prompts, rows.attempts, rows.paragraph_sets, rows.sentences)
         return {
             "sequence": map(str, range(len(self.around.heads))),
-            "id": {row["step_id"] for row in self._belonging()},
+            "id": {row["step_id"] for row in belonging},
             "run_id": (self.around.run,),
             "question_id": (self.around.question,),
             "shared_in": (self.around.shared_in,),
@@ -157,10 +160,6 @@ class _StepCheck:
             **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure"), (None,)),
             **tokens,
         }
-
-    def _belonging(self) -> Iterator[Row]:
-        for rows in (self.rows.prompts, self.rows.attempts, self.rows.paragraph_sets, self.rows.sentences):
-            yield from rows
 
     def _fingerprint(self) -> tuple[str, ...]:
         """The fingerprint of its request under the run's configuration; none where it can't be computed.
@@ -183,7 +182,7 @@ class _StepCheck:
             if rank > hits or rank < 1 or rank in there:
                 yield self._found(table, "added", f"the step found {hits}", rank=rank)
             there.add(rank)
-        missing = list(islice((rank for rank in range(1, hits + 1) if rank not in there), NAMED))
+        missing = list(islice((rank for rank in range(1, hits + 1) if rank not in there), MOST_NAMED_RANKS))
         for rank in missing:
             yield self._found(table, "removed", f"the step found {hits}", rank=rank)
         if missing or len(ranks) != hits:
@@ -208,8 +207,8 @@ class _StepCheck:
             yield self._found(table, "added", f"the step wrote {due}")
         if due and len(rows) == due:
             position = str(chain_length(request))
-            written = {"question_id": self.around.question, "position": position, "text": result["text"]}
-            yield from self._repeats(table, rows[0], written)
+            sentence = {"question_id": self.around.question, "position": position, "text": result["text"]}
+            yield from self._repeats(table, rows[0], sentence)
 
     def _request(self, result: Any) -> Iterator[Finding]:
         """Check the fingerprint of the request, and the prompt that the model saw."""
@@ -263,7 +262,3 @@ def _object(value: str | None) -> dict[str, Any]:
     except UNREADABLE:
         return {}
     return decoded if isinstance(decoded, dict) else {}
-
-
-def _number(value: object) -> str | None:
-    return None if value is None else str(value)

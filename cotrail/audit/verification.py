@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from cotrail.audit.findings import MOST, Finding, Verification
+from cotrail.audit.findings import MOST_FINDINGS, Finding, Verification
 from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
@@ -33,7 +33,7 @@ from cotrail.audit.run_context import RunContext, run_context
 _ABOVE = ("bundle", "experiments", "runs")
 _CONTENTS = ("demonstrations", "paragraphs")
 
-HELD = 2**29
+MOST_HELD_BYTES = 2**29
 """Maximum bytes of memory for each of: the rows of one question, all demonstrations, all steps of no question."""
 
 
@@ -112,9 +112,9 @@ class _Trail:
             self._held["questions"] = 0
         if record.table != "paragraphs":
             self._hold("demonstrations" if record.table == "demonstrations" else "questions", record.row)
-        if len(self.findings) + self.questions.faults > MOST:
-            detail = f"there are more than {MOST:,} findings, and what follows wasn't looked at"
-        elif max(self._held.values(), default=0) > HELD:
+        if len(self.findings) + self.questions.faults > MOST_FINDINGS:
+            detail = f"there are more than {MOST_FINDINGS:,} findings, and what follows wasn't looked at"
+        elif max(self._held.values(), default=0) > MOST_HELD_BYTES:
             detail = "what belongs together takes more memory than that of any run, and what follows wasn't looked at"
         else:
             return
@@ -129,24 +129,24 @@ class _Trail:
             return self._broken_off(self.stopped)
         self._close_question()
         run, experiment = self._above.get("runs"), self._above.get("experiments")
-        asked = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
-        of_run = check_run(run, experiment, asked)
-        found = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
+        totals = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
+        of_run = check_run(run, experiment, totals)
+        findings = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
         return Verification(
             run=self._run_of().id,
-            digest=None if run is None else digest_of_run(run, asked),
+            digest=None if run is None else digest_of_run(run, totals),
             closed=run is not None and run["digest"] is not None,
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            findings=_bounded((*found, *self._of_bundle(sound=not found))),
+            findings=_bounded((*findings, *self._of_bundle(sound=not findings))),
         )
 
     def _broken_off(self, last: Finding) -> Verification:
         """The result of a verification that stopped early."""
         run, experiment = self._above.get("runs"), self._above.get("experiments")
         of_run = check_run(run, experiment, QuestionTotals(count=0, root="", ended=False, sound=False))
-        found = [*of_run, *self.findings, *self.questions.findings]
+        findings = [*of_run, *self.findings, *self.questions.findings]
         return Verification(
             run=self._run_of().id,
             digest=None,
@@ -154,7 +154,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            findings=(*found[:MOST], last),
+            findings=(*findings[:MOST_FINDINGS], last),
         )
 
     def _take_above(self, record: Record) -> None:
@@ -200,7 +200,7 @@ class _Trail:
                 detail = f"it can't be read ({error})"
                 yield Finding(table="runs", what="changed", run=run["id"], column="demonstrations", detail=detail)
         if run is not None:
-            yield from islice(self.contents.unused(), MOST + 1)
+            yield from islice(self.contents.unused(), MOST_FINDINGS + 1)
 
     def _of_bundle(self, *, sound: bool) -> Iterator[Finding]:
         """Check the lines that only a bundle has; the SHA-256 of all lines matters only if no record is wrong."""
@@ -213,16 +213,13 @@ class _Trail:
             yield Finding(table="bundle", what="changed", column="run", detail="it is of another run")
         if self._end is None:
             yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
-        elif sound and self._end != self._due():
+        elif sound and self._end != end_of(sum(self.counts.values()), self._written.hexdigest()).row:
             yield Finding(table="end", what="changed", detail="the lines before it aren't those that were written")
 
-    def _due(self) -> Row:
-        return end_of(sum(self.counts.values()), self._written.hexdigest()).row
 
-
-def _bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The first `MOST` findings, and one that says that there are more where that is so."""
-    if len(found) <= MOST:
-        return tuple(found)
-    detail = f"there are more than {MOST:,} findings"
-    return (*found[:MOST], Finding(table=found[MOST].table, what="changed", detail=detail))
+def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The first `MOST_FINDINGS` findings, and one that says that there are more where that is so."""
+    if len(findings) <= MOST_FINDINGS:
+        return tuple(findings)
+    detail = f"there are more than {MOST_FINDINGS:,} findings"
+    return (*findings[:MOST_FINDINGS], Finding(table=findings[MOST_FINDINGS].table, what="changed", detail=detail))

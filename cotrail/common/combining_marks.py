@@ -3,16 +3,16 @@
 import re
 import unicodedata
 
-MOST = 30
+MOST_MARKS = 30
 """The most marks in a row, as in Unicode's stream-safe text format (UAX #15); no language has ten."""
 
-_RUN = re.compile(rf"[^\s\x00-\u02ff]{{{MOST + 1},}}")
+_RUN = re.compile(rf"[^\s\x00-\u02ff]{{{MOST_MARKS + 1},}}")
 _VOICED = "\uff9e\uff9f"
 """Letters of half width that normalization turns into marks."""
 
 
 def few_marks(text: str) -> str:
-    """The text without those combining marks that stand behind `MOST` others."""
+    """The text without those combining marks that stand behind `MOST_MARKS` others."""
     return text if text.isascii() else _RUN.sub(lambda run: _shortened(run[0]), text)
 
 
@@ -21,6 +21,6 @@ def _shortened(run: str) -> str:
     for character in run:
         is_mark = unicodedata.category(character).startswith("M") or character in _VOICED
         marks = marks + 1 if is_mark else 0
-        if marks <= MOST:
+        if marks <= MOST_MARKS:
             kept.append(character)
     return "".join(kept)

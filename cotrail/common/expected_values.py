@@ -10,12 +10,32 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from cotrail.common.declared_types import choices, parts
-
 _OBJECTS = (inspect.StructType, inspect.DictType)
 _LISTS = (inspect.ListType, inspect.VarTupleType, inspect.TupleType)
 _EXAMPLES = (4, 1, 0.5)
 """Numbers that are tried as examples, before the bounds themselves."""
+
+
+def parts(declared: inspect.Type) -> Iterator[inspect.Type]:
+    """The types that a type consists of: without its metadata, each of a union."""
+    match declared:
+        case inspect.Metadata(type=inner):
+            yield from parts(inner)
+        case inspect.UnionType(types=types):
+            for each in types:
+                yield from parts(each)
+        case _:
+            yield declared
+
+
+def choices(declared: inspect.Type) -> tuple[str, ...]:
+    """All values of a literal or an enumeration; none of another type."""
+    match declared:
+        case inspect.LiteralType(values=values):
+            return tuple(str(value) for value in values)
+        case inspect.EnumType(cls=members):
+            return tuple(str(member.value) for member in members)
+    return ()
 
 
 def fits(declared: inspect.Type, value: Any) -> bool:
@@ -31,8 +51,8 @@ def fits(declared: inspect.Type, value: Any) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and _in_range(declared, value)
         case inspect.FloatType():
             return isinstance(value, int | float) and not isinstance(value, bool) and _in_range(declared, value)
-        case inspect.LiteralType(values=known):
-            return not isinstance(value, bool | float | list | dict) and value in known
+        case inspect.LiteralType(values=literals):
+            return not isinstance(value, bool | float | list | dict) and value in literals
         case inspect.EnumType(cls=members):
             return value in [member.value for member in members]
         case inspect.StrType(pattern=str(pattern)) if isinstance(value, str) and not re.search(pattern, value):
@@ -62,8 +82,10 @@ def _lengths(declared: Any) -> tuple[int, int | None]:
 
 def in_words(declared: inspect.Type) -> str:
     """What may stand there, e.g. `a list of texts` or `text or an object`."""
-    if isinstance(declared, inspect.Metadata) and (said := (declared.extra_json_schema or {}).get("description")):
-        return str(said)
+    if isinstance(declared, inspect.Metadata) and (
+        description := (declared.extra_json_schema or {}).get("description")
+    ):
+        return str(description)
     if isinstance(declared, inspect.UnionType):
         each = (in_words(inner) for inner in declared.types if not isinstance(inner, inspect.NoneType))
         return " or ".join(dict.fromkeys(each))

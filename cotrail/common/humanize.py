@@ -1,15 +1,4 @@
-"""Numbers, counts, durations and excerpts as people read them."""
-
-from cotrail.common.printable_text import without_commands
-
-
-def cut(text: str, characters: int) -> str:
-    """The text on one line, with an ellipsis where it is longer; cut between words where there are any."""
-    line = " ".join(without_commands(text).split())
-    if len(line) <= characters:
-        return line
-    head = line[: characters - 1]
-    return (head.rsplit(" ", 1)[0] if " " in head[characters // 2 :] else head) + "…"
+"""Numbers, counts and durations as people read them."""
 
 
 def duration(seconds: float) -> str:

@@ -49,7 +49,7 @@ def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.
     if not raw.strip():
         return
     try:
-        found = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        raw_entries = msgspec.json.decode(raw, type=list[msgspec.Raw])
     except msgspec.ValidationError as cause:
         raise error(
             f"{path} must be one JSON list, `[{{...}}, ...]`; it begins with {shown(raw[:40].decode(errors='replace'))}"
@@ -59,7 +59,7 @@ def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.
     except msgspec.DecodeError as cause:
         place = f"{path}, entry {_whole_entries(raw) + 1}"
         raise error(f"{place}: this isn't valid JSON in UTF-8 ({cause}); correct it or take it out") from cause
-    for number, entry in enumerate(found, start=1):
+    for number, entry in enumerate(raw_entries, start=1):
         place = f"{path}, entry {number}"
         if len(bytes(entry)) > MAX_RECORD_BYTES:
             raise error(f"{place}: it is larger than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")

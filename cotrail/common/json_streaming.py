@@ -82,16 +82,16 @@ def _parts(file: BinaryIO, kind: Literal["start_array", "start_map"]) -> Iterato
 
 
 def _parsed(metered: _Metered, *, multiple_values: bool = False) -> Iterator[Event]:
-    found: Iterator[Event] = ijson.basic_parse(
+    events: Iterator[Event] = ijson.basic_parse(
         metered, buf_size=READ_BYTES, use_float=True, multiple_values=multiple_values
     )
-    return found
+    return events
 
 
-def _levelled(found: Iterator[Event]) -> Iterator[tuple[int, Event]]:
+def _levelled(events: Iterator[Event]) -> Iterator[tuple[int, Event]]:
     """Add to each event how many lists and objects enclose it."""
     depth = 0
-    for event in found:
+    for event in events:
         if event[0] in CLOSING:
             depth -= 1
         yield depth, event

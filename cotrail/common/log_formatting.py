@@ -1,9 +1,11 @@
-"""Log formatting that prevents log injection: quoted text can neither fake a record nor control the terminal."""
+"""Safe logs: quoted text can neither fake a record nor control the terminal, and secrets are redacted."""
 
 import logging
 from copy import copy
+from typing import Any
 
 from cotrail.common.printable_text import indented
+from cotrail.common.redaction import Secrets
 
 
 class PrintableFormatter(logging.Formatter):
@@ -27,3 +29,29 @@ def print_safely(*handlers: logging.Handler) -> None:
     for handler in handlers:
         if not isinstance(handler.formatter, PrintableFormatter):
             handler.setFormatter(PrintableFormatter(handler.formatter))
+
+
+def hide_in_logs(secrets: Secrets) -> None:
+    """Redact these from every log record of this process, tracebacks included."""
+    if not secrets:
+        return
+    make = logging.getLogRecordFactory()
+
+    def made(*arguments: Any, **named: Any) -> logging.LogRecord:
+        record = make(*arguments, **named)
+        _hide(record, secrets)
+        return record
+
+    logging.setLogRecordFactory(made)
+
+
+def _hide(record: logging.LogRecord, secrets: Secrets) -> None:
+    try:
+        message = record.getMessage()
+    except Exception:  # noqa: BLE001 - logging reports it when it writes the record
+        return
+    hidden = secrets.hidden(message)
+    if hidden != message:
+        record.msg, record.args = hidden, None
+    if record.exc_info:
+        record.exc_text = secrets.hidden(logging.Formatter().formatException(record.exc_info))

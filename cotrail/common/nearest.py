@@ -3,33 +3,33 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 
 LONGEST_NAME = 200
 """Characters of a name that are compared: comparing takes time quadratic in them."""
 
-FEW = 16
+MOST_LISTED = 16
 """This many names are all listed; more are too long to read."""
 
-SOME = 6
+EXAMPLE_COUNT = 6
 """Names that are listed of many."""
 
-PART = 3
+LEAST_PART = 3
 """A part of this many characters or more stands for the only name that has it."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names_there: Iterable[str]) -> str | None:
     """The known name that is most like this one, whatever its case; None where none is like it."""
-    names = {each.lower(): each for each in known}
+    names = {each.lower(): each for each in names_there}
     given = name[:LONGEST_NAME].lower()
-    having = [each for each in names if len(given) >= PART and given in each]
+    having = [each for each in names if len(given) >= LEAST_PART and given in each]
     alike = having if len(having) == 1 else get_close_matches(given, names, n=1)
     return names[alike[0]] if alike else None
 
 
-def guess(name: str, known: Iterable[str]) -> str:
+def guess(name: str, names: Iterable[str]) -> str:
     """The known name that was probably meant as a remark in brackets; empty where none is like it."""
-    meant = nearest(name, known)
+    meant = nearest(name, names)
     return "" if meant is None else f" (did you mean {meant}?)"
 
 
@@ -54,8 +54,8 @@ def refused_choice(what: str, given: str, choices: Iterable[str]) -> str:
     return f"{what} can't be {cut(given, LONGEST_NAME)!r}{guess(given, known)}{_others(given, known)}"
 
 
-def _others(name: str, known: tuple[str, ...]) -> str:
+def _others(name: str, names: tuple[str, ...]) -> str:
     """All names, as far as that helps: of many, some where none is like the given one."""
-    if len(known) <= FEW:
-        return f"; there are: {', '.join(known) or 'none yet'}"
-    return "" if nearest(name, known) else f"; there are {len(known)}, such as {', '.join(known[:SOME])}"
+    if len(names) <= MOST_LISTED:
+        return f"; there are: {', '.join(names) or 'none yet'}"
+    return "" if nearest(name, names) else f"; there are {len(names)}, such as {', '.join(names[:EXAMPLE_COUNT])}"

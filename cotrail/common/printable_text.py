@@ -55,6 +55,15 @@ def isolated(text: str) -> str:
     return _PASSAGE.sub("\u2068\\g<0>\u2069", _DIRECTIONS.sub("", text))
 
 
+def cut(text: str, characters: int) -> str:
+    """The text on one line, with an ellipsis where it is longer; cut between words where there are any."""
+    line = " ".join(without_commands(text).split())
+    if len(line) <= characters:
+        return line
+    head = line[: characters - 1]
+    return (head.rsplit(" ", 1)[0] if " " in head[characters // 2 :] else head) + "…"
+
+
 def one_line(text: str) -> str:
     """Replace line breaks by spaces."""
     return _BREAKS.sub(" ", text)
@@ -67,4 +76,4 @@ def indented(text: str) -> str:
 
 def printable_json(encoded: bytes) -> bytes:
     """Escape in UTF-8 JSON what a terminal or a page would interpret; its meaning stays the same."""
-    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", encoded.decode()).encode()

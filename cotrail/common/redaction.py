@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-INSTEAD = "[secret]"
+REPLACEMENT = "[secret]"
 _ESCAPE = re.compile("%..")
 
 
@@ -25,7 +25,7 @@ class Secrets:
 
     def hidden(self, text: str) -> str:
         """Replace each secret by `[secret]`."""
-        return self._forms.sub(INSTEAD, text) if self._forms else text
+        return self._forms.sub(REPLACEMENT, text) if self._forms else text
 
     def __bool__(self) -> bool:
         return self._forms is not None

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from cotrail.common.declared_types import choices, parts
-from cotrail.common.expected_values import example, fits, in_words
+from cotrail.common.expected_values import choices, example, fits, in_words, parts
 from cotrail.common.nearest import refused_choice, unknown_key
 from cotrail.common.validation import shown
 
@@ -25,9 +24,9 @@ def refusal(error: msgspec.ValidationError, kind: Any, value: object = None) -> 
 
     kind: the type that the value should have been; value: the value itself, as JSON or TOML has it.
     """
-    said = next(_problems(inspect.type_info(kind), value, ""), None)
-    if said is not None:
-        return said
+    problem = next(_problems(inspect.type_info(kind), value, ""), None)
+    if problem is not None:
+        return problem
     # A rule of the type's own, such as that two fields exclude each other; msgspec adds the place.
     message, _, place = str(error).partition(" - at `$")
     return f"`{place.strip('.`')}`: {message}" if place.strip(".`") else message
@@ -41,16 +40,16 @@ def _problems(declared: inspect.Type, value: Any, place: str, usual: Any = None)
     elif isinstance(value, dict) and (tagged := _tagged(fitting)):
         yield from _in_tagged(tagged, value, place)
     else:
-        found = [next(_inside(each, value, place), None) for each in fitting]
-        if found[0] is not None and None not in found:
-            yield found[0]
+        problems = [next(_inside(each, value, place), None) for each in fitting]
+        if problems[0] is not None and None not in problems:
+            yield problems[0]
 
 
 def _unfit(declared: inspect.Type, value: Any, place: str, usual: Any) -> str:
     name = f"`{place}`" if place else "this"
-    known = [choice for each in parts(declared) for choice in choices(each)]
-    if known and isinstance(value, str | int) and str(value) not in known:
-        return refused_choice(name, str(value), known)
+    allowed = [choice for each in parts(declared) for choice in choices(each)]
+    if allowed and isinstance(value, str | int) and str(value) not in allowed:
+        return refused_choice(name, str(value), allowed)
     if _SECRET.search(place):
         return f"{name} must be {in_words(declared)}"
     hint = "" if (shape := example(declared, value, usual)) is None else f", e.g. `{shape}`"
@@ -104,8 +103,8 @@ def _fields(struct: inspect.StructType, value: dict[str, Any], place: str) -> It
 
 
 def _missing(field: inspect.Field, fields: Mapping[str, Any], place: str) -> str:
-    known = [choice for each in parts(field.type) for choice in choices(each)]
-    there = f"there are: {', '.join(known)}" if known else f"the keys are: {', '.join(fields)}"
+    allowed = [choice for each in parts(field.type) for choice in choices(each)]
+    there = f"there are: {', '.join(allowed)}" if allowed else f"the keys are: {', '.join(fields)}"
     return f"the key `{field.encode_name}`{_within(place)} is missing; {there}"
 
 
@@ -117,6 +116,6 @@ def _below(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def _tagged(found: list[inspect.Type]) -> dict[str, inspect.StructType]:
-    structs = (each for each in found if isinstance(each, inspect.StructType) and each.tag_field is not None)
+def _tagged(types: list[inspect.Type]) -> dict[str, inspect.StructType]:
+    structs = (each for each in types if isinstance(each, inspect.StructType) and each.tag_field is not None)
     return {str(each.tag): each for each in structs}

@@ -12,8 +12,17 @@ docs/sentences.md reports the error rate of these rules.
 import re
 from collections.abc import Iterator
 from heapq import merge
+from itertools import accumulate, pairwise
 
-from cotrail.common.segmentation import segment_ends
+from sentencex import segment
+
+WINDOW_CHARACTERS = 10_000
+"""Characters that sentencex is given at once: its time is quadratic in the number of quotation marks.
+
+Texts up to this length are cut exactly as by sentencex alone; in longer ones no sentence has more characters."""
+
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f](?=\.)")
+"""White space before a full stop at which sentencex panics where a capital letter stands before it."""
 
 _SPACE = re.compile(r"\s")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -21,15 +30,15 @@ _WHOLE_WORD = re.compile(r"\A\s*+[^\w\s]*+\w\S*+\s")
 _STOP_MARK = re.compile("[.!?…]")
 _PAIRS = ("()", "[]", "“”", "«»")
 
-_NEAR = 40
+_NEAR_CHARACTERS = 40
 """Characters of context on either side that decide whether a sentence ends: longer than any abbreviation."""
 
-LONGEST = 4_000
+LONGEST_SENTENCE = 4_000
 """Characters in which an end is searched; a sentence without an end in them extends to the end of its line.
 
 The bound limits the work: models sometimes repeat themselves without a full stop until the token limit."""
 
-_EXACT = 1_000
+_EXACT_CHARACTERS = 1_000
 """Characters of a text up to which every further word is looked at; few sentences have more."""
 
 _ITEM = re.compile(r"\((\d{1,3}|[a-z]|[ivx]{2,4})\)")
@@ -58,6 +67,23 @@ _BEHIND_NAMES = ("", " ", ",", "'", "\u2019")
 """What may follow a name that is said again; after "J. J." another initial or a name follows."""
 
 
+def segments(text: str) -> Iterator[str]:
+    """The text in sentences, each with the white space behind it; joined they are the text again."""
+    start = 0
+    while start < len(text):
+        window = text[start : start + WINDOW_CHARACTERS]
+        ends = segment_ends(window)
+        if start + len(window) < len(text) and len(ends) > 1:
+            ends.pop()  # What follows the window decides where its last sentence ends.
+        yield from (window[one:other] for one, other in pairwise([0, *ends]))
+        start += ends[-1]
+
+
+def segment_ends(text: str) -> list[int]:
+    """The places where sentencex ends the sentences of a text, up to its length; none where it is empty."""
+    return list(accumulate(map(len, segment("en", _WIDE_SPACE.sub(" ", text)))))
+
+
 def first_sentence(text: str) -> str:
     """The first sentence of the text's first line, stripped; empty where that line is blank.
 
@@ -71,7 +97,7 @@ def sentences(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         rest, start = line.strip(), 0
         while start < len(rest):
-            end = start + _end(rest[start : start + LONGEST + _NEAR], len(rest) - start)
+            end = start + _end(rest[start : start + LONGEST_SENTENCE + _NEAR_CHARACTERS], len(rest) - start)
             yield rest[start:end].strip()
             start = end
 
@@ -91,7 +117,7 @@ class SentenceStop:
         """Add the next piece of the text; return True once the first sentence is complete."""
         if "\n" in piece:
             return True
-        if len(self._text) > LONGEST:
+        if len(self._text) > LONGEST_SENTENCE:
             return False
         self._text = (self._text + piece).lstrip()
         self._may_end = self._may_end or _STOP_MARK.search(piece) is not None
@@ -99,8 +125,8 @@ class SentenceStop:
         if not self._may_end or not _SPACE.search(piece) or len(self._text) < self._next_look:
             return False
         # So that a text without an end isn't looked at in full at each of its words.
-        self._next_look = 17 * len(self._text) // 16 if len(self._text) > _EXACT else 0
-        end = _end(self._text[: LONGEST + _NEAR], len(self._text))
+        self._next_look = 17 * len(self._text) // 16 if len(self._text) > _EXACT_CHARACTERS else 0
+        end = _end(self._text[: LONGEST_SENTENCE + _NEAR_CHARACTERS], len(self._text))
         return _WHOLE_WORD.match(self._text[end:]) is not None and _is_closed(self._text[:end])
 
 
@@ -109,15 +135,15 @@ def _end(beginning: str, whole: int) -> int:
 
     beginning: the line, or as much of it as decides; whole: the length of the line, which is its end if nothing else.
     """
-    looked_at = beginning[:LONGEST]
+    looked_at = beginning[:LONGEST_SENTENCE]
     letter = _LETTER.search(looked_at)
     if letter is None:
         return whole
     cuts = {*segment_ends(_ITEM.sub(r"X\1X", looked_at))} - {len(looked_at)}
     # One after the other, since most lines have many sentences, of which only the first is wanted.
     ends = merge(sorted(cuts), (gap.end() for gap in _GAP.finditer(looked_at)))
-    found = (end for end in ends if end > letter.start() and _ends(beginning, end, cut=end in cuts))
-    return next(found, whole)
+    sentence_ends = (end for end in ends if end > letter.start() and _ends(beginning, end, cut=end in cuts))
+    return next(sentence_ends, whole)
 
 
 def _ends(line: str, end: int, *, cut: bool) -> bool:
@@ -128,7 +154,7 @@ def _ends(line: str, end: int, *, cut: bool) -> bool:
     it doesn't cut, a sentence ends after every word that is neither an initial nor a title before names, and after a
     name that is said again, if a capital follows.
     """
-    before, behind = line[max(0, end - _NEAR) : end].rstrip(), line[end : end + _NEAR]
+    before, behind = line[max(0, end - _NEAR_CHARACTERS) : end].rstrip(), line[end : end + _NEAR_CHARACTERS]
     if not _FULL_STOP.search(before) or _NEVER_LAST.search(before):
         return False
     if not cut:

@@ -68,22 +68,22 @@ def read_address(text: str, schemes: Collection[str] = ()) -> Address:
     scheme, separator, rest = text.partition("://")
     if schemes and (scheme not in schemes or not separator):
         raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
         raise ValueError(_flaw(rest))
-    port = None if found["port"] is None else int(found["port"])
+    port = None if match["port"] is None else int(match["port"])
     if port is not None and not 0 < port <= _MAX_PORT:
         raise ValueError("its port is out of range")
-    if not found["host"] and port is not None:
+    if not match["host"] and port is not None:
         raise ValueError("it names no host")
     return Address(
-        scheme=found["scheme"],
-        user=_decoded(found["user"]),
-        password=_decoded(found["password"]),
-        host=found["host"],
+        scheme=match["scheme"],
+        user=_decoded(match["user"]),
+        password=_decoded(match["password"]),
+        host=match["host"],
         port=port,
-        path=found["path"],
-        query=found["query"] or "",
+        path=match["path"],
+        query=match["query"] or "",
     )
 
 
@@ -92,12 +92,12 @@ def shown_address(text: str) -> str:
 
     Everything before the last @ is hidden, and whatever follows a part that isn't understood.
     """
-    found = _SHOWABLE.match(text)
-    if found is None or not (found["scheme"] or found["hidden"]):
+    match = _SHOWABLE.match(text)
+    if match is None or not (match["scheme"] or match["hidden"]):
         return ""
-    credentials = "[secret]@" if found["hidden"] else ""
-    place = f"{found['host']}{found['port'] or ''}{found['path'] or ''}"
-    return f"{found['scheme'] or ''}{credentials}{place}{'...' if found.end() < len(text) else ''}"
+    credentials = "[secret]@" if match["hidden"] else ""
+    place = f"{match['host']}{match['port'] or ''}{match['path'] or ''}"
+    return f"{match['scheme'] or ''}{credentials}{place}{'...' if match.end() < len(text) else ''}"
 
 
 def _flaw(rest: str) -> str:

@@ -29,7 +29,7 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
         if len(line) > MAX_TOML_LINE:
             raise InputError(f"{name}, line {number}: the line is longer than {MAX_TOML_LINE:,} bytes; divide it")
     try:
-        found = tomllib.loads(raw.decode())
+        document = tomllib.loads(raw.decode())
     except UnicodeDecodeError as error:
         number = raw.count(b"\n", 0, error.start) + 1
         raise InputError(
@@ -39,12 +39,12 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
         raise InputError(_nested(name)) from error
     except ValueError as error:  # TOMLDecodeError is one; so is what numbers with too many digits raise.
         raise InputError(f'{name} isn\'t TOML: {error}; a line is like `key = "text"`, or `key = 4`') from error
-    for depth, value in _values(found):
+    for depth, value in _values(document):
         if depth > MAX_DEPTH:
             raise InputError(_nested(name))
         if isinstance(value, str) and "\0" in value:
             raise InputError(f"{name} holds a NUL character (\\u0000), which can't be stored; take it out")
-    return found
+    return document
 
 
 def _nested(name: str) -> str:

@@ -40,10 +40,9 @@ def rows(
 def _header(cells: list[str], required: tuple[tuple[str, ...], ...], place: str, error: type[InputError]) -> list[str]:
     names = [cell.strip() for cell in cells]
     if missing := [" or ".join(each) for each in required if not set(each) & set(names)]:
-        known = ", ".join(dict.fromkeys(chain.from_iterable(required)))
-        raise error(
-            f"{place}: the header names no {' and no '.join(missing)}; the first line has to name the columns ({known})"
-        )
+        columns = ", ".join(dict.fromkeys(chain.from_iterable(required)))
+        lacks = f"the header names no {' and no '.join(missing)}"
+        raise error(f"{place}: {lacks}; the first line has to name the columns ({columns})")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise error(f"{place}: the header names {twice!r} twice; give each column its own name")
     return names

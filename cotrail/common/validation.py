@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 from cotrail.common.storable_text import storable
 
 LONGEST_VALUE = 80
@@ -19,5 +19,5 @@ def shown(value: object) -> str:
         return repr(value)  # JSON has neither infinity nor NaN
     if isinstance(value, str):
         value = storable(value[: 2 * LONGEST_VALUE])
-    written = msgspec.json.encode(value, enc_hook=str).decode()
-    return cut(_CREDENTIALS.sub("://[secret]@", written), LONGEST_VALUE)
+    json = msgspec.json.encode(value, enc_hook=str).decode()
+    return cut(_CREDENTIALS.sub("://[secret]@", json), LONGEST_VALUE)

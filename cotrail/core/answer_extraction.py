@@ -41,25 +41,25 @@ def released_answer(text: str, *, chain: bool) -> str:
     Their `llm_qa_model.py`, `participant_qa.py`, `ircot.py` (AnswerExtractor) and `model_search.py`, one after another.
     """
     decoded = _decoded(text)
-    written = json.dumps(text if decoded is None else decoded)
+    answer_text = json.dumps(text if decoded is None else decoded)
     if chain:
-        written = _extracted(written)
-    match _decoded(written):
+        answer_text = _extracted(answer_text)
+    match _decoded(answer_text):
         case str() as answer:
-            written = answer
+            answer_text = answer
         case [span]:
-            written = str(span)
+            answer_text = str(span)
         case list() as spans:
-            written = json.dumps([str(span) for span in spans], ensure_ascii=False)
-    return storable(written)
+            answer_text = json.dumps([str(span) for span in spans], ensure_ascii=False)
+    return storable(answer_text)
 
 
-def _extracted(written: str) -> str:
+def _extracted(json_text: str) -> str:
     """The answer that a text's JSON states, or all of it."""
-    if written.startswith('"') and written.endswith('"'):
-        written = written[1:-1]
-    match = _STATED.match(written)
-    answer = (match[1] if match else written).removesuffix(".")
+    if json_text.startswith('"') and json_text.endswith('"'):
+        json_text = json_text[1:-1]
+    match = _STATED.match(json_text)
+    answer = (match[1] if match else json_text).removesuffix(".")
     if _decoded(answer) is not None:
         return answer
     try:

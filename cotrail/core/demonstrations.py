@@ -43,8 +43,8 @@ def solved(layout: Layout, paragraphs: Iterable[Paragraph], question: str, answe
     """A question with its paragraphs and its answer."""
     words = WORDS[layout]
     context = "".join(fill_paragraph(words.paragraph(each.title), each.title, each.text) for each in paragraphs)
-    asked = fill(words.asked, "question", question)
-    return f"{asked}{context}".lower() if layout == "unifiedqa" else f"{context}{asked} {answer}"
+    question_text = fill(words.asked, "question", question)
+    return f"{question_text}{context}".lower() if layout == "unifiedqa" else f"{context}{question_text} {answer}"
 
 
 class Demonstration(Struct, frozen=True, kw_only=True):

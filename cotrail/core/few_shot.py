@@ -41,8 +41,8 @@ def few_shot_prompt(
         )
         for place, paragraph in enumerate(paragraphs)
     ]
-    facts, asked = [*shown[moved:], *shown[:moved]], Asked(question, words.asked)
-    pieces = [asked, *facts] if layout == "unifiedqa" else [*facts, asked, *_chain(sentences)]
+    facts, question_piece = [*shown[moved:], *shown[:moved]], Asked(question, words.asked)
+    pieces = [question_piece, *facts] if layout == "unifiedqa" else [*facts, question_piece, *_chain(sentences)]
     first = Demonstrated(demonstrations=demonstrations, layout=layout, drop=drop)
     return Prompt(turns=(Turn(role="", pieces=(first, *pieces), lower=layout == "unifiedqa"),))
 

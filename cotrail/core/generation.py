@@ -1,8 +1,14 @@
-"""Parameters of a generation: where it ends, and how its tokens are sampled."""
+"""What may be asked of a language model: its capabilities, where a text ends, and how its tokens are sampled."""
 
 from typing import Literal
 
 from msgspec import Struct
+
+Capability = Literal["turns", "continue", "scores", "tools", "sampling"]
+"""What an action may ask beyond the continuation of plain text. `turns`: conversations, laid out by the model's own
+chat template. `continue`: a last turn of the assistant's is continued in place. `scores`: the log
+probability of each token written. `tools`: tools are shown to the model, and its calls of them are read. `sampling`:
+`top_k` and a repetition penalty."""
 
 Until = Literal["sentence", "line", "chain", "end", "stop"]
 """Where a generation ends at the latest: behind the first whole sentence, at the line's end, before what begins a

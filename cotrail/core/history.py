@@ -2,9 +2,8 @@
 
 from msgspec import Struct
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.results import Failure, Result
-from cotrail.core.system import Answer
+from cotrail.core.system import Action, Answer
 
 FORK, GIVEN = "fork", "fork, as given"
 """The worker named by a step that a fork took over: one that the fork's settings ask for in the same way, and one that

@@ -40,8 +40,8 @@ WORDS: dict[Layout, Words] = {
 
 def fill(form: str, place: str, value: str) -> str:
     """The form with a value in the first of its places of this name; what the value itself holds stays as it is."""
-    before, found, after = form.partition(f"{{{place}}}")
-    return f"{before}{value}{after}" if found else form
+    before, marker, after = form.partition(f"{{{place}}}")
+    return f"{before}{value}{after}" if marker else form
 
 
 def fill_paragraph(form: str, title: str, text: str) -> str:

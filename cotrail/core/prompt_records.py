@@ -1,6 +1,6 @@
 """Prompts as JSON: their pieces, of which the long ones are stored once and stand there by their digests."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,31 +9,18 @@ from msgspec import Struct
 
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.calls import Call, Tool
-from cotrail.core.demonstrations import Demonstrations, Drop
+from cotrail.core.demonstrations import Drop
 from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Role, Shown, Text, Turn, Written
 from cotrail.core.results import Json
+from cotrail.core.stored_parts import Stored
 
 LONGEST_INLINE = 200
 """Characters of a text that stands in the record itself; a longer one is stored once, however often it is shown."""
 
 Inline = str | int
 """A text, or its place among the record's `texts`."""
-
-
-class Stored(Struct, frozen=True):
-    """Long parts of requests, which are stored once and stand in requests by their digests.
-
-    Both raise where nothing of a digest is stored: `paragraphs` KeyError, `demonstrations` whatever its store does.
-    """
-
-    paragraphs: Mapping[str, Paragraph]
-    demonstrations: Callable[[str], Demonstrations]
-
-    def referred(self, digests: tuple[str, ...]) -> tuple[Paragraph, ...]:
-        """The paragraphs of these digests; raises KeyError."""
-        return tuple(self.paragraphs[digest] for digest in digests)
 
 
 class _Record(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="is"):
@@ -148,8 +135,8 @@ def record_prompt(prompt: Prompt) -> Json:
         record["paragraphs"] = paragraphs
     if long:
         record["texts"] = [paragraph.digest for paragraph in long]
-    if written := len(prompt.written):
-        record["written"] = written
+    if sentences := len(prompt.written):
+        record["written"] = sentences
     if prompt.tools:
         record["tools"] = msgspec.to_builtins(prompt.tools)
     return record

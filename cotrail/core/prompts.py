@@ -139,7 +139,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that a model is shown for one step: one turn of plain text, or turns with roles.
 
-    The model goes on in a last turn that is plain or the assistant's; after any other one it opens its own.
+    The model continues a last turn that is plain or the assistant's; after any other one it opens its own.
     """
 
     turns: tuple[Turn, ...]
@@ -162,15 +162,15 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return self.turns[0].pieces if len(self.turns) == 1 else tuple(chain(*(turn.pieces for turn in self.turns)))
 
     @property
-    def goes_on(self) -> bool:
+    def continues_last_turn(self) -> bool:
         """Return whether the model continues the last turn in place."""
         return self.turns[-1].role in ("", "assistant")
 
     @property
     def question(self) -> str:
         """The question that it asks, the last one if there are several; empty if there is none."""
-        asked = self._of(Asked)
-        return asked[-1].question if asked else ""
+        questions = self._of(Asked)
+        return questions[-1].question if questions else ""
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -263,14 +263,14 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         """The same conversation with further turns."""
         return replace(self, turns=(*self.turns, *turns))
 
-    def go_on(self, *pieces: str | Piece) -> "Prompt":
+    def append(self, *pieces: str | Piece) -> "Prompt":
         """The same prompt with further pieces at the end of its last turn."""
         *before, last = self.turns
         return replace(self, turns=(*before, replace(last, pieces=(*last.pieces, *_pieces(pieces)))))
 
     def wrote(self, text: str, calls: tuple[Call, ...] = ()) -> "Prompt":
-        """The same prompt with what the model wrote to it: in the last turn if it goes on there, else in its own."""
-        if not self.goes_on:
+        """The same prompt with what the model wrote to it: in the turn that it continued, else in its own."""
+        if not self.continues_last_turn:
             return self.add(assistant(Written(text), calls=calls))
         *before, last = self.turns
         return replace(self, turns=(*before, replace(last, pieces=(*last.pieces, Written(text)), calls=calls)))
@@ -286,7 +286,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     def keep(self, demonstrations: int, pieces: int, first: int = 0) -> "Prompt":
         """The same prompt with its demonstrations from number `first` on, this many, and that many of `yielding`.
 
-        A turn that is left with nothing is left out too, but for calls of tools and the answers that they need.
+        A turn that is left with nothing is left out too, except calls of tools and the answers that they need.
         """
         gone = set(self._yielding[pieces:])
         shown = self.demonstrated

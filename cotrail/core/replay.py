@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from cotrail.common.short_digests import shortened
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded, Step
 from cotrail.core.results import Failure, Result
-from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError
 
 
@@ -25,7 +24,7 @@ class SystemBrokenError(BlockedError):
 class Replay:
     """A system as far as the record has brought it.
 
-    It may be kept and go on when the record has grown: what came before isn't run again.
+    It may be kept and continued when the record has grown: what came before isn't run again.
     """
 
     def __init__(self, system: Callable[[], System], binding: Binding) -> None:
@@ -60,7 +59,7 @@ class Replay:
         return yielded
 
     def close(self) -> None:
-        """Ends a system that isn't to go on; raises SystemBrokenError where its code is at fault."""
+        """Ends a system that isn't continued; raises SystemBrokenError where its code is at fault."""
         try:
             self._running.close()
         except Exception as error:

@@ -5,9 +5,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Failure, Result
+
+
+class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A step that a system yields; each kind is a class of its own."""
 
 
 class Together(Struct, frozen=True):

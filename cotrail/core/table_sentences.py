@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from cotrail.common.segmentation import segments
+from cotrail.common.sentence_boundaries import segments
 from cotrail.core.paragraphs import Hit, Paragraph
 
 VERSION = 1
@@ -44,8 +44,8 @@ def table_sentences(title: str, rows: Mapping[str, Sequence[str]]) -> tuple[str,
     "TITLE was KEY on VALUE." where the value holds a date as infoboxes mark them ("(1948-11-14)"), otherwise
     "The KEY of TITLE are VALUE.", several values with commas between them.
     """
-    told = ((" ".join(key.split()), _listed(values)) for key, values in rows.items())
-    return tuple(_sentence(" ".join(title.split()), key, value) for key, value in told if value)
+    entries = ((" ".join(key.split()), _listed(values)) for key, values in rows.items())
+    return tuple(_sentence(" ".join(title.split()), key, value) for key, value in entries if value)
 
 
 def premise_sentences(premise: str) -> tuple[str, ...]:
@@ -83,10 +83,10 @@ def boundary(title: str) -> re.Pattern[str]:
 def _title(line: str) -> str | None:
     """The table's subject: the text that most of its sentences name behind an "of", the longest of equals."""
     heads: list[str] = _HEADS.findall(line)
-    found = Counter(
+    counts = Counter(
         head[match.end() :] for head in heads for match in _OF.finditer(head, max(0, len(head) - LONGEST_NAME - 4))
     )
-    if found:
-        return max(found, key=lambda title: (found[title], len(title)))
+    if counts:
+        return max(counts, key=lambda title: (counts[title], len(title)))
     dated = _DATED.match(line)
     return dated[1] if dated else None

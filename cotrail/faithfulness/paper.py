@@ -45,10 +45,10 @@ def prediction(chain: str, task: Task, *, whole: bool = True) -> str:
     optionally behind "probably" or "most likely"; where no sentence says that, the verdict that a sentence begins with.
     whole: the verdict must be the whole statement, reasons aside; else any word may follow it.
     """
-    told = sentences(chain)
+    statements = sentences(chain)
     if task == "temporal":
-        return _last(stated_answer(sentence) for sentence in told)
-    return _verdict(_STATED[task, whole], told) or _verdict(_OPENING[task], told)
+        return _last(stated_answer(sentence) for sentence in statements)
+    return _verdict(_STATED[task, whole], statements) or _verdict(_OPENING[task], statements)
 
 
 def _concludes(sentence: str, task: Task) -> bool:

@@ -35,11 +35,11 @@ def released_prediction(chain: str, task: Task) -> str:
     if task == "temporal":
         _, mark, behind = line.partition("answer is")
         return behind if mark else next(reversed(all_sentences(line)), "")
-    said = line.lower()
+    lowered = line.lower()
     for verdict in VERDICTS[task]:
-        if said == verdict or said.startswith((f"{verdict},", f"{verdict}.")):
+        if lowered == verdict or lowered.startswith((f"{verdict},", f"{verdict}.")):
             return verdict
-        if any(f"{stating}{verdict}" in said for stating in _STATING):
+        if any(f"{stating}{verdict}" in lowered for stating in _STATING):
             return verdict
     return UNCLEAR
 

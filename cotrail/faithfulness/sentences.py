@@ -3,7 +3,7 @@
 import re
 from itertools import takewhile
 
-from cotrail.common.segmentation import segments
+from cotrail.common.sentence_boundaries import segments
 
 _WRAP = re.compile(
     r"(?:(?<=answer is)|(?<=answer is:))[^\S\n]*+\n\s*+(?!Q:|Question:)"

@@ -61,7 +61,7 @@ class ChosenFact(Struct, frozen=True, kw_only=True):
 class Weighing(Struct, frozen=True, kw_only=True):
     """Details of an answer that was chosen among those of several chains.
 
-    function: which of the faithfulness functions (1) to (3); 0 where chains merely vote (self-consistency).
+    function: which of the faithfulness functions (1) to (3); 0 where chains only vote (self-consistency).
     predictions: the heaviest first; chosen: the number of the chain that stands for the answer.
     facts: the supporting facts of a variant's final inference; empty for the basic approach.
     """

@@ -13,7 +13,7 @@ from cotrail.systems.spec import Needs, SystemSpec
 def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> System:
     """Have the model answer at once, as the demonstrations do without their chains."""
     prompt = task_prompt(question, shots[AnswerForm.DIRECT], settings)
-    # Greedy at any temperature of the run: one answer stands for the method, so it had better be the likeliest.
+    # Greedy at any temperature of the run: the method has a single answer, which should be the likeliest.
     reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 

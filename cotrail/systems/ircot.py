@@ -23,7 +23,7 @@ from cotrail.systems.parts.prompting import (
     shown,
 )
 from cotrail.systems.parts.reader import ReaderSettings
-from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,
     RetrievalSettings1,
@@ -48,23 +48,24 @@ Splitter = Annotated[
 
 
 class IRCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """IRCoT.
-
-    max_sentences: sentences a chain, at most (8 in the paper; 10 in the released code).
-    max_sentence_tokens: the most tokens of a sentence.
-    splitter: tells where a sentence ends: cotrail's own `rules`, or an installed pipeline of spaCy, as the released
-        code has it with `en_core_web_sm`; a run pins its version, as in `en_core_web_sm@3.8.0`.
-    reasoning_openings: the beginnings of sentences that only conclude, which make no query.
-    """
+    """IRCoT."""
 
     retrieval: RetrievalSettings = RetrievalSettings()
     reading: ReaderSettings = ReaderSettings()
     pages: PageSettings = PageSettings()
     prompting: PromptSettings = PromptSettings()
     max_sentences: Positive = 8
+    """Sentences a chain, at most (8 in the paper; 10 in the released code)."""
+
     max_sentence_tokens: Positive = 200
+    """The most tokens of a sentence."""
+
     splitter: Splitter = RULES
+    """What tells where a sentence ends: cotrail's own `rules`, or an installed pipeline of spaCy, as the released code
+    has it with `en_core_web_sm`; a run pins its version, as in `en_core_web_sm@3.8.0`."""
+
     reasoning_openings: tuple[str, ...] = ("thus ", "thus,", "so ", "so,", "that is,", "therefore", "hence")
+    """The beginnings of sentences that only conclude, which make no query."""
 
 
 def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
@@ -74,9 +75,9 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
     empty = settings.reading.answers == "released"
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     pinned = pinned_paragraph(question)
-    found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
     # The pinned passage counts as collected: it takes one of the `max_paragraphs` places.
-    paragraphs = collect(shown(question, ()), found, retrieval, pinned)
+    paragraphs = collect(shown(question, ()), hits, retrieval, pinned)
     sentences: tuple[str, ...] = ()
     while True:
         sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
@@ -87,12 +88,12 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
         if stated_answer(sentence, empty=empty) is not None or len(sentences) >= settings.max_sentences:
             break
         query = next_query(question.text, sentences, settings)
-        found = yield search(query, retrieval, titles, settings.pages.scope)
-        paragraphs = collect(paragraphs, found, retrieval, pinned)
+        hits = yield search(query, retrieval, titles, settings.pages.scope)
+        paragraphs = collect(paragraphs, hits, retrieval, pinned)
     if settings.reading.reader == "none":
         return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
-    answer = yield from read(
+    answer = yield from read_answer(
         question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
     return Answer(text=answer, sentences=sentences, paragraphs=paragraphs)
@@ -132,7 +133,7 @@ takes time cubic in a run of digits."""
 
 
 def is_reasoning(sentence: str, openings: tuple[str, ...]) -> bool:
-    """Return whether a sentence merely concludes: it opens like a conclusion, or holds a sum or a difference."""
+    """Return whether a sentence only concludes: it opens like a conclusion, or holds a sum or a difference."""
     return sentence.lower().startswith(openings) or _ARITHMETIC.search(sentence) is not None
 
 

@@ -7,7 +7,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.prompting import PromptSettings, shown
 from cotrail.systems.parts.reader import ReaderSettings
-from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.rules import released_reading
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -21,7 +21,7 @@ class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
     """Ask the model at once."""
-    answer = yield from read(question, shown(question, ()), shots, settings.reading, settings.prompting)
+    answer = yield from read_answer(question, shown(question, ()), shots, settings.reading, settings.prompting)
     return Answer(text=answer)
 
 

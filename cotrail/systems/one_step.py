@@ -10,7 +10,7 @@ from cotrail.core.system import Answer, System
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
 from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
 from cotrail.systems.parts.reader import ReaderSettings
-from cotrail.systems.parts.reading import read
+from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,
     RetrievalSettings1,
@@ -36,13 +36,13 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     """Retrieve with the question alone, then read."""
     retrieval = settings.retrieval
     titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
-    found = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
-    # The pinned passage takes no place among those collected: the reader is shown it besides.
-    paragraphs = collect((), found, retrieval, pinned_paragraph(question))
+    hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+    # The pinned passage takes no place among those collected: the reader is shown it in addition.
+    paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
-    answer = yield from read(
+    answer = yield from read_answer(
         question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
     return Answer(text=answer, paragraphs=paragraphs)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
 from cotrail.core.binding import PinnedRole
-from cotrail.core.capabilities import Capability
 from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.generation import Capability
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.ports.rater import ROLES, By
 from cotrail.core.questions import Question
@@ -110,10 +110,10 @@ def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = No
 
     Raises UnknownNameError, or UnknownVersionError where only the version is missing.
     """
-    known = tuple(systems)
-    versions = {system.version: system for system in known if system.name == name}
+    specs = tuple(systems)
+    versions = {system.version: system for system in specs if system.name == name}
     if not versions:
-        raise UnknownNameError(unknown("system", name, sorted({system.name for system in known})))
+        raise UnknownNameError(unknown("system", name, sorted({system.name for system in specs})))
     if version is None:
         return versions[max(versions)]
     if version in versions:

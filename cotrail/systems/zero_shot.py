@@ -12,12 +12,10 @@ from cotrail.systems.spec import Needs, SystemSpec
 
 
 class ZeroShotSettings(BaselineSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question without demonstrations.
-
-    opening: the beginning of the answer, which the model continues; the task's own unless given.
-    """
+    """A question without demonstrations."""
 
     opening: str | None = None
+    """The beginning of the answer, which the model continues; the task's own unless given."""
 
     @property
     def answer_opening(self) -> str:
@@ -30,7 +28,7 @@ class ZeroShotSettings(BaselineSettings, frozen=True, kw_only=True, forbid_unkno
 def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> System:  # noqa: ARG001
     """Have the model end the sentence that states the answer."""
     prompt = task_prompt(question, Demonstrations(), settings, settings.answer_opening)
-    # Greedy at any temperature of the run: one answer stands for the method, so it had better be the likeliest.
+    # Greedy at any temperature of the run: the method has a single answer, which should be the likeliest.
     reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens, until=settings.until, temperature=0.0)
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 

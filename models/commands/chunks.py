@@ -11,17 +11,17 @@ from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, select, 
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.models.records.questions import REPLAYED
+from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.schema.states import DesiredState, QuestionStatus
 from cotrail.models.schema.tables import questions, runs
 
-FINAL = (DesiredState.CANCELLED, DesiredState.PRUNED)
+FINAL_STATES = (DesiredState.CANCELLED, DesiredState.PRUNED)
 """The states that a run never leaves."""
 
 LOCK_SECONDS = 1
 """How long a chunk waits for rows that other transactions have locked."""
 
-TRIES = 30
+LOCK_TRIES = 30
 """The number of tries of a chunk whose rows are locked: longer than the database leaves its locks to a frozen
 process."""
 
@@ -39,7 +39,7 @@ _SOME = (
         questions.c.id > bindparam("after"),
     )
     .order_by(questions.c.id)
-    .limit(REPLAYED)
+    .limit(MOST_REPLAYED)
 )
 _LOCK = (
     select(questions.c.id)
@@ -72,13 +72,13 @@ def by_chunks(
     status: QuestionStatus,
     do: Chunk,
     *,
-    final: Sequence[DesiredState] = FINAL,
-    tries: int = TRIES,
+    final: Sequence[DesiredState] = FINAL_STATES,
+    tries: int = LOCK_TRIES,
 ) -> Iterator[int]:
     """Do something once to each question of a run with that status; yields to how many, chunk by chunk.
 
-    Raises InputError where the run is in one of the states `final`, or comes to it meanwhile, and the database's error
-    where a chunk is locked, or ended for a deadlock, at the last of its tries.
+    Raises InputError where the run is in one of the states `final`, or reaches one, and the database's error where a
+    chunk is locked, or ended for a deadlock, at the last of its tries.
     """
     from tenacity import Retrying, retry_if_exception_cause_type, stop_after_attempt  # slow: it imports Tornado
 
@@ -107,7 +107,7 @@ def _next(
         return (do(connection, locked) if locked else 0), (ids[-1] if ids else None)
 
 
-def lock_run(connection: Connection, run_id: str, final: Sequence[DesiredState] = FINAL) -> None:
+def lock_run(connection: Connection, run_id: str, final: Sequence[DesiredState] = FINAL_STATES) -> None:
     """Lock a run for this transaction; raises UnknownNameError, and InputError where it is in one of these states.
 
     FOR NO KEY UPDATE: two commands on the same run come one after the other, and workers continue to record its steps,

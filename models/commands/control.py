@@ -25,10 +25,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
-from cotrail.models.commands.chunks import TRIES, OnProgress, by_chunks, lock_run, silently, through
+from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lock_run, silently, through
 from cotrail.models.commands.unblocking import unblock
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,
@@ -114,7 +114,7 @@ def being_cancelled(connection: Connection) -> list[str]:
     return list(connection.execute(_BEING_CANCELLED).scalars())
 
 
-def cancelling(engine: Engine, run_id: str, tries: int = TRIES) -> Iterator[int]:
+def cancelling(engine: Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator[int]:
     """Cancel the questions of a cancelled run, a chunk at each `next`; yields how many were in it."""
     # Open questions first: some may become blocked meanwhile, but no blocked one is opened again in a cancelled run.
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):

@@ -42,13 +42,10 @@ def open_experiment(engine: Engine, experiment_id: str, plan: Plan, complete: Ca
 
 def _as_pinned(given: Plan, recorded: Plan) -> Plan:
     """Return a plan whose models have the identities that the recorded one has for the same models."""
-    models = {name: _pinned(found, name, recorded) for name, found in given.get("models", {}).items()}
-    return given | {"models": models} if models else given
-
-
-def _pinned(found: str, name: str, recorded: Plan) -> str:
-    pinned: str = recorded.get("models", {}).get(name, found)
-    return pinned if is_pinned(found, pinned) else found
+    models: dict[str, str] = given.get("models", {})
+    pinned = models | {name: each for name, each in recorded.get("models", {}).items() if name in models}
+    kept = {name: pinned[name] if is_pinned(identity, pinned[name]) else identity for name, identity in models.items()}
+    return given | {"models": kept} if kept else given
 
 
 def _without_nulls(value: Any) -> Any:
@@ -63,7 +60,7 @@ def _differences(recorded: Any, given: Any, path: str = "") -> list[str]:
     if not (isinstance(recorded, dict) and isinstance(given, dict)):
         return [] if recorded == given else [path]
     return [
-        found
+        difference
         for key in sorted(recorded.keys() | given.keys())
-        for found in _differences(recorded.get(key), given.get(key), f"{path}.{key}".lstrip("."))
+        for difference in _differences(recorded.get(key), given.get(key), f"{path}.{key}".lstrip("."))
     ]

@@ -39,10 +39,10 @@ from cotrail.errors import BlockedError, InputError, ReplayMismatchError, Unknow
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.histories import RECORD, read_records
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.questions import REPLAYED, question_of
+from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.runs import FindSystem, RunPlan, Runs
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.rows import Rows, recordset
 from cotrail.models.schema.seals import amending, step_digest
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
@@ -159,19 +159,27 @@ def fork(
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, and InputError where the system can't continue from there.
     """
-    known = Runs(find_system)
+    plans = Runs(find_system)
     with engine.begin() as connection:
         rows = _origin_questions(connection, submission, keys)
-        prefixes = _prefixes(connection, _plan(submission), rows, at, known)
+        prefixes = _prefixes(connection, _plan(submission), rows, at, plans)
         insert_run(connection, submission, len(rows))  # always new: a fork belongs to no experiment
         opened = open_run(connection, submission)
-        for start in range(0, len(rows), REPLAYED):
-            chunk = list(enumerate(rows[start : start + REPLAYED], start=start))
-            new = [{name: row[name] for name in QUESTION_OPENED} | _placed(submission, n) for n, row in chunk]
+        for start in range(0, len(rows), MOST_REPLAYED):
+            chunk = list(enumerate(rows[start : start + MOST_REPLAYED], start=start))
+            new = [
+                {name: row[name] for name in QUESTION_OPENED} | {"run_id": submission.id, "position": position}
+                for position, row in chunk
+            ]
             ids = record_questions(connection, new, opened)
-            pairs = [_pair(each.id, rows[each.position]["id"], prefixes) for each in ids]
+            pairs = []
+            for each in ids:
+                origin = rows[each.position]["id"]
+                worker = GIVEN if prefixes[origin].given else FORK
+                count = prefixes[origin].count
+                pairs.append({"origin": origin, "question": each.id, "count": count, "worker": worker})
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
-            begin_questions(connection, known, [each.id for each in ids])
+            begin_questions(connection, plans, [each.id for each in ids])
         wake(connection, submission.id)
     return Forked(
         questions=len(rows),
@@ -197,15 +205,6 @@ def _origin_questions(connection: Connection, submission: Submission, keys: Coll
     return [row for row in rows if not keys or row["key"] in keys]
 
 
-def _placed(submission: Submission, position: int) -> dict[str, Any]:
-    return {"run_id": submission.id, "position": position}
-
-
-def _pair(question: int, origin: int, prefixes: Mapping[int, Prefix]) -> dict[str, Any]:
-    prefix = prefixes[origin]
-    return {"origin": origin, "question": question, "count": prefix.count, "worker": GIVEN if prefix.given else FORK}
-
-
 def _plan(submission: Submission) -> RunPlan:
     """Return the fork's plan before it is recorded: how much it takes over decides what is recorded."""
     return RunPlan(
@@ -227,8 +226,8 @@ def _prefixes(
     if at is not None:
         _check_point(connection, rows, at)
     prefixes, paragraphs = {}, ParagraphCache()
-    for start in range(0, len(rows), REPLAYED):
-        chunk = rows[start : start + REPLAYED]
+    for start in range(0, len(rows), MOST_REPLAYED):
+        chunk = rows[start : start + MOST_REPLAYED]
         histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
         for row in chunk:
             prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], at, runs)

@@ -46,10 +46,10 @@ from cotrail.models.schema.tables import (
     steps,
 )
 
-QUESTIONS = 200
+QUESTION_CHUNK = 200
 """The number of questions removed at once, with all their steps."""
 
-PARAGRAPHS = 2000
+PARAGRAPH_CHUNK = 2000
 """The number of paragraphs checked for references at once."""
 
 _of_run = questions.c.run_id == runs.c.id
@@ -90,13 +90,15 @@ def ended_before(connection: Connection, days: float) -> list[str]:
 def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
     """Return the size of what removing these runs would remove."""
     of_runs = steps.c.run_id.in_(run_ids)
-    asked = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
+    question_sizes = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
     taken = select(func.count(), _bytes("steps")).where(of_runs)
     belonging = [
         select(_bytes(table.name)).join_from(table, steps, table.c.step_id == steps.c.id).where(of_runs)
         for table in (attempts, sentences, paragraph_sets)
     ]
-    (n_questions, of_questions), (n_steps, of_steps) = (connection.execute(query).one() for query in (asked, taken))
+    (n_questions, of_questions), (n_steps, of_steps) = (
+        connection.execute(query).one() for query in (question_sizes, taken)
+    )
     size = of_questions + of_steps + sum(connection.execute(query).scalar_one() for query in belonging)
     return Weight(runs=len(run_ids), questions=n_questions, steps=n_steps, bytes=int(size))
 
@@ -133,7 +135,12 @@ def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
 
 def _remove_questions(engine: Engine, run_id: str) -> int:
     """Remove some of a run's questions; their steps and all that belongs to these go by cascading foreign keys."""
-    some = select(questions.c.id).where(questions.c.run_id == run_id).limit(QUESTIONS).with_for_update(skip_locked=True)
+    some = (
+        select(questions.c.id)
+        .where(questions.c.run_id == run_id)
+        .limit(QUESTION_CHUNK)
+        .with_for_update(skip_locked=True)
+    )
     with engine.begin() as connection:
         amending(connection)
         return connection.execute(delete(questions).where(questions.c.id.in_(some))).rowcount
@@ -175,7 +182,7 @@ _looked_at = (
     select(paragraphs.c.digest)
     .where(paragraphs.c.digest > bindparam("after"))
     .order_by(paragraphs.c.digest)
-    .limit(PARAGRAPHS)
+    .limit(PARAGRAPH_CHUNK)
     .subquery("looked_at")
 )
 _LAST = select(func.max(_looked_at.c.digest))

@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
 from cotrail.models.commands.unblocking import unblock
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps
@@ -81,21 +81,21 @@ def retry(
     with engine.begin() as connection:
         lock_run(connection, run_id)
     unblocked = unblock(engine, run_id, find_system, report) if blocked else 0
-    found, reopened = Counter[QuestionStatus](), 0
+    counts, reopened = Counter[QuestionStatus](), 0
     if failed:
-        reopening = by_chunks(engine, run_id, QuestionStatus.FAILED, partial(_reopen, found))
+        reopening = by_chunks(engine, run_id, QuestionStatus.FAILED, partial(_reopen, counts))
         reopened = through(reopening, lambda done: report(unblocked + done))
     with engine.begin() as connection:
         wake(connection, run_id)
-    return Retried(failed=reopened, blocked=unblocked, stuck=found.total() - reopened)
+    return Retried(failed=reopened, blocked=unblocked, stuck=counts.total() - reopened)
 
 
-def _reopen(found: Counter[QuestionStatus], connection: Connection, ids: Sequence[int]) -> int:
+def _reopen(counts: Counter[QuestionStatus], connection: Connection, ids: Sequence[int]) -> int:
     """Open those of these questions again whose latest steps failed, and unseal their run.
 
-    found: counts all of these questions; a question can have failed without a failed step, and then isn't opened.
+    counts: counts all of these questions; a question can have failed without a failed step, and then isn't opened.
     """
-    found[QuestionStatus.FAILED] += len(ids)
+    counts[QuestionStatus.FAILED] += len(ids)
     failed = connection.execute(_FAILED, {"ids": ids}).all()
     step_ids = [row.id for row in failed]
     question_ids = sorted({row.question_id for row in failed})

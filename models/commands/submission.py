@@ -3,47 +3,44 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Engine, select
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import recorded_kinds
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
-from cotrail.models.records.contents import CHUNK, save_paragraphs
+from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem, Runs
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.tables import runs
 
 
-def submit(engine: Engine, submission: Submission, asked: Sequence[Question], find_system: FindSystem) -> str:
+def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Question], find_system: FindSystem) -> str:
     """Record a run, its questions and each question's first steps, and wake maintenance; returns the run's id.
 
     Where the cell of the experiment has a run already, nothing is recorded, and the id of that run is returned.
     """
-    known = Runs(find_system)
+    plans = Runs(find_system)
     with engine.begin() as connection:
         # First of all: another process that submits the same cell waits here, and then finds this run.
-        if not insert_run(connection, submission, len(asked)):
+        if not insert_run(connection, submission, len(asked_questions)):
             of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
             return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
         opened = open_run(connection, submission)
-        _save_pinned(connection, asked)
-        for start in range(0, len(asked), CHUNK):
+        # The passages that questions pin, so that prompts can refer to them.
+        pinned = (question.pinned for question in asked_questions if question.pinned)
+        passages = [Paragraph(id="", title=each.title, text=each.text) for each in pinned]
+        save_paragraphs(connection, {passage.digest: passage for passage in passages})
+        for start in range(0, len(asked_questions), CHUNK_ROWS):
             rows = [
                 _question_row(submission.id, position, question)
-                for position, question in enumerate(asked[start : start + CHUNK], start=start)
+                for position, question in enumerate(asked_questions[start : start + CHUNK_ROWS], start=start)
             ]
             recorded = record_questions(connection, rows, opened)
-            begin_questions(connection, known, [each.id for each in recorded])
+            begin_questions(connection, plans, [each.id for each in recorded])
         wake(connection, submission.id)
     return submission.id
-
-
-def _save_pinned(connection: Connection, asked: Sequence[Question]) -> None:
-    """Store the passages that questions pin, so that prompts can refer to them."""
-    passages = [Paragraph(id="", title=q.pinned.title, text=q.pinned.text) for q in asked if q.pinned]
-    save_paragraphs(connection, {passage.digest: passage for passage in passages})
 
 
 def _question_row(run_id: str, position: int, question: Question) -> dict[str, Any]:

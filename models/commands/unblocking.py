@@ -8,8 +8,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.models.commands.chunks import OnProgress, by_chunks, silently, through
 from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem, Runs
-from cotrail.models.records.waking import wake
 from cotrail.models.schema.conditions import QUESTION_OPEN
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, steps
@@ -37,9 +37,9 @@ def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: OnProg
     return done
 
 
-def _unblock(known: Runs, connection: Connection, ids: Sequence[int]) -> int:
+def _unblock(plans: Runs, connection: Connection, ids: Sequence[int]) -> int:
     connection.execute(_UNBLOCK, {"ids": ids})
     # The replay may block a question again: its steps then stay blocked.
-    begin_questions(connection, known, ids)
+    begin_questions(connection, plans, ids)
     connection.execute(_UNBLOCK_STEPS, {"ids": ids})
     return len(ids)

@@ -20,10 +20,10 @@ from cotrail.models.schema.rows import recordset
 from cotrail.models.schema.states import DesiredState, StepState
 from cotrail.models.schema.tables import runs, steps
 
-LEAST = 16
+LEAST_WINDOW = 16
 """The smallest window of a run: how many of its steps may be under way."""
 
-EACH = 4
+STEPS_PER_EXECUTION = 4
 """The number of steps that may be under way for each that a worker is executing: the others wait in the queues, so
 that no worker runs out of work."""
 
@@ -88,7 +88,9 @@ def admit(connection: Connection) -> list[Dispatch]:
     waiting = [Waiting(*row) for row in connection.execute(_WAITING)]
     if not waiting:
         return []
-    rooms = share(waiting, _under_way(connection))
+    runs_under_way = connection.execute(_UNDER_WAY).all()
+    by_run = {run_id: under_way for run_id, under_way, _ in runs_under_way}
+    rooms = share(waiting, UnderWay(by_run, sum(running for *_, running in runs_under_way)))
     if not rooms:
         return []
     rows = [{"run_id": run_id, "room": room} for run_id, room in rooms.items()]
@@ -96,23 +98,14 @@ def admit(connection: Connection) -> list[Dispatch]:
     messages: dict[str, list[Dispatch]] = defaultdict(list)
     for row in sorted(admitted, key=lambda row: row.id):
         messages[row.run_id].append(described(*row))
-    return _alternately(list(messages.values()))
+    # One of each run in turn, so that no run is served before the others.
+    return [message for message in chain(*zip_longest(*messages.values())) if message is not None]
 
 
 def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
     """Return how many further steps of each run may begin; runs that may begin none are left out."""
     highest = max(run.priority for run in waiting)
     chosen = waiting if not under_way.running else [run for run in waiting if run.priority == highest]
-    window = LEAST + EACH * under_way.running // len(chosen)
+    window = LEAST_WINDOW + STEPS_PER_EXECUTION * under_way.running // len(chosen)
     rooms = {run.run_id: window - under_way.by_run.get(run.run_id, 0) for run in chosen}
     return {run_id: room for run_id, room in rooms.items() if room > 0}
-
-
-def _under_way(connection: Connection) -> UnderWay:
-    rows = connection.execute(_UNDER_WAY).all()
-    return UnderWay({run_id: open_ for run_id, open_, _ in rows}, sum(running for *_, running in rows))
-
-
-def _alternately(queues: Sequence[Sequence[Dispatch]]) -> list[Dispatch]:
-    """Return the messages of all queues, one of each in turn, so that no run is served before the others."""
-    return [message for message in chain(*zip_longest(*queues)) if message is not None]

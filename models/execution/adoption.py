@@ -133,8 +133,8 @@ def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: st
         results = _results(connection, twins, paragraphs)
         for key, rows in groups.items():
             twin = twins.get(key)
-            if (found := results.get(key)) is not None:
-                adopted |= {row["id"]: found for row in rows}
+            if (adoption := results.get(key)) is not None:
+                adopted |= {row["id"]: adoption for row in rows}
             elif key in free and (twin is None or twin["state"] != StepState.RUNNING):
                 awaited += rows[1:]
             else:

@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.history import Outcome
 from cotrail.core.results import Result
+from cotrail.core.system import Action
 from cotrail.models.records.runs import RunPlan
 
 

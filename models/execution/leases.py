@@ -29,10 +29,10 @@ class Leases:
         with self.engine.begin() as connection:
             beaten = connection.execute(statements.BEAT, {"rows": _keys(held), "lease_seconds": self.lease_seconds})
             kept = {(row.id, row.epoch): row.renewed for row in beaten}
-        found = [(claim, kept.get((claim.step_id, claim.epoch))) for claim in held]
+        renewals = [(claim, kept.get((claim.step_id, claim.epoch))) for claim in held]
         return Renewal(
-            renewed=[claim for claim, renewed in found if renewed],
-            lost=[claim for claim, renewed in found if renewed is None],
+            renewed=[claim for claim, renewed in renewals if renewed],
+            lost=[claim for claim, renewed in renewals if renewed is None],
         )
 
     def retries(self, claim: Claim) -> int:

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.kind import Action, digests_in
+from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_records import Stored
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
+from cotrail.core.stored_parts import Stored
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from cotrail.models.execution import statements
 from cotrail.models.execution.adoption import find_twins, take_waiting
@@ -125,7 +125,9 @@ class Ledger(Leases):
             counting, waiting_questions = self._finish(connection, completions)
             self._save_paragraph_sets(connection, counting, stored)
             self._save_sentences(connection, counting)
-            waiting = take_waiting(connection, [done.claim.step_id for done in counting if _has_followers(done.claim)])
+            # Steps may have been deferred until one ends, but not where it adopts: there was a result already.
+            computed = (done.claim for done in counting if done.claim.adopted is None)
+            waiting = take_waiting(connection, [claim.step_id for claim in computed if claim.run.shared_in is not None])
             touched = {done.claim.question_id for done in counting} - waiting_questions
             rows = [row for row in locked if row["id"] in touched]
             following = advance_questions(connection, self.runs, rows, cache=self._replays)
@@ -147,18 +149,18 @@ class Ledger(Leases):
         """Return claims of these rows by the step's id; and those that can't be read, with the reason."""
         requests = {row["id"]: decoded(row["request"]) for row in rows}
         referred = (digest for request in requests.values() for digest in digests_in(request))
-        known = self._paragraphs.read(connection, referred)
+        paragraphs_read = self._paragraphs.read(connection, referred)
         claims: dict[int, Claim] = {}
         damaged: list[tuple[ClaimKey, UnreadableError]] = []
         for row in rows:
             request = requests[row["id"]]
             try:
-                claims[row["id"]] = self._claim(connection, row, request, known, adopted.get(row["id"]))
+                claims[row["id"]] = self._claim(connection, row, request, paragraphs_read, adopted.get(row["id"]))
             except DBAPIError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one step must not fail the others
                 key = ClaimKey(step_id=row["id"], epoch=row["epoch"], question_id=row["question_id"])
-                damaged.append((key, unreadable(request, known, error)))
+                damaged.append((key, unreadable(request, paragraphs_read, error)))
         return claims, damaged
 
     def _claim(
@@ -195,15 +197,15 @@ class Ledger(Leases):
     def _save_paragraph_sets(
         self, connection: Connection, completions: Sequence[Completion], stored: Mapping[str, Paragraph]
     ) -> None:
-        found = [
-            (done.claim, _query(done.claim.action), hit)
+        hits = [
+            (done.claim, str(getattr(done.claim.action, kind_of(done.claim.action).query or "")), hit)
             for done in completions
             if isinstance(done.outcome, Retrieved)
             for hit in done.outcome.hits
         ]
-        if not found:
+        if not hits:
             return
-        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in found if hit.paragraph.digest not in stored}
+        new = {hit.paragraph.digest: hit.paragraph for _, _, hit in hits if hit.paragraph.digest not in stored}
         save_paragraphs(connection, new)
         self._paragraphs.add(new)
         sets: Rows = [
@@ -216,7 +218,7 @@ class Ledger(Leases):
                 "paragraph_id": hit.paragraph.id,
                 "score": hit.score,
             }
-            for claim, query, hit in found
+            for claim, query, hit in hits
         ]
         connection.execute(statements.NEW_SETS, {"rows": sets})
 
@@ -252,16 +254,6 @@ def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:
         held += size
     if portion:
         yield portion
-
-
-def _has_followers(claim: Claim) -> bool:
-    """Return whether steps may be deferred until this one ends: not where it adopts, as there is a result already."""
-    return claim.run.shared_in is not None and claim.adopted is None
-
-
-def _query(action: Action) -> str:
-    """The text that a search was for."""
-    return str(getattr(action, kind_of(action).query or ""))
 
 
 def _completed(done: Completion) -> dict[str, object]:

@@ -32,10 +32,10 @@ from cotrail.models.schema.conditions import ACTIVE, SERVED
 from cotrail.models.schema.states import AttemptOutcome, StepState
 from cotrail.models.schema.tables import attempts, steps
 
-SUSPECT = 2
+SUSPECT_EXPIRIES = 2
 """The number of executions ended by an expired lease that makes a step a suspect."""
 
-FARTHEST = 1_000_000
+SUSPECT_SEQUENCE = 1_000_000
 """The sequence that a suspect's message claims, and with it the highest priority: the next suspect waits for it."""
 
 _due = and_(steps.c.state == StepState.READY, func.coalesce(steps.c.not_before <= func.now(), True))
@@ -43,8 +43,8 @@ _ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
 
 _deaths = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED, since_failure())
 _suspect = and_(
-    steps.c.epoch >= SUSPECT,
-    select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery() >= SUSPECT,
+    steps.c.epoch >= SUSPECT_EXPIRIES,
+    select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery() >= SUSPECT_EXPIRIES,
 )
 _at_large = select(
     or_(
@@ -138,7 +138,7 @@ def take_suspect(connection: Connection) -> list[Dispatch]:
     if connection.execute(_at_large).scalar_one():
         return []
     sent = connection.execute(_SEND_SUSPECT, {"room": 1})
-    return [replace(described(*row), sequence=FARTHEST) for row in sent]
+    return [replace(described(*row), sequence=SUSPECT_SEQUENCE) for row in sent]
 
 
 def take_lost(
@@ -164,4 +164,4 @@ def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int
     A suspect has at least one more try, whatever `max_attempts`: another step may have killed its workers.
     """
     query = select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
-    return list(connection.execute(query.having(_deaths >= max(max_attempts, SUSPECT + 1))).scalars())
+    return list(connection.execute(query.having(_deaths >= max(max_attempts, SUSPECT_EXPIRIES + 1))).scalars())

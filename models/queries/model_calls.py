@@ -12,9 +12,9 @@ from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_records import Stored
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.core.stored_parts import Stored
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.schema.states import StepState

@@ -13,7 +13,7 @@ from cotrail.errors import BlockedError
 from cotrail.models.records.histories import read_histories
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.question_ids import read_question_ids
-from cotrail.models.records.questions import REPLAYED, ending, question_of
+from cotrail.models.records.questions import MOST_REPLAYED, ending, question_of
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
@@ -38,8 +38,8 @@ def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> 
     """Replay every question of a run, in their order."""
     known, paragraphs = Runs(find_system), ParagraphCache()
     ids = read_question_ids(connection, run_id)
-    for start in range(0, len(ids), REPLAYED):
-        chunk = ids[start : start + REPLAYED].tolist()
+    for start in range(0, len(ids), MOST_REPLAYED):
+        chunk = ids[start : start + MOST_REPLAYED].tolist()
         query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
         rows = connection.execute(query).mappings().all()
         histories = read_histories(connection, chunk, paragraphs)

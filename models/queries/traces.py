@@ -17,11 +17,12 @@ from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import digests_in, paragraphs_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, has_prompt
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.prompt_records import Stored, chain_length, parts_that_may_go
+from cotrail.core.prompt_records import chain_length, parts_that_may_go
 from cotrail.core.prompts import Prompt
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
+from cotrail.core.stored_parts import Stored
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.question_scoring import question_scores

@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
-from cotrail.models.records.maintaining import LEADER, NAMED
+from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, steps
 
@@ -65,7 +65,7 @@ def read_steps_under_way(connection: Connection) -> list[StepUnderWay]:
 def read_maintenance(connection: Connection) -> list[MaintenanceSession]:
     """Return the maintenance processes that are connected to the database, the active one first."""
     found = []
-    for name, leads in connection.execute(_MAINTENANCE, {"leader": LEADER, "named": NAMED}):
-        pid, _, host = name.removeprefix(NAMED).partition(" ")
+    for name, leads in connection.execute(_MAINTENANCE, {"leader": LEADER, "named": SESSION_PREFIX}):
+        pid, _, host = name.removeprefix(SESSION_PREFIX).partition(" ")
         found.append(MaintenanceSession(host=host, pid=int(pid), leads=leads))
     return found

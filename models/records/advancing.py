@@ -25,7 +25,7 @@ from cotrail.models.records.steps import NewStep, record_steps
 from cotrail.models.schema.rows import Rows
 from cotrail.models.schema.states import StepState
 
-KEPT = 1000
+MOST_CACHED_QUESTIONS = 1000
 """The largest number of questions in a replay cache: more than a process's workers have under way at once."""
 
 
@@ -49,8 +49,8 @@ class ReplayCache:
 
     def read(self, connection: Connection, question_ids: Sequence[int]) -> dict[int, History]:
         """Return the history of each question, reading only the steps that weren't read before."""
-        known = {each: self._cached[each].history for each in question_ids if each in self._cached}
-        return read_histories(connection, question_ids, self._paragraphs, known)
+        cached = {each: self._cached[each].history for each in question_ids if each in self._cached}
+        return read_histories(connection, question_ids, self._paragraphs, cached)
 
     def advance(self, question_id: int, history: History, begin: Callable[[], Replay]) -> Next | Finished | Failed:
         """Return what follows a question's history; raises what `Replay.advance` and `begin` raise."""
@@ -65,7 +65,7 @@ class ReplayCache:
     def _keep(self, question_id: int, cached: _Cached) -> None:
         # A dict keeps the order of insertion, and each use inserts again: the first entry is the least recently used.
         self._cached[question_id] = cached
-        while len(self._cached) > KEPT:
+        while len(self._cached) > MOST_CACHED_QUESTIONS:
             oldest = self._cached.pop(next(iter(self._cached)))
             with suppress(Exception):  # an error of the system is reported where it is next replayed
                 oldest.replay.close()

@@ -1,6 +1,6 @@
 """Contents that steps refer to by digest: paragraphs and demonstrations, each stored once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from sqlalchemy import TEXT, Connection, Executable, bindparam, func, select
@@ -12,7 +12,7 @@ from cotrail.errors import UnreadableError
 from cotrail.models.schema.rows import Rows, insert_rows
 from cotrail.models.schema.tables import demonstrations, paragraphs
 
-CHUNK = 500
+CHUNK_ROWS = 500
 """The largest number of rows in one statement."""
 
 _NEW_PARAGRAPHS, _NEW_DEMONSTRATIONS = (
@@ -27,11 +27,14 @@ _LOCKED_PARAGRAPHS, _LOCKED_DEMONSTRATIONS = (
 )
 
 
-def save_paragraphs(connection: Connection, found: Mapping[str, Paragraph]) -> None:
+def save_paragraphs(connection: Connection, paragraphs_by_digest: Mapping[str, Paragraph]) -> None:
     """Store paragraphs by digest."""
-    rows = [{"digest": digest, "title": found[digest].title, "text": found[digest].text} for digest in sorted(found)]
-    for chunk in _chunks(rows):
-        _store(connection, _NEW_PARAGRAPHS, _LOCKED_PARAGRAPHS, chunk)
+    rows = [
+        {"digest": digest, "title": paragraphs_by_digest[digest].title, "text": paragraphs_by_digest[digest].text}
+        for digest in sorted(paragraphs_by_digest)
+    ]
+    for start in range(0, len(rows), CHUNK_ROWS):
+        _store(connection, _NEW_PARAGRAPHS, _LOCKED_PARAGRAPHS, rows[start : start + CHUNK_ROWS])
 
 
 def save_demonstrations(connection: Connection, shots: Mapping[str, Demonstrations]) -> None:
@@ -49,10 +52,6 @@ def read_demonstrations(connection: Connection, digest: str) -> Demonstrations:
     if body is None:
         raise UnreadableError(f"the demonstrations {digest:.64} aren't in the store; restore them from a backup")
     return msgspec.convert(body, Demonstrations)
-
-
-def _chunks(rows: Rows) -> Iterator[Rows]:
-    return (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK))
 
 
 def _store(connection: Connection, insert: Executable, lock: Executable, rows: Rows) -> None:

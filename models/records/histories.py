@@ -75,54 +75,54 @@ def read_histories(
     connection: Connection,
     question_ids: Sequence[int],
     paragraphs: ParagraphCache,
-    known: Mapping[int, History] = MappingProxyType({}),
+    earlier: Mapping[int, History] = MappingProxyType({}),
 ) -> dict[int, History]:
     """Return the steps of each of these questions.
 
-    known: histories read earlier; the steps that had ended then aren't read again, unless they have changed.
+    earlier: histories that are known; the steps that had ended then aren't read again, unless they have changed.
     """
-    known = {each: known[each].beginning if each in known else _NOTHING for each in question_ids}
-    asked = [{"id": each, "known": history.ended} for each, history in known.items()]
+    beginnings = {each: earlier[each].beginning if each in earlier else _NOTHING for each in question_ids}
+    query_rows = [{"id": each, "known": history.ended} for each, history in beginnings.items()]
     rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
-    for row in connection.execute(_HISTORY, {"rows": asked}).mappings():
+    for row in connection.execute(_HISTORY, {"rows": query_rows}).mappings():
         rows[row["question_id"]].append(row)
-    outdated = [each for each, history in known.items() if not _continues(history, rows[each])]
+    outdated = [each for each, history in beginnings.items() if not _continues(history, rows[each])]
     current = [each for each in question_ids if each not in outdated]
     records = iter(read_records(connection, [row for each in current for row in rows[each]], paragraphs))
-    histories = {each: _history(known[each], rows[each], records) for each in current}
+    histories = {each: _history(beginnings[each], rows[each], records) for each in current}
     return histories | read_histories(connection, outdated, paragraphs) if outdated else histories
 
 
-def _continues(known: History, rows: Sequence[RowMapping]) -> bool:
+def _continues(history: History, rows: Sequence[RowMapping]) -> bool:
     """Return whether the steps before these rows are still those that are known.
 
     Their digests tell, as a step's digest covers all of it: `cotrail retry` opens failed steps again.
     """
-    return not known.ended or (bool(rows) and tuple(rows[0]["beginning"] or ()) == known.digests)
+    return not history.ended or (bool(rows) and tuple(rows[0]["beginning"] or ()) == history.digests)
 
 
-def _history(known: History, rows: Sequence[RowMapping], records: Iterator[Recorded]) -> History:
+def _history(beginning: History, rows: Sequence[RowMapping], records: Iterator[Recorded]) -> History:
     """Return a history continued by these rows; records: an iterator whose next items are the rows' records."""
     digests = [row["digest"] for row in rows]
     return History(
-        records=known.records + tuple(islice(records, len(rows))),
-        digests=known.digests + tuple(digest for digest in digests if digest is not None),
-        ended=known.ended + next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
+        records=beginning.records + tuple(islice(records, len(rows))),
+        digests=beginning.digests + tuple(digest for digest in digests if digest is not None),
+        ended=beginning.ended + next((number for number, digest in enumerate(digests) if digest is None), len(digests)),
     )
 
 
 def read_records(connection: Connection, rows: Sequence[RowMapping], paragraphs: ParagraphCache) -> list[Recorded]:
     """Return rows of the columns `RECORD` as the replay driver takes them."""
-    found = paragraphs.read(connection, (digest for row in rows for digest, *_ in row["hits"] or ()))
-    return [_recorded(row, found) for row in rows]
+    contents = paragraphs.read(connection, (digest for row in rows for digest, *_ in row["hits"] or ()))
+    return [_recorded(row, contents) for row in rows]
 
 
-def _recorded(row: RowMapping, found: Mapping[str, Paragraph]) -> Recorded:
+def _recorded(row: RowMapping, contents: Mapping[str, Paragraph]) -> Recorded:
     common = {"kind": row["kind"], "fingerprint": row["fingerprint"], "given": row["worker"] == GIVEN}
     try:
         match row["state"]:
             case StepState.FINISHED:
-                return Recorded(**common, outcome=_result(row, found))
+                return Recorded(**common, outcome=_result(row, contents))
             case StepState.FAILED:
                 return Recorded(**common, outcome=msgspec.convert(row["failure"], Failure))
             case _:
@@ -131,11 +131,11 @@ def _recorded(row: RowMapping, found: Mapping[str, Paragraph]) -> Recorded:
         return Recorded(**common, unreadable=str(error))
 
 
-def _result(row: RowMapping, found: Mapping[str, Paragraph]) -> Result:
+def _result(row: RowMapping, contents: Mapping[str, Paragraph]) -> Result:
     kind = KINDS[row["kind"]]
     if kind.finds_paragraphs:
         hits = (
-            hit_of(rank, paragraph_id, found[digest].title, found[digest].text, score)
+            hit_of(rank, paragraph_id, contents[digest].title, contents[digest].text, score)
             for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
         )
         return Retrieved(hits=tuple(hits))

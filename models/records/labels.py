@@ -36,9 +36,9 @@ def read_labels(connection: Connection, run_ids: Collection[str]) -> dict[str, L
 def check_name(connection: Connection, name: str) -> None:
     """Refuse a new name that the beginning of a run's id may be, the run's own among them: others will begin so too."""
     begun = select(runs.c.id).where(runs.c.id.startswith(name, autoescape=True))
-    if found := connection.execute(begun.order_by(runs.c.created_at.desc()).limit(1)).scalar():
+    if other := connection.execute(begun.order_by(runs.c.created_at.desc()).limit(1)).scalar():
         raise InputError(
-            f"{name!r} can't be a run's name, as the id of run {found} {'is' if found == name else 'begins with'} it: "
+            f"{name!r} can't be a run's name, as the id of run {other} {'is' if other == name else 'begins with'} it: "
             "RUN would mean either; choose another name"
         )
 

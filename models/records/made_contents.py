@@ -43,17 +43,17 @@ class MadeContents:
 
 def _brought(following: Sequence[Step], plan: RunPlan) -> dict[str, Demonstrations]:
     """Return the demonstrations that steps refer to and that aren't the run's."""
-    known = {shots.digest for shots in plan.shots.values()}
+    run_digests = {shots.digest for shots in plan.shots.values()}
     prompts = [step.action.prompt for step in following if isinstance(step.action, Prompted)]
     shown = (prompt.demonstrations for prompt in prompts if prompt.demonstrated is not None)
-    return {shots.digest: shots for shots in shown if shots.digest not in known}
+    return {shots.digest: shots for shots in shown if shots.digest not in run_digests}
 
 
 def _made(following: Sequence[Step], history: Sequence[Recorded]) -> dict[str, Paragraph]:
     """Return the paragraphs that steps refer to and that none of the question's searches found."""
     # By identity, as a replay hands the same objects through: most of what was found needs no digest here.
-    found = {
+    retrieved = {
         id(hit.paragraph) for record in history if isinstance(record.outcome, Retrieved) for hit in record.outcome.hits
     }
     referred = (paragraph for step in following for paragraph in kind_of(step.action).paragraphs(step.action))
-    return {paragraph.digest: paragraph for paragraph in referred if id(paragraph) not in found}
+    return {paragraph.digest: paragraph for paragraph in referred if id(paragraph) not in retrieved}

@@ -1,12 +1,17 @@
-"""How maintenance processes show in the database: their sessions have a name, and the active one holds a lock."""
+"""How maintenance processes show in the database, and are woken: by the name of their session, a lock and NOTIFY."""
 
 import os
 import socket
 
+from sqlalchemy import Connection, func, select
+
+WAKE = "cotrail_wake"
+"""The channel on which maintenance processes listen."""
+
 LEADER = 0x636F7472
 """The advisory lock of the active one."""
 
-NAMED = "cotrail maintenance "
+SESSION_PREFIX = "cotrail maintenance "
 """The beginning of the name of a maintenance process's session."""
 
 LONGEST_NAME = 63
@@ -15,5 +20,10 @@ LONGEST_NAME = 63
 
 def session_name() -> str:
     """Return the name of this process's session, with its id and its host, which is cut where it is too long."""
-    name = f"{NAMED}{os.getpid()} {socket.gethostname()}"
+    name = f"{SESSION_PREFIX}{os.getpid()} {socket.gethostname()}"
     return name.encode()[:LONGEST_NAME].decode(errors="ignore")
+
+
+def wake(connection: Connection, run_id: str) -> None:
+    """Tells the maintenance process, once this transaction is committed, that a run has work for it."""
+    connection.execute(select(func.pg_notify(WAKE, run_id)))

@@ -9,9 +9,9 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.models.schema.tables import paragraphs
 
-MOST = 15_000
+MOST_CACHED_PARAGRAPHS = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
-collect, and a process seldom has more questions than that under way."""
+collect, and a process rarely has more questions than that under way."""
 
 _READ = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
 
@@ -29,16 +29,16 @@ class ParagraphCache:
 
     def read(self, connection: Connection, digests: Iterable[str]) -> Mapping[str, Paragraph]:
         """Return all cached paragraphs, after reading those of these digests that are stored."""
-        needed, known = set(digests), self._known
-        if len(known) > MOST:
+        needed, cached = set(digests), self._known
+        if len(cached) > MOST_CACHED_PARAGRAPHS:
             # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
-            lately = list(known)[-MOST // 2 :]
-            known = self._known = {digest: known[digest] for digest in (*lately, *needed) if digest in known}
-        missing = sorted(digest for digest in needed if digest not in known)
+            lately = list(cached)[-MOST_CACHED_PARAGRAPHS // 2 :]
+            cached = self._known = {digest: cached[digest] for digest in (*lately, *needed) if digest in cached}
+        missing = sorted(digest for digest in needed if digest not in cached)
         if missing:
             for row in connection.execute(_READ, {"digests": missing}):
-                known[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
-        return known
+                cached[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
+        return cached
 
     def add(self, stored: Mapping[str, Paragraph]) -> None:
         """Add paragraphs, by digest, that this process has stored, so that they needn't be read."""

@@ -16,7 +16,7 @@ from cotrail.models.schema.seals import question_digest
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 
-REPLAYED = 100
+MOST_REPLAYED = 100
 """The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""
 
 _ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened")

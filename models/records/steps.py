@@ -51,11 +51,11 @@ def record_steps(
     if not following:
         return {}
     rows = [_row(new) | {"state": state} for new in following]
-    asked = {new.question_id: (new.run.served, new.run.id, new.question) for new in following}
+    descriptions = {new.question_id: (new.run.served, new.run.id, new.question) for new in following}
     dispatches: dict[int, list[Dispatch]] = defaultdict(list)
     recorded = connection.execute(_NEW_SENT if send else _NEW_UNSENT, {"rows": rows})
     for question_id, step_id, epoch, kind, sequence in recorded:
-        dispatches[question_id].append(described(step_id, epoch, kind, sequence, *asked[question_id]))
+        dispatches[question_id].append(described(step_id, epoch, kind, sequence, *descriptions[question_id]))
     return dispatches
 
 

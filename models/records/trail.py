@@ -29,7 +29,7 @@ from cotrail.models.schema.tables import (
     steps,
 )
 
-CHUNK = 20
+CHUNK_QUESTIONS = 20
 """The number of questions read at once: so few that the transaction isn't idle for long while they are checked."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
@@ -81,8 +81,8 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
     reader = _Reader(connection)
     yield from reader.contents([_readable(references_of_run, run)])
     ids = read_question_ids(connection, run_id) if question_ids is None else array("q", question_ids)
-    for start in range(0, len(ids), CHUNK):
-        yield from reader.questions(ids[start : start + CHUNK].tolist())
+    for start in range(0, len(ids), CHUNK_QUESTIONS):
+        yield from reader.questions(ids[start : start + CHUNK_QUESTIONS].tolist())
     if question_ids is None:
         yield from reader.foreign(run_id)
 
@@ -96,17 +96,17 @@ class _Reader:
 
     def questions(self, ids: Sequence[int]) -> Iterator[Record]:
         """Yield these questions with all that belongs to them, and the contents that weren't read before."""
-        asked = _rows(self._connection, _QUESTIONS, ids=ids)
-        found = _rows(self._connection, _STEPS, ids=ids)
-        within, strays = self._within(found, ids)
-        yield from self.contents([_readable(references_of_collected, question) for question in asked])
-        yield from self.contents([_readable(references_of_request, step) for step in found])
+        question_rows = _rows(self._connection, _QUESTIONS, ids=ids)
+        step_rows = _rows(self._connection, _STEPS, ids=ids)
+        within, strays = self._within(step_rows, ids)
+        yield from self.contents([_readable(references_of_collected, question) for question in question_rows])
+        yield from self.contents([_readable(references_of_request, step) for step in step_rows])
         sets = (record.row for rows in within.values() for record in rows if record.table == "paragraph_sets")
         yield from self.contents([References(paragraphs=tuple(text(row, "digest") for row in sets))])
         of_question = defaultdict(list)
-        for step in found:
+        for step in step_rows:
             of_question[step["question_id"]].append(step)
-        for question in asked:
+        for question in question_rows:
             yield Record("questions", question)
             yield from _with_their_own(of_question[question["id"]], within)
             yield from strays[question["id"]]
@@ -124,25 +124,25 @@ class _Reader:
 
     def foreign(self, run_id: str) -> Iterator[Record]:
         """Yield the steps of a run that belong to none of its questions."""
-        found = _rows(self._connection, _FOREIGN, run=run_id)
-        within, _ = self._within(found, [])
-        yield from _with_their_own(found, within)
+        step_rows = _rows(self._connection, _FOREIGN, run=run_id)
+        within, _ = self._within(step_rows, [])
+        yield from _with_their_own(step_rows, within)
 
     def _within(
-        self, found: Sequence[Row], ids: Sequence[int]
+        self, step_rows: Sequence[Row], ids: Sequence[int]
     ) -> tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]]:
         """Return what belongs to these steps, by the step's id; and what belongs to none of them, by the question's."""
-        of_step: dict[str | None, list[Record]] = {step["id"]: [] for step in found}
+        of_step: dict[str | None, list[Record]] = {step["id"]: [] for step in step_rows}
         strays: dict[str | None, list[Record]] = defaultdict(list)
         for table, query in _WITHIN.items():
-            for row in _rows(self._connection, query, ids=ids, steps=[number(step, "id") for step in found]):
+            for row in _rows(self._connection, query, ids=ids, steps=[number(step, "id") for step in step_rows]):
                 where = of_step.get(row["step_id"])
                 (strays[row["question_id"]] if where is None else where).append(Record(table, row))
         return of_step, strays
 
 
-def _with_their_own(found: Iterable[Row], within: Mapping[str | None, Sequence[Record]]) -> Iterator[Record]:
-    for step in found:
+def _with_their_own(step_rows: Iterable[Row], within: Mapping[str | None, Sequence[Record]]) -> Iterator[Record]:
+    for step in step_rows:
         yield Record("steps", step)
         yield from within[step["id"]]
 

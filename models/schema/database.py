@@ -20,7 +20,7 @@ IDLE_SECONDS = 10
 MOST_SAID = 500
 """The largest number of characters shown of a driver's message."""
 
-SESSION = (
+SESSION_SETTINGS = (
     # The server ends sessions of clients that vanished; by default they would keep their locks for two hours.
     "tcp_keepalives_idle = 5",
     "tcp_keepalives_interval = 2",
@@ -37,7 +37,7 @@ BY_INDEX = ("enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin =
 statement, and one made while the tables were small would still read them whole once they have grown."""
 
 
-NOTICED = {
+CONNECTION_SETTINGS = {
     "connect_timeout": "10",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -62,9 +62,9 @@ def connect(
     engine = create_engine(
         url,
         pool_size=pool_size,
-        json_serializer=_encode,
+        json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
-        connect_args={**NOTICED, "application_name": "cotrail"},
+        connect_args={**CONNECTION_SETTINGS, "application_name": "cotrail"},
     )
 
     @event.listens_for(engine, "first_connect")
@@ -78,7 +78,7 @@ def connect(
 
     @event.listens_for(engine, "connect")
     def begin(connection: Psycopg, _: object) -> None:
-        set_session(connection, (*SESSION, idle, *(BY_INDEX if by_index else ())))
+        set_session(connection, (*SESSION_SETTINGS, idle, *(BY_INDEX if by_index else ())))
 
     return engine
 
@@ -152,9 +152,5 @@ def refused(error: BaseException | None) -> bool:
 def reason_of(error: BaseException) -> str:
     """Return the driver's message of an error, in one line and without the statement."""
     cause = getattr(error, "orig", None) or error
-    said = str(cause).strip().splitlines()
-    return said[0][:MOST_SAID] if said else type(cause).__name__
-
-
-def _encode(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    lines = str(cause).strip().splitlines()
+    return lines[0][:MOST_SAID] if lines else type(cause).__name__

@@ -13,7 +13,7 @@ from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 from cotrail.errors import InputError
 from cotrail.models.schema.refusals import explained
 
-TRIES = 10
+DEADLOCK_TRIES = 10
 """The number of tries of a migration that deadlocks with live workers."""
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
@@ -37,12 +37,12 @@ def migrate(url: str, revision: str = "head") -> Migrated:
         try:
             _upgrade(config, revision)
         except CommandError as error:
-            before, known = config.attributes["before"], ScriptDirectory.from_config(config)
-            if before is None or before in {each.revision for each in known.walk_revisions()}:
+            before, scripts = config.attributes["before"], ScriptDirectory.from_config(config)
+            if before is None or before in {each.revision for each in scripts.walk_revisions()}:
                 raise
             raise InputError(
                 f"the database's schema has revision {before}, and this cotrail knows those up to "
-                f"{known.get_current_head()}: a newer cotrail has migrated it; install that one"
+                f"{scripts.get_current_head()}: a newer cotrail has migrated it; install that one"
             ) from error
     return Migrated(before=config.attributes["before"], after=config.attributes["after"])
 
@@ -55,6 +55,6 @@ def alembic_config(url: str) -> Config:
     return config
 
 
-@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(TRIES), reraise=True)
+@retry(retry=retry_if_exception_cause_type(DeadlockDetected), stop=stop_after_attempt(DEADLOCK_TRIES), reraise=True)
 def _upgrade(config: Config, revision: str) -> None:
     command.upgrade(config, revision)

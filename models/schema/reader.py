@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 LONGEST_NAME = 63
 """Bytes of a role's name that PostgreSQL keeps."""
 
-ENDING = "_reader"
+READER_SUFFIX = "_reader"
 
 MADE_BY_COTRAIL = "made by cotrail, for `cotrail sql`"
 """The comment on a role that tells it from one of that name which somebody else made."""
@@ -26,8 +26,8 @@ WRITING_FUNCTIONS = ("lo_create(oid)", "lo_creat(integer)", "lo_from_bytea(oid, 
 
 def reader_name(database: str) -> str:
     """Return the role's name: roles are the whole server's, and each database has one."""
-    kept = database.encode()[: LONGEST_NAME - len(ENDING)].decode(errors="ignore")
-    return f"{kept}{ENDING}"
+    kept = database.encode()[: LONGEST_NAME - len(READER_SUFFIX)].decode(errors="ignore")
+    return f"{kept}{READER_SUFFIX}"
 
 
 def reader_password(connection: "psycopg.Connection[Any]") -> str | None:
@@ -38,8 +38,8 @@ def reader_password(connection: "psycopg.Connection[Any]") -> str | None:
 
 def reader_comment(connection: Connection, role: str) -> str | None:
     """Return the comment on a role; None where there is no such role."""
-    found = "SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = :role"
-    return connection.execute(text(found), {"role": role}).scalar()
+    query = "SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = :role"
+    return connection.execute(text(query), {"role": role}).scalar()
 
 
 def provide_reader(connection: Connection) -> None:
@@ -47,7 +47,7 @@ def provide_reader(connection: Connection) -> None:
 
     A role of that name which cotrail didn't make is left as it is.
     """
-    driver = _driver(connection)
+    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
     role = reader_name(driver.info.dbname)
     comment = reader_comment(connection, role)
     if comment is None:
@@ -90,11 +90,6 @@ def _close_what_is_open_to_all(connection: Connection, driver: "psycopg.Connecti
     if _holds(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
         functions = ", ".join(f"pg_catalog.{function}" for function in WRITING_FUNCTIONS)
         driver.execute(sql.SQL(f"REVOKE EXECUTE ON FUNCTION {functions} FROM PUBLIC"))
-
-
-def _driver(connection: Connection) -> "psycopg.Connection[Any]":
-    driver: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-    return driver
 
 
 def _holds(connection: Connection, query: str) -> bool:

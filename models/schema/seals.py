@@ -77,9 +77,9 @@ def question_head() -> ColumnElement[str]:
     return query.correlate(questions).scalar_subquery()
 
 
-def question_opened(asked: FromClause, opened: ColumnElement[str]) -> ColumnElement[str]:
+def question_opened(question: FromClause, opened: ColumnElement[str]) -> ColumnElement[str]:
     """Return the digest of questions as submitted; opened: the digest of their run's configuration."""
-    return _digest([opened, *texts(asked, QUESTION_OPENED)])
+    return _digest([opened, *texts(question, QUESTION_OPENED)])
 
 
 def run_opened() -> ColumnElement[str]:

@@ -8,8 +8,7 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cotrail.common.humanize import cut
-from cotrail.common.printable_text import printable
+from cotrail.common.printable_text import cut, printable
 from cotrail.common.short_digests import shortened
 from cotrail.services.gold_paragraphs import where
 

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.humanize import cut
-from cotrail.common.printable_text import one_line
+from cotrail.common.printable_text import cut, one_line
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE

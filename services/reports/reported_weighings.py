@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 from cotrail.core.paragraphs import Paragraph
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold

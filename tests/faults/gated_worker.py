@@ -6,7 +6,8 @@ from pathlib import Path
 
 from benchmarks.costless import CostlessModel
 from cotrail.configuration.settings import settings
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
+from cotrail.core.ports.cancellation import Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.tasks.engines import LoadedEngines
 from cotrail.workers.app import app
 

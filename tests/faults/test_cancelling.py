@@ -12,13 +12,13 @@ from redis import Redis
 from sqlalchemy import Engine, text
 
 from cotrail.configuration.settings import Settings
-from cotrail.workers.served_models import THREADS
+from cotrail.workers.served_models import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions, steps_of
 from tests.integration.served import Served, paused, piece, streamed
 
 QUEUED = 4
-"""How many steps of the cancelled run wait: the worker has `THREADS` under way, one of them the other run's."""
+"""How many steps of the cancelled run wait: the worker has `THREAD_COUNT` under way, one of them the other run's."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def held(released: threading.Event) -> Iterator[Served]:
     """A server whose streams stop after the first words."""
     server = Served()
     rest = [piece(" it."), piece("", "stop"), "[DONE]"]
-    server.replies = [streamed(paused([piece("Brenn is")], released, rest)) for _ in range(THREADS)]
+    server.replies = [streamed(paused([piece("Brenn is")], released, rest)) for _ in range(THREAD_COUNT)]
     yield server
     released.set()
     server.close()
@@ -47,7 +47,7 @@ def home(held: Served) -> Iterator[Path]:
     scripted = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
     served = f'[models.served]\nengine = "openai"\nurl = "{held.url}"\nmodel = "m"\ncontext = 4096\n'
     (folder / "models.toml").write_text(scripted + served)
-    asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(THREADS + QUEUED - 1)]
+    asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(THREAD_COUNT + QUEUED - 1)]
     (folder / "questions.jsonl").write_text("\n".join(asked))
     yield folder
     shutil.rmtree(folder)
@@ -75,8 +75,8 @@ def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
 ) -> None:
     other = submit(cotrail, home, "served", 1)
     eventually(lambda: len(held.generations) == 1, "the other run's generation is under way")
-    cancelled = submit(cotrail, home, "served", THREADS - 1 + QUEUED)
-    eventually(lambda: len(held.generations) == THREADS, "the worker has as many generations under way as it may")
+    cancelled = submit(cotrail, home, "served", THREAD_COUNT - 1 + QUEUED)
+    eventually(lambda: len(held.generations) == THREAD_COUNT, "the worker has as many generations under way as it may")
     eventually(lambda: queued(home) == QUEUED, "the other messages are queued")
 
     cotrail("cancel", cancelled)
@@ -89,11 +89,11 @@ def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
     released.set()
     eventually(lambda: open_questions(engine, other) == 0, "the other run's generation goes on")
     assert steps_of(engine, cancelled) == left
-    assert len(held.generations) == THREADS
+    assert len(held.generations) == THREAD_COUNT
     states = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'cancelled' AND result IS NULL"
-    assert count(engine, cancelled, states) == THREADS - 1 + QUEUED
+    assert count(engine, cancelled, states) == THREAD_COUNT - 1 + QUEUED
     with engine.begin() as connection:
         executions = text("SELECT outcome FROM attempts JOIN steps ON id = step_id WHERE run_id = :run")
-        assert connection.execute(executions, {"run": cancelled}).scalars().all() == ["cancelled"] * (THREADS - 1)
+        assert connection.execute(executions, {"run": cancelled}).scalars().all() == ["cancelled"] * (THREAD_COUNT - 1)
         answered = text("SELECT answer FROM questions WHERE run_id = :run")
         assert connection.execute(answered, {"run": other}).scalars().all() == ["Brenn is it"]

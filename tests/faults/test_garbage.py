@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from cotrail.models.commands.control import cancel
 from cotrail.models.schema.database import connect
-from cotrail.workers.transport import ASIDE
+from cotrail.workers.transport import UNREADABLE_SUFFIX
 from tests.conftest import Eventually
 from tests.faults.stacked import finished_steps, open_questions
 from tests.faults.working import Workplace, ask, outcomes, statuses
@@ -73,5 +73,5 @@ def test_keys_of_another_type_are_moved_out_of_the_way(
         redis.set(key, "no list")
     eventually(lambda: open_questions(engine, "moved") == 0, "the run is finished", 120)
     assert statuses(engine, "moved") == {"finished"}
-    assert redis.get(f"cotrail:reason{ASIDE}") == b"no list"
-    redis.delete(*redis.scan_iter(f"cotrail:*{ASIDE}"))
+    assert redis.get(f"cotrail:reason{UNREADABLE_SUFFIX}") == b"no list"
+    redis.delete(*redis.scan_iter(f"cotrail:*{UNREADABLE_SUFFIX}"))

@@ -15,7 +15,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.models.commands.control import pause, resume
 from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from cotrail.workers.served_models import THREADS
+from cotrail.workers.served_models import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults import working
 from tests.faults.working import Workplace, ask, outcomes, statuses
@@ -104,11 +104,11 @@ def test_a_served_model_waits_for_none_that_computes(engine: Engine, gate: Gate,
 def test_a_worker_that_is_told_to_end_gives_back_steps_of_served_models(
     engine: Engine, place: Workplace, gate: Gate, eventually: Eventually
 ) -> None:
-    ask_of(engine, "endless", THREADS + 3, served=True)
-    eventually(lambda: len(gate.begun) == THREADS, "as many steps are under way as may be")
+    ask_of(engine, "endless", THREAD_COUNT + 3, served=True)
+    eventually(lambda: len(gate.begun) == THREAD_COUNT, "as many steps are under way as may be")
     place.end("worker")
-    eventually(lambda: len(gate.begun) == 2 * THREADS, "the next worker is as far")
-    assert outcomes(engine, "endless") == {"released": THREADS, None: THREADS}
+    eventually(lambda: len(gate.begun) == 2 * THREAD_COUNT, "the next worker is as far")
+    assert outcomes(engine, "endless") == {"released": THREAD_COUNT, None: THREAD_COUNT}
 
 
 def test_steps_of_served_models_come_again_once_redis_is_back(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Prompt
 
 DEADLINE = 60

@@ -42,7 +42,7 @@ def working_here(
     monkeypatch.setattr("cotrail.tasks.runtime.send", sent.extend)
     made = Runtime(settings)
     made.ledger.runs = Runs(find)
-    monkeypatch.setattr("cotrail.tasks.step.runtime", lambda: made)
+    monkeypatch.setattr("cotrail.tasks.step.current_runtime", lambda: made)
     yield made
     made.stop()
     made.close()

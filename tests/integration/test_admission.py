@@ -12,7 +12,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.errors import CorpusChangedError
 from cotrail.models.commands.control import cancel, pause, prioritize, resume
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.admission import LEAST, UnderWay, Waiting, admit, share
+from cotrail.models.execution.admission import LEAST_WINDOW, UnderWay, Waiting, admit, share
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.states import StepState
@@ -42,7 +42,7 @@ def test_a_large_run_begins_with_a_few_questions_and_goes_on_as_they_end(engine:
     ask_in(engine, "large", 100)
     ledger = Ledger(engine, "w", LEASE, find_system)
     first = admitted(engine)
-    assert len(first) == LEAST
+    assert len(first) == LEAST_WINDOW
     assert admitted(engine) == []
     run_to_end(ledger, first[:5])
     further = admitted(engine)
@@ -57,7 +57,7 @@ def test_a_large_run_begins_with_a_few_questions_and_goes_on_as_they_end(engine:
 def test_more_may_be_under_way_the_more_are_executed(engine: Engine) -> None:
     ask_in(engine, "large", 200)
     Ledger(engine, "w", LEASE, find_system).claim(admitted(engine))
-    assert len(admitted(engine)) == 4 * LEAST
+    assert len(admitted(engine)) == 4 * LEAST_WINDOW
 
 
 def test_a_run_that_comes_later_begins_at_once_and_in_turn_with_the_others(engine: Engine, query: Query) -> None:
@@ -72,7 +72,7 @@ def test_runs_that_begin_together_are_admitted_in_turn(engine: Engine, query: Qu
     ask_in(engine, "two", 3)
     order = runs_of(query, admitted(engine))
     assert order[:6] == ["one", "two"] * 3
-    assert Counter(order) == {"one": LEAST, "two": 3}
+    assert Counter(order) == {"one": LEAST_WINDOW, "two": 3}
 
 
 def test_a_higher_priority_goes_first_once_workers_are_busy(engine: Engine, query: Query) -> None:
@@ -96,7 +96,7 @@ def test_nothing_of_a_paused_or_a_cancelled_run_is_admitted(engine: Engine) -> N
 
 
 def test_blocked_questions_keep_no_others_from_beginning(engine: Engine) -> None:
-    ask_in(engine, "large", 2 * LEAST + 1)
+    ask_in(engine, "large", 2 * LEAST_WINDOW + 1)
     ledger = Ledger(engine, "w", LEASE, find_system)
     for _ in range(2):
         for number, claim in enumerate(ledger.claim(admitted(engine))):
@@ -109,7 +109,7 @@ def test_blocked_questions_keep_no_others_from_beginning(engine: Engine) -> None
 def test_nobody_waits_for_ever(running: int) -> None:
     waiting = [Waiting("a", 0), Waiting("b", 0)]
     assert share(waiting, UnderWay({}, running)).keys() == {"a", "b"}
-    assert share([Waiting("low", 0), Waiting("high", 1)], UnderWay({"high": 10**6}, 0)) == {"low": LEAST}
+    assert share([Waiting("low", 0), Waiting("high", 1)], UnderWay({"high": 10**6}, 0)) == {"low": LEAST_WINDOW}
 
 
 @given(

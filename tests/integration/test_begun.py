@@ -110,7 +110,7 @@ def test_what_a_transaction_knew_that_came_to_nothing_counts_for_nothing(
 
 
 def test_only_so_many_questions_are_kept(engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotrail.models.records.advancing.KEPT", 2)
+    monkeypatch.setattr("cotrail.models.records.advancing.MOST_CACHED_QUESTIONS", 2)
     counted = Counted(engine)
     assert run_to_end(counted.ledger, begin(engine, 3)) == 3 * STEPS
     assert {row["answer"] for row in query(select(questions.c.answer))} == {"Grayle"}

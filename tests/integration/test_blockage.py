@@ -17,7 +17,7 @@ from cotrail.evaluation.experiments.protocols import complete_plan
 from cotrail.models.commands.control import being_cancelled, pause, resume
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.admission import LEAST, admit
+from cotrail.models.execution.admission import LEAST_WINDOW, admit
 from cotrail.models.execution.closing import runs_to_close
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
@@ -73,7 +73,7 @@ def test_a_run_that_one_cause_blocks_stops_after_some_questions_and_goes_on_when
     engine: Engine, ledger: Ledger, query: Query
 ) -> None:
     blocked = block_until_stopped(engine, ledger)
-    assert IN_A_ROW <= blocked < IN_A_ROW + LEAST
+    assert IN_A_ROW <= blocked < IN_A_ROW + LEAST_WINDOW
     with engine.connect() as connection:
         assert read_blockage(connection, RUN) == Blockage(questions=blocked, type="CorpusChangedError", message=SAID)
         assert stopped_runs(connection) == {RUN}
@@ -87,7 +87,7 @@ def test_a_run_that_one_cause_blocks_stops_after_some_questions_and_goes_on_when
 
 def test_a_run_stops_again_where_nothing_was_mended(engine: Engine, ledger: Ledger) -> None:
     for _ in range(2):
-        assert block_until_stopped(engine, ledger) < IN_A_ROW + LEAST
+        assert block_until_stopped(engine, ledger) < IN_A_ROW + LEAST_WINDOW
         resume(engine, RUN, find_system)
 
 

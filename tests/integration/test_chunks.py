@@ -15,18 +15,18 @@ from cotrail.models.commands.retrying import retry
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
-from cotrail.models.records.questions import REPLAYED
+from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
 from cotrail.systems.registry import find_system
-from cotrail.workers import cancelling
+from cotrail.workers.maintenance import continue_cancelling
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
 RUN = "costless"
-ASKED = REPLAYED + 20
+ASKED = MOST_REPLAYED + 20
 FAILURE = Failure(type="IndexBroken", message="no")
 
 End = Callable[[Ledger, list[Claim]], None]
@@ -83,13 +83,13 @@ def test_trying_again_that_was_broken_off_is_gone_on_with(
     [(status, _)] = standing().items()
     assert close_runs(engine) == ([RUN] if end is fail_all else [])
     break_off(retry, engine, find_system=find_system, failed=True, blocked=True)
-    assert standing() == {"open": REPLAYED, status: ASKED - REPLAYED}
-    assert run_to_end(ledger, unsent(engine)) == REPLAYED * STEPS
+    assert standing() == {"open": MOST_REPLAYED, status: ASKED - MOST_REPLAYED}
+    assert run_to_end(ledger, unsent(engine)) == MOST_REPLAYED * STEPS
     assert close_runs(engine) == ([RUN] if end is fail_all else [])
     retried = retry(engine, RUN, find_system, failed=True, blocked=True)
-    assert retried.failed + retried.blocked == ASKED - REPLAYED
+    assert retried.failed + retried.blocked == ASKED - MOST_REPLAYED
     assert retried.stuck == 0
-    assert run_to_end(ledger, unsent(engine)) == (ASKED - REPLAYED) * STEPS
+    assert run_to_end(ledger, unsent(engine)) == (ASKED - MOST_REPLAYED) * STEPS
     assert standing() == {"finished": ASKED}
 
 
@@ -100,7 +100,7 @@ def test_a_resume_that_was_broken_off_is_gone_on_with(
     pause(engine, RUN)
     break_off(resume, engine, find_system=find_system)
     assert query(select(runs.c.desired_state)) == [{"desired_state": "active"}]
-    assert standing() == {"open": REPLAYED, "blocked": ASKED - REPLAYED}
+    assert standing() == {"open": MOST_REPLAYED, "blocked": ASKED - MOST_REPLAYED}
     resume(engine, RUN, find_system)
     assert run_to_end(ledger, unsent(engine)) == ASKED * STEPS
 
@@ -126,7 +126,7 @@ def by_command(engine: Engine) -> None:
 
 def by_maintenance(engine: Engine) -> None:
     while True:
-        cancelling.continue_cancelling(engine)
+        continue_cancelling(engine)
         with engine.connect() as connection:
             if not being_cancelled(connection):
                 return
@@ -138,10 +138,10 @@ def test_a_cancelling_that_was_broken_off_is_finished(
 ) -> None:
     ledger = Ledger(engine, "w", LEASE, find_system)
     *messages, blocked, last = begin(engine, ASKED)
-    claims = ledger.claim(messages[REPLAYED : REPLAYED + 2])
+    claims = ledger.claim(messages[MOST_REPLAYED : MOST_REPLAYED + 2])
     block_all(ledger, [claim for claim in ledger.claim([blocked]) if claim])
     break_off(cancel, engine)
-    assert standing() == {"cancelled": REPLAYED, "open": ASKED - REPLAYED - 1, "blocked": 1}
+    assert standing() == {"cancelled": MOST_REPLAYED, "open": ASKED - MOST_REPLAYED - 1, "blocked": 1}
     assert ledger.claim([last]) == [None]
     with pytest.raises(InputError, match="is cancelled, which is final"):
         resume(engine, RUN, find_system)
@@ -171,7 +171,7 @@ def test_between_two_chunks_nothing_is_locked_and_within_one_few_questions_are(
 
     verb(engine, RUN, report=look)
     assert told[-1] == ASKED
-    assert max(later - earlier for earlier, later in zip([0, *told], told, strict=False)) <= REPLAYED
+    assert max(later - earlier for earlier, later in zip([0, *told], told, strict=False)) <= MOST_REPLAYED
 
 
 def test_other_questions_of_the_run_go_on_while_a_chunk_is_done(engine: Engine) -> None:
@@ -193,7 +193,7 @@ def test_a_run_that_is_being_cancelled_is_shown_as_that(engine: Engine) -> None:
     break_off(cancel, engine)
     with engine.connect() as connection:
         progress = read_progress(connection, RUN)
-    assert (progress.state, progress.open) == ("cancelled", ASKED - REPLAYED)
+    assert (progress.state, progress.open) == ("cancelled", ASKED - MOST_REPLAYED)
     assert str(RunSpeed().waits_for(progress)).startswith("It is being cancelled")
 
 
@@ -204,7 +204,7 @@ def test_maintenance_does_not_wait_for_who_holds_what_is_to_be_cancelled(
     break_off(cancel, engine)
     with engine.begin() as frozen:
         frozen.execute(select(questions.c.id).where(questions.c.status == "open").with_for_update())
-        cancelling.continue_cancelling(engine)
-    assert standing() == {"cancelled": REPLAYED, "open": ASKED - REPLAYED}
+        continue_cancelling(engine)
+    assert standing() == {"cancelled": MOST_REPLAYED, "open": ASKED - MOST_REPLAYED}
     by_maintenance(engine)
     assert standing() == {"cancelled": ASKED}

@@ -29,7 +29,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.packing import pack
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.traces import find_question, read_question

@@ -547,7 +547,7 @@ def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
     binding = replace(submission().binding, corpus=revision)
     database = SecretStr(engine.url.render_as_string(hide_password=False))
     here = Runtime(Settings(home=tmp_path, database_url=database, search_url=SecretStr(gate.url), search_prefix=prefix))
-    monkeypatch.setattr(step, "runtime", lambda: here)
+    monkeypatch.setattr(step, "current_runtime", lambda: here)
     if met == "searching":
         here.engines.retriever(run("corpus", revision))
     gate.faults = ["cut"] * 1000

@@ -13,7 +13,6 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
@@ -24,7 +23,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
-from cotrail.core.system import Answer, System, Together
+from cotrail.core.system import Action, Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion

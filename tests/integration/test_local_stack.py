@@ -15,7 +15,7 @@ from redis import Redis
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.tasks.messages import SERIALIZER
-from cotrail.workers.logs import KEPT, LIMIT
+from cotrail.workers.logs import KEPT_FILES, MOST_BYTES
 from cotrail.workers.stack.status import NAMES
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, process, stacked
@@ -38,7 +38,7 @@ def home() -> Iterator[Path]:
         (folder / "logs").mkdir(mode=0o755)
         for name in NAMES:  # as one left them that knew neither limits nor modes
             log = folder / "logs" / f"{name}.log"
-            log.write_bytes(b"before\n" + bytes(LIMIT if name in ("generation", "redis") else 0))
+            log.write_bytes(b"before\n" + bytes(MOST_BYTES if name in ("generation", "redis") else 0))
             log.chmod(0o644)
         yield folder
 
@@ -137,7 +137,7 @@ def test_processes_make_files_for_their_owner_only(cotrail: Cotrail, flower: Any
 def test_a_log_that_is_too_long_is_begun_anew_as_its_service_starts(home: Path, flower: Any) -> None:
     for name in ("generation", "redis"):
         assert (home / "logs" / f"{name}.log.1").read_bytes().startswith(b"before\n\0")
-        assert (home / "logs" / f"{name}.log").stat().st_size < LIMIT
+        assert (home / "logs" / f"{name}.log").stat().st_size < MOST_BYTES
     assert (home / "logs" / "maintenance.log").read_bytes().startswith(b"before\n")
 
 
@@ -146,12 +146,12 @@ def test_logs_that_grow_too_long_are_begun_anew_while_their_services_run(
 ) -> None:
     before = services_of(cotrail)
     logs = {name: home / "logs" / f"{name}.log" for name in NAMES}
-    for number in range(KEPT + 2):
+    for number in range(KEPT_FILES + 2):
         for log in logs.values():
             with log.open("ab") as file:
-                file.write(b"\n%d" % number * LIMIT)
+                file.write(b"\n%d" % number * MOST_BYTES)
         wait_until(lambda: all(map(is_short, logs.values())), "the logs are short", 20)
-    former = {f"{name}.log.{number}" for name in NAMES for number in range(1, KEPT + 1)}
+    former = {f"{name}.log.{number}" for name in NAMES for number in range(1, KEPT_FILES + 1)}
     wait_until(lambda: {each.name for each in (home / "logs").glob("*.log.*")} == former, "two of each are kept", 20)
     for name, service in services_of(cotrail).items():
         assert service["pid"] == before[name]["pid"]
@@ -168,7 +168,7 @@ def services_of(cotrail: Cotrail) -> dict[str, Any]:
 def is_short(log: Path) -> bool:
     """Whether it has been begun anew; just then there may be none."""
     try:
-        return log.stat().st_size < LIMIT
+        return log.stat().st_size < MOST_BYTES
     except FileNotFoundError:
         return False
 
@@ -176,7 +176,7 @@ def is_short(log: Path) -> bool:
 def test_what_a_service_says_next_is_in_the_log_that_is_shown(home: Path, cotrail: Cotrail, flower: Any) -> None:
     log = home / "logs" / "retrieval.log"
     with log.open("ab") as file:
-        file.write(b"\n" * (LIMIT + 1))
+        file.write(b"\n" * (MOST_BYTES + 1))
     wait_until(lambda: is_short(log), "the log is short")
     psutil.Process(process(cotrail, "retrieval").pid).terminate()
     wait_until(lambda: b"shutdown" in log.read_bytes(), "the worker says that it ends")

@@ -17,7 +17,7 @@ SHORT = 20_000
 WRITER = f"""
 import os, signal, sys
 from cotrail.workers import logs
-logs.LIMIT, logs.LOOK_SECONDS, logs.KEPT = {SHORT}, 0.001, int(sys.argv[1])
+logs.MOST_BYTES, logs.LOOK_SECONDS, logs.KEPT_FILES = {SHORT}, 0.001, int(sys.argv[1])
 logs.keep_bounded()
 for number in range(int(sys.argv[2])):
     if number % 2:
@@ -67,7 +67,7 @@ def test_what_another_process_writes_is_copied_and_it_goes_on_at_the_beginning(t
         for round_ in range(4):
             held.write(b"%d" % round_ * 100)
             held.flush()
-            logs.cut(log)
+            logs.rotate_copied(log)
             assert log.read_bytes() == b""
         held.write(b"next")
     assert log.read_bytes() == b"next"
@@ -88,7 +88,7 @@ def test_a_copy_that_there_is_no_room_for_costs_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(shutil, "copyfileobj", full)
     for _ in range(3):
         with pytest.raises(OSError, match="No space"):
-            logs.cut(log)
+            logs.rotate_copied(log)
     assert log.read_bytes() == b"now"
     assert (tmp_path / "postgres.log.1").read_bytes() == b"before"
 
@@ -113,7 +113,7 @@ def test_a_thread_that_finds_no_log_goes_on(tmp_path: Path) -> None:
 import time
 from pathlib import Path
 from cotrail.workers import logs
-logs.LOOK_SECONDS, logs.LIMIT = 0.001, 10
+logs.LOOK_SECONDS, logs.MOST_BYTES = 0.001, 10
 path = {str(tmp_path / "redis.log")!r}
 logs.keep_bounded()
 logs.keep_others_bounded([Path(path)])

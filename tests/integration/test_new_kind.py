@@ -14,13 +14,13 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders.cotrail import submission
 from cotrail.audit.provenance import provenance
 from cotrail.configuration.settings import Settings
-from cotrail.core.actions.kind import Action, ActionKind, Engines
+from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
 from cotrail.core.fork_points import read_point
 from cotrail.core.questions import Question
 from cotrail.core.results import Json, Result
-from cotrail.core.system import Answer, System, Together
+from cotrail.core.system import Action, Answer, System, Together
 from cotrail.errors import UnavailableError
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.outages import read_outages

@@ -18,7 +18,7 @@ from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.execution.recovery import SUSPECT, exhausted, expire_leases
+from cotrail.models.execution.recovery import SUSPECT_EXPIRIES, exhausted, expire_leases
 from cotrail.models.queries.outages import read_outages
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.records.dispatch import Dispatch
@@ -257,10 +257,10 @@ def poisoned(engine: Engine, ids: list[int], max_attempts: int = 5) -> list[int]
 
 def test_suspects_are_sent_one_at_a_time(engine: Engine) -> None:
     messages = begin(engine, 3)
-    for number in range(SUSPECT):
+    for number in range(SUSPECT_EXPIRIES):
         assert len(die(engine, messages)) == 3
         messages = unsent(engine)
-        assert len(messages) == (3 if number + 1 < SUSPECT else 0)
+        assert len(messages) == (3 if number + 1 < SUSPECT_EXPIRIES else 0)
     [first] = suspect(engine)
     assert suspect(engine) == []
     ledger = Ledger(engine, "w", LEASE, find_system)

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, func, select, update
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
 from cotrail.models.execution.claims import Claim
@@ -40,7 +40,7 @@ def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr("cotrail.tasks.runtime.send", len)
     own = {"database_url": SecretStr(database), "heartbeat_seconds": 0.02, "deadlines": {"retrieve": 0.05}}
     runtime = Runtime(servers.model_copy(update=own))
-    monkeypatch.setattr("cotrail.tasks.step.runtime", lambda: runtime)
+    monkeypatch.setattr("cotrail.tasks.step.current_runtime", lambda: runtime)
     yield runtime
     runtime.stop()
     runtime.close()

@@ -21,7 +21,7 @@ from benchmarks.contenders.workers import alternating, running
 from cotrail.configuration.settings import Settings
 from cotrail.errors import InputError
 from cotrail.models.commands.submission import submit
-from cotrail.models.schema.database import BY_INDEX, SESSION, connect
+from cotrail.models.schema.database import BY_INDEX, SESSION_SETTINGS, connect
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
@@ -50,7 +50,7 @@ unix_socket_dir =
 auth_type = any
 """
 
-WANTED = dict(setting.split(" = ") for setting in (*SESSION, *BY_INDEX) if not setting.startswith("tcp_"))
+WANTED = dict(setting.split(" = ") for setting in (*SESSION_SETTINGS, *BY_INDEX) if not setting.startswith("tcp_"))
 """How sessions are set, but for TCP: the pooler here reaches PostgreSQL by a Unix socket."""
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer isn't installed")

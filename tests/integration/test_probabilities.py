@@ -14,7 +14,8 @@ from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel, Profile
+from cotrail.core.ports.cancellation import Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream

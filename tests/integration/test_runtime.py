@@ -121,7 +121,7 @@ def test_what_was_claimed_ahead_and_is_not_begun_is_given_back_without_an_attemp
         runtime.claim_ahead(message).result(timeout=30)
     with runtime.claimed(begun) as held:
         runtime.commit(completed(held.claim if held else None))
-    runtime.forgo([forgone, begun])
+    runtime.give_back([forgone, begun])
     assert claimed_steps(engine)[1:3] == [("running", 1, 1), ("ready", 1, 0)]
     runtime.close()
     assert claimed_steps(engine)[:3] == [("finished", 1, 1), ("ready", 1, 0), ("ready", 1, 0)]

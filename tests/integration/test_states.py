@@ -21,7 +21,7 @@ from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.admission import LEAST, admit
+from cotrail.models.execution.admission import LEAST_WINDOW, admit
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
@@ -163,10 +163,10 @@ def block_and_resume(world: World) -> None:
 
 def block_some_of_many(world: World) -> None:
     """Three steps a question, which begin together; of the last question only the first is admitted."""
-    asked = LEAST // 3 + 1
+    asked = LEAST_WINDOW // 3 + 1
     world.submit(asked, find_searching)
     messages = world.admit()
-    assert len(messages) == LEAST < 3 * asked
+    assert len(messages) == LEAST_WINDOW < 3 * asked
     for claim in world.ledger.claim([messages[0], messages[-1]]):
         assert claim is not None
         world.ledger.block(claim, CorpusChangedError("indexed anew"))

@@ -28,12 +28,13 @@ from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, Profile
+from cotrail.core.ports.cancellation import Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, Written, user
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.transformers import causal
 from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalRunner
-from cotrail.engines.language_models.transformers.deterministic import CHUNK
+from cotrail.engines.language_models.transformers.deterministic import CHUNK_TOKENS
 from cotrail.engines.language_models.transformers.loading import load
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
@@ -299,12 +300,12 @@ def sorted_by_length(results: Sequence[tuple[str, int]], logits: Sequence[Any]) 
 def test_deterministic_reading_reuses_whole_chunks(make_model: Make) -> None:
     model = make_model("deterministic")
     shared = model.count_tokens(demonstrations().text)
-    assert shared > 2 * CHUNK
+    assert shared > 2 * CHUNK_TOKENS
     first, *others = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in [*PROMPTS, PROMPTS[0]]]
     assert first.cached_prompt_tokens == 0
     for result in others:
-        assert result.cached_prompt_tokens >= shared // CHUNK * CHUNK
-        assert result.cached_prompt_tokens % CHUNK == 0
+        assert result.cached_prompt_tokens >= shared // CHUNK_TOKENS * CHUNK_TOKENS
+        assert result.cached_prompt_tokens % CHUNK_TOKENS == 0
         assert result.drafted_tokens == 0
 
 
@@ -441,7 +442,7 @@ def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, e
     said = model.generate(GenerationRequest(talk, "stop", 20))
     assert "Paris" in said.text
     assert said.ended == "end"
-    following = model.generate(GenerationRequest(prompt.go_on(Written(f" {result.text}")), "sentence", 40))
+    following = model.generate(GenerationRequest(prompt.append(Written(f" {result.text}")), "sentence", 40))
     assert following.text != result.text
     assert following.accepted_tokens >= following.generated_tokens - 2
     nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)

@@ -33,7 +33,7 @@ from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
-from cotrail.engines.language_models.transformers.seq2seq import PADDING, Seq2SeqRunner, length_group
+from cotrail.engines.language_models.transformers.seq2seq import MOST_PADDING, Seq2SeqRunner, length_group
 from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.errors import InputError, StepError, TransientStepError
@@ -401,7 +401,7 @@ def test_company_takes_the_first_prompt_and_pads_little(lengths: list[int], budg
     assert group[0] is waiting[0]
     assert len({id(request) for request in group}) == len(group)
     assert len(group) == 1 or padded <= budget
-    assert padded - sum(sizes) <= PADDING * padded + 1e-9
+    assert padded - sum(sizes) <= MOST_PADDING * padded + 1e-9
     twins = lengths.count(lengths[0])
     assert sizes.count(lengths[0]) == min(twins, max(1, budget // lengths[0]))
 

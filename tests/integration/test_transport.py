@@ -20,7 +20,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.tasks import routing
 from cotrail.workers.app import app
-from cotrail.workers.transport import ASIDE, LOUD, Connection, Skipped, Transport
+from cotrail.workers.transport import LOGGED_SKIPS, UNREADABLE_SUFFIX, Connection, Skipped, Transport
 from tests.faults.stacked import ROOT
 from tests.garbage import GARBAGE
 
@@ -199,7 +199,7 @@ def test_what_is_no_message_of_a_step_is_skipped_and_told_of(
     assert worker.steps == list(range(1, len(GARBAGE) + 1))
     assert waiting(connection) == 0
     told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(told) == LOUD + 2  # and the 16th and the 32nd
+    assert len(told) == LOGGED_SKIPS + 2  # and the 16th and the 32nd
     assert max(map(len, told)) < 300
 
 
@@ -243,9 +243,9 @@ def test_a_key_of_another_type_is_moved_out_of_the_way(
     publish(connection, range(1, 3))
     while len(worker.steps) < 2:
         worker.read()
-    aside = {key.decode().removeprefix(prefix) for key in redis.scan_iter(f"{prefix}*{ASIDE}")}
+    aside = {key.decode().removeprefix(prefix) for key in redis.scan_iter(f"{prefix}*{UNREADABLE_SUFFIX}")}
     expected = {"reason", "reason\x06\x166", "reason\x06\x163", "read", "retrieve", *tables}
-    assert aside == {f"{name}{ASIDE}" for name in expected}
+    assert aside == {f"{name}{UNREADABLE_SUFFIX}" for name in expected}
 
 
 def test_another_app_of_the_process_is_left_as_it_was() -> None:

@@ -9,7 +9,6 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason, generation_request
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -21,7 +20,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import advance
 from cotrail.core.results import Embedded, Entailed, Extracted, Failure, Rated, Retrieved
-from cotrail.core.system import StepFailed, System, Together
+from cotrail.core.system import Action, StepFailed, System, Together
 
 BINDING = Binding(model="scripted@1", profile="fast", temperature=0.0, seed=0, corpus="sample@1")
 FAILURE = Failure(type="StepError", message="it can't be done")

@@ -15,12 +15,13 @@ import msgspec
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Next, Outcome, Recorded
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import advance
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.core.system import Action
+from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.systems.registry import find_system
 from tests.replay.driving import MadeUp
 from tests.replay.test_histories import History, StoredStep, history

@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason, generation_request
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import Retrieve
@@ -26,6 +25,7 @@ from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Result
+from cotrail.core.system import Action
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec

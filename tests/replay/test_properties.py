@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
@@ -24,7 +23,7 @@ from cotrail.core.history import Failed, Next, Outcome
 from cotrail.core.questions import Question
 from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Failure, Generated, Result
-from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems.ircot import IRCoTSettings

@@ -11,7 +11,7 @@ from typing import Any
 import cotrail
 from cotrail.common.redaction import Secrets
 from cotrail.core.table_sentences import boundary
-from cotrail.engines.language_models.control_tokens import control_pattern
+from cotrail.engines.language_models.segments import control_pattern
 
 FOLDERS = ("cli", "configuration", "cotrail", "models", "services", "tasks", "workers")
 ROOT = Path(__file__).parents[2]

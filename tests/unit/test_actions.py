@@ -13,7 +13,7 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason, sampling
-from cotrail.core.actions.kind import Action, EngineNames
+from cotrail.core.actions.kind import EngineNames
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -26,7 +26,7 @@ from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Failure
-from cotrail.core.system import StepFailed
+from cotrail.core.system import Action, StepFailed
 
 BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpus="hp@9a2b")
 FIELDS: dict[str, Any] = {

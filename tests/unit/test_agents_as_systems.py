@@ -23,7 +23,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.systems.parts.abreast import abreast
+from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.steps import all_of
 from tests.replay.driving import MadeUp, live, replayed
 from tests.unit.test_encoding import reopened
@@ -55,7 +55,7 @@ def self_ask(question: Question, examples: str = "", sample: int | None = None) 
         found = expect((yield Retrieve(query=query, count=1)), Retrieved).paragraphs
         read += found
         shown = [Shown(paragraph=each, form=" {text}") for each in found]
-        prompt = prompt.wrote(said).go_on(INTERMEDIATE, *shown, "\n")
+        prompt = prompt.wrote(said).append(INTERMEDIATE, *shown, "\n")
     return Answer(text=said.partition(FINAL)[2].strip(), paragraphs=read)
 
 
@@ -79,8 +79,8 @@ def react(question: Question) -> System:
         seen = page[:1] if name == "search" else tuple(each for each in page if argument and argument in each.text)
         # The last observations stay longest.
         shown = [Shown(paragraph=each, form="{text}", yields=MOST_STEPS - number + 1) for each in seen]
-        prompt = prompt.wrote(said).go_on(f"\nObservation {number}: ", *shown, *([] if shown else ["Nothing."]))
-        prompt = prompt.go_on(f"\nThought {number + 1}:")
+        prompt = prompt.wrote(said).append(f"\nObservation {number}: ", *shown, *([] if shown else ["Nothing."]))
+        prompt = prompt.append(f"\nThought {number + 1}:")
     return Answer(text="")
 
 
@@ -131,7 +131,7 @@ def tag_agent(question: Question, tags: Tags, opening: tuple[Turn, ...] = ()) ->
             Shown(paragraph=each, form=f"Doc {rank}(Title: {{title}}) {{text}}\n", yields=yields)
             for rank, each in enumerate(found, start=1)
         ]
-        prompt = prompt.go_on(before, *shown, behind)
+        prompt = prompt.append(before, *shown, behind)
     return Answer(text=said.partition(tags.answer[0])[2].strip(), paragraphs=read)
 
 
@@ -204,7 +204,7 @@ def chain(question: Question, paragraphs: tuple[Paragraph, ...], sentences: tupl
 
 def vote(question: Question, samples: int) -> System:
     """Have several chains ask themselves, and take the answer that most of them give."""
-    answers = yield from abreast(self_ask(question, sample=sample) for sample in range(samples))
+    answers = yield from in_parallel(self_ask(question, sample=sample) for sample in range(samples))
     votes = Counter(each.text for each in answers if each.text)
     return Answer(text=max(votes, key=votes.__getitem__, default=""))
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.engines.language_models.catalogue import (
     LlamaCpp,
     OpenAI,

@@ -1,7 +1,7 @@
 import pytest
 
 from cotrail.core.calls import Call, Tool
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.core.prompts import Prompt, assistant, system, tool, user
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.segments import Segment

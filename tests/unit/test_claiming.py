@@ -33,7 +33,7 @@ class Claiming:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Claiming:
     made = Claiming()
-    monkeypatch.setattr("cotrail.workers.claiming.runtime", lambda: made)
+    monkeypatch.setattr("cotrail.workers.claiming.current_runtime", lambda: made)
     return made
 
 

@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 from cotrail.cli import commands
 from cotrail.cli.lazy_group import load
 from cotrail.cli.main import app, exit_code, main
-from cotrail.common.humanize import cut, duration, rate, size
+from cotrail.common.humanize import duration, rate, size
+from cotrail.common.printable_text import cut
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
 from cotrail.services.requests import make_request, read_run_file
 from cotrail.services.submission import prepare

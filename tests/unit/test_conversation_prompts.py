@@ -54,13 +54,13 @@ def test_a_prompt_of_plain_text_is_its_pieces_and_nothing_else() -> None:
     prompt = Prompt(turns=(plain("Thought 1: ", Written("I search."), Shown(paragraph=RIVER), "\nThought 2: "),))
     assert prompt.render() == "Thought 1: I search.Wend\nThe Wend flows to the sea.\nThought 2: "
     assert prompt.digest == sha256(prompt.render().encode()).hexdigest()
-    assert prompt.go_on(Written("It is far.")).render() == prompt.render() + "It is far."
+    assert prompt.append(Written("It is far.")).render() == prompt.render() + "It is far."
 
 
 def test_a_model_goes_on_in_a_plain_turn_and_in_its_own() -> None:
-    assert Prompt(turns=(plain("Once"),)).goes_on
-    assert not TALK.goes_on
-    assert TALK.add(assistant("Well, ")).goes_on
+    assert Prompt(turns=(plain("Once"),)).continues_last_turn
+    assert not TALK.continues_last_turn
+    assert TALK.add(assistant("Well, ")).continues_last_turn
 
 
 def test_what_the_model_wrote_stands_in_the_turn_that_it_went_on_in_or_in_its_own() -> None:

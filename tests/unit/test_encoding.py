@@ -11,7 +11,7 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import READ, REASON, Read, Reason
-from cotrail.core.actions.kind import Action, digests_in
+from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -25,9 +25,10 @@ from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.ports.rater import By
-from cotrail.core.prompt_records import Stored
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written
 from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 from cotrail.errors import PromptTooLongError
 
 LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)

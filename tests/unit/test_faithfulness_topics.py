@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.faithfulness.topics import topics
+from cotrail.systems.rethinking.fact_selection import topics
 
 Matrix = list[list[float]]
 

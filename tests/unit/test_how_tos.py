@@ -16,9 +16,9 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_records import Stored
 from cotrail.core.questions import Question
 from cotrail.core.results import Entailed
+from cotrail.core.stored_parts import Stored
 from cotrail.systems.spec import find_spec
 from tests.unit.test_systems import Hand, found, wrote
 

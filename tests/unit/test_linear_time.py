@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from cotrail.common import sentence_boundaries
 from cotrail.common.answer_normalization import normalized
-from cotrail.common.humanize import cut
-from cotrail.common.printable_text import printable
+from cotrail.common.printable_text import cut, printable
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.common.text_overlap import contained, rouge_l
 from cotrail.core.answer_extraction import released_answer, stated_answer

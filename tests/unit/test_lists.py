@@ -37,24 +37,37 @@ def nested(path: str, value: Any) -> dict[str, Any]:
     return {head: nested(rest, value) if rest else value}
 
 
-class Documented(Struct, frozen=True):
-    """Some settings.
-
-    one: the first; two, three: the others, of which
-        one is long.
-
-    four: the last.
-    """
+class Documented(Struct, frozen=True, kw_only=True):
+    """Some settings."""
 
     one: int = 0
-    two: int = 0
+    """The first."""
+
+    two: int
+    """The second, whose meaning
+    is long."""
+
     three: int = 0
-    four: int = 0
 
 
-def test_the_meanings_of_fields_are_those_of_the_docstring() -> None:
-    long = "the others, of which one is long"
-    assert field_meanings(Documented) == {"one": "the first", "two": long, "three": long, "four": "the last"}
+class Derived(Documented, frozen=True):
+    """Settings with other defaults, and one more."""
+
+    three: int = 3
+    """The last. It has one here."""
+
+    two: int = 2
+
+
+def test_the_meanings_of_fields_are_the_docstrings_below_them() -> None:
+    meanings = {"one": "The first", "two": "The second, whose meaning is long"}
+    assert field_meanings(Documented) == meanings
+    assert field_meanings(Derived) == meanings | {"three": "The last. It has one here"}
+
+
+def test_fields_of_a_class_without_a_source_have_no_meanings() -> None:
+    typed = msgspec.defstruct("Typed", [("one", int)], module="nowhere")
+    assert field_meanings(typed) == {}
 
 
 @pytest.mark.parametrize("name", NAMES)

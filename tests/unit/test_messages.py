@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from cotrail.models.records.dispatch import Dispatch
-from cotrail.tasks.messages import read
+from cotrail.tasks.messages import read_message
 from tests.garbage import GARBAGE, called, message
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_steps_message_is_read(kind: str) -> None:
-    handed_on, dispatch = read(message(called(2**63 - 1, 7), kind), kind)
+    handed_on, dispatch = read_message(message(called(2**63 - 1, 7), kind), kind)
     assert dispatch == Dispatch(2**63 - 1, 7, kind)
     assert handed_on == json.loads(message(called(2**63 - 1, 7), kind))
 
@@ -25,18 +25,20 @@ def test_a_steps_message_is_read(kind: str) -> None:
 def test_a_message_of_a_served_models_step_is_read_out_of_its_own_queue() -> None:
     delivery = {"exchange": "", "routing_key": "reason.served"}
     raw = message(called(3, 1), "reason", delivery_info=delivery)
-    assert read(raw, "reason.served")[1] == Dispatch(3, 1, "reason")
+    assert read_message(raw, "reason.served")[1] == Dispatch(3, 1, "reason")
     for other in ("reason", "read.served"):
         with pytest.raises(InputError):
-            read(raw, other)
+            read_message(raw, other)
     with pytest.raises(InputError):
-        read(message(called(3, 1), "retrieve", delivery_info={**delivery, "routing_key": "retrieve.served"}), "reason")
+        read_message(
+            message(called(3, 1), "retrieve", delivery_info={**delivery, "routing_key": "retrieve.served"}), "reason"
+        )
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
 def test_what_is_none_is_refused_in_few_words(garbage: bytes) -> None:
     with pytest.raises(InputError) as refused:
-        read(garbage, "reason")
+        read_message(garbage, "reason")
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 250
 
@@ -52,11 +54,11 @@ NAMES = ["headers", "properties", "content_type", "task", "id", "priority", "del
 @given(st.binary())
 def test_any_bytes_are_refused(garbage: bytes) -> None:
     with pytest.raises(InputError):
-        read(garbage, "reason")
+        read_message(garbage, "reason")
 
 
 @given(VALUES, st.dictionaries(st.sampled_from(NAMES), VALUES))
 def test_whatever_is_changed_in_one_it_is_read_or_refused(body: object, changes: dict[str, Any]) -> None:
     for changed in (message(body), message(called(1, 0), **changes)):
         with suppress(InputError):
-            read(changed, "reason")
+            read_message(changed, "reason")

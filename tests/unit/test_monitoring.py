@@ -5,7 +5,7 @@ from celery.events.state import State
 
 from cotrail.core.results import Failure
 from cotrail.models.schema.states import AttemptOutcome
-from cotrail.tasks.monitoring import NotFinished
+from cotrail.tasks.by_kind import NotFinished
 
 SECRET = "what a server said"
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.calls import Call, Tool
 from cotrail.core.prompts import Prompt, assistant, plain, system, tool, user
-from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, control_tokens, cut
+from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, control_tokens, cut_controls
 from cotrail.engines.language_models.openai.prompt_fields import INSTRUCTION, chat_fields
 
 CONTROLS = [
@@ -55,15 +55,15 @@ def test_what_looks_like_a_control_token_is_found_and_broken_behind_its_first_ch
 
 @given(st.lists(st.sampled_from(ORDINARY)).map(" ".join))
 def test_what_texts_usually_have_stays_as_it_is(text: str) -> None:
-    assert cut(text) == [text]
+    assert cut_controls(text) == [text]
     assert broken(text) == text
 
 
 @given(st.lists(st.sampled_from(CONTROLS + ORDINARY)).map("".join))
 @example("<|[INST]|>")
 def test_the_pieces_of_any_text_join_to_it_and_hold_no_control_token(text: str) -> None:
-    assert "".join(cut(text)) == text
-    assert not any(control_tokens(piece) for piece in cut(text))
+    assert "".join(cut_controls(text)) == text
+    assert not any(control_tokens(piece) for piece in cut_controls(text))
     assert broken(text).replace(BREAK, "") == text
 
 

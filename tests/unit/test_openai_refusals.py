@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.refusals import message_in, refusal, seconds_to_wait
+from cotrail.engines.language_models.openai.refusals import message_in, seconds_to_wait, step_error
 from cotrail.errors import BlockedError, PromptTooLongError, StepError, TransientStepError, UnavailableError
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
@@ -61,7 +61,7 @@ def test_whatever_is_said_about_waiting_is_survived(value: str) -> None:
     ],
 )
 def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[Exception]) -> None:
-    assert type(refusal(ENDPOINT, status, "no")) is kind
+    assert type(step_error(ENDPOINT, status, "no")) is kind
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[E
     ],
 )
 def test_a_prompt_that_is_too_long_is_told_from_other_bad_requests(message: str) -> None:
-    error = refusal(ENDPOINT, 400, message)
+    error = step_error(ENDPOINT, 400, message)
     assert type(error) is PromptTooLongError
     assert message in str(error)
 
 
 def test_without_a_key_the_field_that_names_one_is_pointed_at() -> None:
-    assert "key_variable" in str(refusal(ENDPOINT, 401, "who are you"))
+    assert "key_variable" in str(step_error(ENDPOINT, 401, "who are you"))
 
 
 @pytest.mark.parametrize(

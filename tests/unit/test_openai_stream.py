@@ -11,7 +11,7 @@ from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.calls import Call
 from cotrail.core.generation import Until
 from cotrail.engines.language_models.openai.stream import END, OpenAIStream, Refused
-from cotrail.engines.language_models.result import TokenCounts
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError, UnrecordableError
 
 

@@ -13,9 +13,9 @@ from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_records import Stored
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval

@@ -19,9 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cotrail.cli.output import Screen, grid, heading
-from cotrail.common.humanize import cut
 from cotrail.common.log_formatting import print_safely
-from cotrail.common.printable_text import indented, one_line, printable, printable_json
+from cotrail.common.printable_text import cut, indented, one_line, printable, printable_json
 from cotrail.services.reports.pages import _shown
 
 HOSTILE = (

@@ -9,7 +9,7 @@ from cotrail.cli.output import Screen
 from cotrail.cli.reasoned import reasoned
 from cotrail.cli.trace import LINES, MESSAGE, _beginning
 from cotrail.services.reasoning_trees import ShownChain, shown_tree
-from cotrail.systems.searchain.oddities import Oddity
+from cotrail.systems.searchain.format_violations import FormatViolation
 from cotrail.systems.searchain.tree import Tree
 from tests.unit.made_trees import mark, tree
 
@@ -17,8 +17,8 @@ TITLES = {"d0": "Bridges", "d1": "Towers", "d4": "Rivers"}
 BRANCHED = replace(
     tree("mc- df m", path=(0, 1, 4, 5), final="Ada [1] built it [2].", marks=[mark("Ada", 0, 1), mark("built it")]),
     oddities=(
-        Oddity(round=2, what="number", text="[Query]: Who?\nMe?"),
-        Oddity(round=4, what="unknown mark", text="[9]"),
+        FormatViolation(round=2, what="number", text="[Query]: Who?\nMe?"),
+        FormatViolation(round=4, what="unknown mark", text="[9]"),
     ),
     stated="Ada",
 )
@@ -86,7 +86,7 @@ def test_below_the_tree_is_the_final_content_with_what_its_marks_lead_to() -> No
 
 
 def test_marks_that_were_found_by_answers_do_not_look_like_the_model_s() -> None:
-    odd = (Oddity(round=4, what="no marks", text="Ada built it."),)
+    odd = (FormatViolation(round=4, what="no marks", text="Ada built it."),)
     assert "found by answers  Ada → [1] Bridges, [2] Towers" in drawn(replace(BRANCHED, oddities=odd))
     assert "found by answers" not in drawn(BRANCHED)
 

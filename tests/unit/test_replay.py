@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Demonstrations
@@ -12,7 +11,7 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Failed, Finished, Next, Recorded
 from cotrail.core.replay import SystemBrokenError, advance
 from cotrail.core.results import Failure, Result, Retrieved
-from cotrail.core.system import Answer, StepFailed, System, Together
+from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError, StepError
 from tests.replay.driving import BINDING, FAILURE, found, record, search
 

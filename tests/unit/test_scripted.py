@@ -12,8 +12,8 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted, LanguageModel
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Asked, Prompt, Shown, Written, assistant, plain, system, user
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.scripted import ScriptedModel
@@ -260,7 +260,7 @@ def test_a_turn_that_is_continued_gets_the_next_message_in_place() -> None:
 def test_a_conversation_as_plain_text_with_stop_strings_gets_them_too() -> None:
     prompt = Prompt(turns=(plain("Question: ", Asked("Who built the tower?"), "\n"),))
     assert converse(prompt, "stop").text.startswith("[Query 1]")
-    assert converse(prompt.go_on(Written("[Query 1]: Which tower?")), "stop").text.startswith("[Query 2]")
+    assert converse(prompt.append(Written("[Query 1]: Which tower?")), "stop").text.startswith("[Query 2]")
 
 
 def test_a_sampled_conversation_gets_its_own_messages_and_the_last_one_again() -> None:

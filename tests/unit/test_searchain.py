@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompt
@@ -19,7 +18,7 @@ from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Extracted, Generated, Rated, Result
-from cotrail.core.system import Answer, Together
+from cotrail.core.system import Action, Answer, Together
 from cotrail.systems.registry import find_system
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.prompts import EXAMPLES, EXAMPLES_WITHOUT_RETRIEVAL
@@ -442,7 +441,7 @@ def test_the_examples_in_the_prompts_are_in_the_form_that_they_ask_for() -> None
     for examples in (EXAMPLES, EXAMPLES_WITHOUT_RETRIEVAL):
         for example in examples.strip().split("\n\n"):
             _, _, chain = example.partition("\n")
-            assert read_chain(chain, round=1, most=20).oddities == ()
+            assert read_chain(chain, round=1, most=20).violations == ()
 
 
 # Whatever a model writes

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Read
-from cotrail.core.actions.kind import Action
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Result
+from cotrail.core.system import Action
 from cotrail.evaluation.experiments.searchain.measures import Sources, is_helped, nodes_by_hops, sources
 from cotrail.evaluation.experiments.searchain.runs import Searched
 from tests.unit.test_searchain import World, queries, run, tree, wrote
 
-NAMES = "abcdef"
+NAMES = "bcdefg"  # not "a", which is an article and so no word once normalized
 THETA = 1.5
 
 
@@ -127,7 +127,7 @@ def is_flag(one: Asked, following: Asked) -> bool:
 CHAINS = st.lists(
     st.lists(
         st.builds(
-            Asked, st.sampled_from(NAMES), st.sampled_from(["", "me", "a one", "it is b one"]), st.just(value=False)
+            Asked, st.sampled_from(NAMES), st.sampled_from(["", "me", "c one", "it is b one"]), st.just(value=False)
         )
         | st.builds(Asked, st.sampled_from(NAMES), st.just(""), st.just(value=True)),
         max_size=5,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.systems.searchain.chain_of_query import ChainOfQuery, Pair, read_chain
-from cotrail.systems.searchain.oddities import MOST_CHARACTERS, MOST_ODDITIES
+from cotrail.systems.searchain.format_violations import MOST_CHARACTERS, MOST_VIOLATIONS
 
 WHO = Pair(query="Who wrote it?", answer="Ada wrote it.")
 WHERE = Pair(query="Where was Ada born?", answer="Ada was born in London.")
@@ -25,14 +25,14 @@ def read(message: str, most: int = 20) -> ChainOfQuery:
 
 
 def odd(message: str) -> list[str]:
-    return [each.what for each in read(message).oddities]
+    return [each.what for each in read(message).violations]
 
 
-def test_a_message_as_it_was_asked_for_has_no_oddity() -> None:
+def test_a_message_as_it_was_asked_for_violates_no_format() -> None:
     chain = read(STRICT)
     assert chain.pairs == (WHO, WHERE)
     assert chain.final == "Ada wrote it [1]. She was born in London [2]. So the answer is London."
-    assert chain.oddities == ()
+    assert chain.violations == ()
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_message_as_it_was_asked_for_has_no_oddity() -> None:
 def test_an_unsolved_query_may_have_a_number_and_a_chain_may_begin_at_any(message: str) -> None:
     chain = read(message)
     assert chain.pairs == (WHO, Pair(query="Where was Ada born?", unsolved=True))
-    assert chain.oddities == ()
+    assert chain.violations == ()
 
 
 @pytest.mark.parametrize(
-    ("message", "oddities"),
+    ("message", "violations"),
     [
         ("[query 1]: Who wrote it?\n[ANSWER 1]: Ada wrote it.", ["tag", "tag"]),
         ("[Query 1] : Who wrote it?\n[Answer 1] : Ada wrote it.", ["tag", "tag"]),
@@ -81,9 +81,9 @@ def test_an_unsolved_query_may_have_a_number_and_a_chain_may_begin_at_any(messag
         ("[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.\n[", ["cut"]),
     ],
 )
-def test_other_forms_are_read_too_and_recorded_as_oddities(message: str, oddities: list[str]) -> None:
+def test_other_forms_are_read_too_and_recorded_as_violations(message: str, violations: list[str]) -> None:
     assert read(message).pairs == (WHO,)
-    assert odd(message) == oddities
+    assert odd(message) == violations
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_an_answer_belongs_to_the_query_of_its_number() -> None:
 def test_an_unsolved_query_with_an_answer_stays_unsolved() -> None:
     chain = read("[Unsolved Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.")
     assert chain.pairs == (Pair(query="Who wrote it?", answer="Ada wrote it.", unsolved=True),)
-    assert [each.what for each in chain.oddities] == ["answer to an unsolved query"]
+    assert [each.what for each in chain.violations] == ["answer to an unsolved query"]
 
 
 def test_numbers_may_leave_out_unsolved_queries_or_count_them() -> None:
@@ -129,19 +129,19 @@ def test_a_further_example_behind_the_final_content_is_none_of_the_chain() -> No
     assert chain.pairs == (WHO, WHERE)
     assert chain.final is not None
     assert chain.final.endswith("London.")
-    assert [each.what for each in chain.oddities] == ["further example"]
+    assert [each.what for each in chain.violations] == ["further example"]
 
 
 def test_a_further_example_behind_a_chain_without_final_content_is_none_of_it_either() -> None:
     chain = read("[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.\n[Question]: Why?\n[Unsolved Query]: Whence?")
     assert (chain.pairs, chain.final) == ((WHO,), None)
-    assert [each.what for each in chain.oddities] == ["further example"]
+    assert [each.what for each in chain.violations] == ["further example"]
 
 
 def test_the_final_content_may_speak_of_queries_and_answers() -> None:
     final = "As [Query 1] asks,\nAnswer: Ada [Answer 1].\n[1]: a book"
     chain = read(f"[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.\n[Final Content]: {final}")
-    assert (chain.pairs, chain.final, chain.oddities) == ((WHO,), final, ())
+    assert (chain.pairs, chain.final, chain.violations) == ((WHO,), final, ())
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,15 @@ def test_queries_have_the_numbers_by_which_their_message_names_them() -> None:
     assert read("[Unsolved Query]: c").numbers == (1,)
 
 
-def test_of_several_final_contents_the_last_counts_and_the_others_are_oddities() -> None:
+def test_of_several_final_contents_the_last_counts_and_the_others_are_violations() -> None:
     chain = read("[Final Content]: One.\n[Final Content]: Two.")
-    assert (chain.final, [each.text for each in chain.oddities]) == ("Two.", ["One."])
+    assert (chain.final, [each.text for each in chain.violations]) == ("Two.", ["One."])
     assert odd("[Final Content]:") == ["nothing"]
 
 
 def test_final_content_may_stand_below_a_heading() -> None:
     chain = read("**Final Content**\nAda wrote it [1].")
-    assert (chain.final, [each.what for each in chain.oddities]) == ("Ada wrote it [1].", ["tag"])
+    assert (chain.final, [each.what for each in chain.violations]) == ("Ada wrote it [1].", ["tag"])
 
 
 def test_the_end_of_a_code_block_is_none_of_the_answer() -> None:
@@ -200,10 +200,10 @@ def test_the_rest_is_the_message_without_tags_and_queries() -> None:
     assert read("<think>Who?</think> Ada wrote it. ").rest == "Ada wrote it."
 
 
-def test_an_oddity_that_is_quoted_in_part_ends_with_an_ellipsis() -> None:
-    (oddity,) = read("word " * 100).oddities
-    assert len(oddity.text) == MOST_CHARACTERS
-    assert oddity.text.endswith("…")
+def test_a_violation_that_is_quoted_in_part_ends_with_an_ellipsis() -> None:
+    (violation,) = read("word " * 100).violations
+    assert len(violation.text) == MOST_CHARACTERS
+    assert violation.text.endswith("…")
 
 
 def test_an_answer_may_have_several_lines() -> None:
@@ -213,7 +213,7 @@ def test_an_answer_may_have_several_lines() -> None:
 def test_thoughts_before_a_message_are_none_of_it() -> None:
     chain = read(f"<think>[Query 1]: Whence?\n[Answer 1]: Thence.</think>\n\n{STRICT}")
     assert chain.pairs == (WHO, WHERE)
-    assert [each.what for each in chain.oddities] == ["text outside"]
+    assert [each.what for each in chain.violations] == ["text outside"]
 
 
 @pytest.mark.parametrize("message", ["", " \n", "Paris.", "I can't answer a query: it has no answer.", "]]]["])
@@ -226,7 +226,7 @@ def test_a_message_without_a_chain_has_nothing(message: str) -> None:
 def test_queries_beyond_the_limit_do_not_count() -> None:
     chain = read("".join(f"[Query {n}]: q{n}\n[Answer {n}]: a{n}\n" for n in range(1, 10)), most=3)
     assert [pair.query for pair in chain.pairs] == ["q1", "q2", "q3"]
-    assert [(each.what, each.text) for each in chain.oddities] == [("too many queries", "q4")]
+    assert [(each.what, each.text) for each in chain.violations] == [("too many queries", "q4")]
 
 
 def test_by_the_released_code_the_answer_is_the_next_line_with_the_word_in_it() -> None:
@@ -272,8 +272,8 @@ TEXTS = (
 def test_any_text_is_read_and_what_is_read_stands_in_it(message: str) -> None:
     chain = read_chain(message, round=3, most=5)
     assert len(chain.pairs) <= 5
-    assert len(chain.oddities) <= MOST_ODDITIES
-    assert all(each.round == 3 for each in chain.oddities)
+    assert len(chain.violations) <= MOST_VIOLATIONS
+    assert all(each.round == 3 for each in chain.violations)
     for pair in chain.pairs:
         assert pair.query
         assert pair.query in message
@@ -333,7 +333,7 @@ def test_a_strict_message_is_read_as_it_was_written(pairs: list[Pair], final: st
     chain = read(written(pairs, final, numbered=numbered))
     assert chain.pairs == tuple(pairs)
     assert chain.final == final
-    assert chain.oddities == ()
+    assert chain.violations == ()
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.demonstrations import AnswerForm, whole_prompt
 from cotrail.core.results import Generated, Result
+from cotrail.core.system import Action
 from cotrail.systems.registry import find_system
 from cotrail.systems.searchain.prompts import EXAMPLES, MARKING, own_prompt
 from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1

@@ -28,7 +28,7 @@ from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched
 from cotrail.evaluation.experiments.searchain.tables import build_tables
 from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.services.reports.sheets import sheet
-from cotrail.systems.searchain.oddities import Oddity
+from cotrail.systems.searchain.format_violations import FormatViolation
 from tests.unit.made_trees import mark, tree
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "search-in-the-chain.txt"
@@ -172,7 +172,7 @@ CITED = (
         score=1.0,
         tree=replace(
             tree("m", path=(0,), final="Ada built it.", marks=[mark("Ada built it.", 0)]),
-            oddities=(Oddity(round=2, what="no marks", text="Ada built it."),),
+            oddities=(FormatViolation(round=2, what="no marks", text="Ada built it."),),
         ),
         gold=frozenset({"d0"}),
     ),

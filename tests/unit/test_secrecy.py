@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.redaction import INSTEAD, Secrets
-from cotrail.workers.discretion import hide_in_logs
+from cotrail.common.log_formatting import hide_in_logs
+from cotrail.common.redaction import REPLACEMENT, Secrets
 
 HOSTILE = "s3/cr@t:#?%&<\"'é"
 FORMS = (
@@ -28,17 +28,17 @@ FORMS = (
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_secret_is_hidden_in_every_form(form: str) -> None:
-    assert Secrets([HOSTILE]).hidden(f"before {form} behind") == f"before {INSTEAD} behind"
+    assert Secrets([HOSTILE]).hidden(f"before {form} behind") == f"before {REPLACEMENT} behind"
 
 
 @given(st.lists(st.text(min_size=1)), st.text())
 def test_no_secret_is_left(secrets: list[str], text: str) -> None:
     hidden = Secrets(secrets).hidden(text + "".join(secrets))
-    assert not [each for each in secrets if each in "".join(hidden.split(INSTEAD)) and each not in INSTEAD]
+    assert not [each for each in secrets if each in "".join(hidden.split(REPLACEMENT)) and each not in REPLACEMENT]
 
 
 def test_the_longer_of_two_secrets_is_hidden_whole() -> None:
-    assert Secrets(["pass", "password"]).hidden("password, pass") == f"{INSTEAD}, {INSTEAD}"
+    assert Secrets(["pass", "password"]).hidden("password, pass") == f"{REPLACEMENT}, {REPLACEMENT}"
 
 
 def test_without_secrets_nothing_is_hidden() -> None:
@@ -65,7 +65,7 @@ def test_logs_and_their_tracebacks_are_without_secrets(caplog: pytest.LogCapture
         logger.warning("by name: %(secret)s", {"secret": HOSTILE})
         logger.warning("harmless: %d of %s", 3, "x")
     assert HOSTILE not in caplog.text
-    assert caplog.text.count(INSTEAD) == 3
+    assert caplog.text.count(REPLACEMENT) == 3
     assert "harmless: 3 of x" in caplog.text
     assert "Traceback" in caplog.text
 

@@ -13,8 +13,9 @@ from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.services.experiments.protocols import read_experiment_file
 from cotrail.services.requests import RunRequest

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common import segmentation, sentence_boundaries
-from cotrail.common.segmentation import segments
-from cotrail.common.sentence_boundaries import SentenceStop, first_sentence, sentences
+from cotrail.common import sentence_boundaries
+from cotrail.common.sentence_boundaries import SentenceStop, first_sentence, segments, sentences
 from cotrail.data.demonstrations.files import read_demonstrations
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
@@ -118,7 +117,7 @@ def test_no_space_before_a_full_stop_stops_a_worker(space: str) -> None:
 @pytest.mark.parametrize("piece", ["1", "1 ", "a. ", "Dr. ", "1. ", '" ', "(1) ", "“a. "])
 def test_few_looks_are_taken_at_a_text_without_an_end(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[int] = []
-    ends = segmentation.segment_ends
+    ends = sentence_boundaries.segment_ends
 
     def counting(text: str) -> list[int]:
         looked_at.append(len(text))

@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.kind import Action
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
@@ -16,7 +15,7 @@ from cotrail.core.prompts import Prompt, Shown
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Generated, Result, Retrieved
-from cotrail.core.system import Answer, StepFailed, System, Together, expect
+from cotrail.core.system import Action, Answer, StepFailed, System, Together, expect
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.ircot import IRCoTSettings, ircot

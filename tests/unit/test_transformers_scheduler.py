@@ -9,7 +9,7 @@ pytest.importorskip("transformers", reason="transformers isn't installed")
 
 import torch
 
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.device_memory import halving
 from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.errors import StepError, TransientStepError

@@ -1,6 +1,7 @@
 """Flower: a web page that shows what Celery does."""
 
 import http.client
+import logging
 import os
 import secrets
 import socket
@@ -11,6 +12,8 @@ from msgspec import Struct
 
 from cotrail.errors import InputError
 from cotrail.workers.health import Problem
+
+logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 PORT = 5555
@@ -96,3 +99,14 @@ def _free_port() -> int:
             probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def left_out() -> list[str]:
+    """The user's own settings of Flower, which it isn't given: some of them open it to anyone."""
+    return sorted(name for name in os.environ if name.startswith("FLOWER_"))
+
+
+def warn_of_left_out() -> None:
+    """Log which of them there are."""
+    if names := left_out():
+        logger.warning("Flower gets none of the variables %s: some open it to anyone", ", ".join(names))

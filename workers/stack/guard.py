@@ -1,4 +1,4 @@
-"""The end of services that exist and don't work: frozen ones, and those that say that they can't go on."""
+"""The end of services that exist and don't work: frozen ones, and those that say that they can't continue."""
 
 import time
 from collections.abc import Iterable
@@ -37,11 +37,11 @@ class Guard:
         if passed < self._pause:
             return {}
         self._checked += passed
-        found = {(name, frozen[0]): frozen[1] for name in names if (frozen := self._stack.frozen(name))}
+        problems = {(name, frozen[0]): frozen[1] for name in names if (frozen := self._stack.frozen(name))}
         counted = min(passed, LONGEST_GAP)
-        self._failing = {each: self._failing.get(each, -counted) + counted for each in found}
+        self._failing = {each: self._failing.get(each, -counted) + counted for each in problems}
         return {
-            name: f"killed, as it didn't work for {self._failing[name, pid]:.0f} s: {said}"
-            for (name, pid), said in found.items()
+            name: f"killed, as it didn't work for {self._failing[name, pid]:.0f} s: {problem}"
+            for (name, pid), problem in problems.items()
             if self._failing[name, pid] >= self._patience and self._stack.kill(name, pid)
         }

@@ -96,13 +96,13 @@ def copy_programs(programs: Path) -> None:
         return
     packages = package_folder(PACKAGE, extra="local").parent
     target = programs.parents[len(PROGRAMS.parts) - 1]
-    written = Path(tempfile.mkdtemp(dir=target.parent, prefix="copy-"))
+    copy = Path(tempfile.mkdtemp(dir=target.parent, prefix="copy-"))
     for folder in packages.glob(f"{PACKAGE}*"):
         if folder.suffix != ".dist-info":
-            shutil.copytree(folder, written / folder.name)
-    for path in (written, *written.rglob("*")):
+            shutil.copytree(folder, copy / folder.name)
+    for path in (copy, *copy.rglob("*")):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
-    written.rename(target)
+    copy.rename(target)
 
 
 _WAYS_OUT = "Run cotrail as another user, or start a PostgreSQL of your own and set COTRAIL_DATABASE_URL."

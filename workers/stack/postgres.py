@@ -94,26 +94,26 @@ def _make_cluster(place: Place) -> None:
     """Make the data folder under another name and rename it, so that one which exists is complete."""
     for abandoned in place.data.parent.glob("postgres-new-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
-    written = Path(tempfile.mkdtemp(dir=place.data.parent, prefix="postgres-new-"))
+    cluster = Path(tempfile.mkdtemp(dir=place.data.parent, prefix="postgres-new-"))
     if place.user is not None:
-        give(written, place.user)
-    command = [str(place.programs / "initdb"), "-D", str(written), *INITDB]
+        give(cluster, place.user)
+    command = [str(place.programs / "initdb"), "-D", str(cluster), *INITDB]
     made = subprocess.run(
         command, check=False, cwd="/", env=ENVIRONMENT, capture_output=True, text=True, **credentials(place.user)
     )
     if made.returncode != 0:
         raise UnavailableError(_unmade(place, made.stderr.strip()))
-    written.rename(place.data)
+    cluster.rename(place.data)
 
 
-def _unmade(place: Place, said: str) -> str:
-    if os.strerror(errno.ENOSPC) in said or os.strerror(errno.EDQUOT) in said:
+def _unmade(place: Place, output: str) -> str:
+    if os.strerror(errno.ENOSPC) in output or os.strerror(errno.EDQUOT) in output:
         free = shutil.disk_usage(place.data.parent).free
         return (
             f"the disk of {place.data.parent} is full: {size(free)} are free, and PostgreSQL needs about 60 MiB to "
             "begin; make room, or set COTRAIL_HOME to a folder on another disk"
         )
-    return f"PostgreSQL's data can't be made in {place.data}: {said}"
+    return f"PostgreSQL's data can't be made in {place.data}: {output}"
 
 
 def _answers(sockets: Path) -> bool:
@@ -130,8 +130,8 @@ def _answers(sockets: Path) -> bool:
 
 def _problem(place: Place, sockets: Path) -> Problem | None:
     """Return what keeps PostgreSQL from recording."""
-    asked = f"host='{_quoted(sockets)}' port={PORT} user=postgres dbname=postgres connect_timeout={PATIENCE_SECONDS}"
-    match PGconn.ping(os.fsencode(asked)):
+    address = f"host='{_quoted(sockets)}' port={PORT} user=postgres dbname=postgres connect_timeout={PATIENCE_SECONDS}"
+    match PGconn.ping(os.fsencode(address)):
         case Ping.REJECT:
             return Problem(said="it is starting, or recovers what it recorded before it ended", starting=True)
         case Ping.NO_RESPONSE | Ping.NO_ATTEMPT:

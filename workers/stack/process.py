@@ -23,7 +23,7 @@ import msgspec
 import psutil
 from msgspec import Struct
 
-from cotrail.common.humanize import cut
+from cotrail.common.printable_text import cut
 from cotrail.errors import UnavailableError
 from cotrail.workers.health import Problem
 from cotrail.workers.logs import log_path, open_log
@@ -163,10 +163,10 @@ class Processes:
 
     def stop(self, *services: Service) -> bool:
         """Stop them, all at once, with their leftovers; returns whether there was something to stop."""
-        asked = [process for service in services if (process := self._ask_to_end(service))]
+        ending = [process for service in services if (process := self._ask_to_end(service))]
         killed = [self._end(service) for service in services]
         _remove(tuple(self._record_path(service.name) for service in services))
-        return bool(asked) or any(killed)
+        return bool(ending) or any(killed)
 
     def kill(self, service: Service, *, children: bool) -> None:
         """End a service at once; its record stays, so that it counts as dead."""
@@ -191,7 +191,8 @@ class Processes:
         self._children[service.name] = child
         try:
             process = psutil.Process(child.pid)
-            self._write(service, process)
+            record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
+            write_json(self._record_path(service.name), record)
         except (psutil.Error, OSError) as error:
             child.kill()
             raise UnavailableError(f"{service.name} can't be started: {error}") from error
@@ -218,10 +219,6 @@ class Processes:
             return msgspec.json.decode(self._record_path(name).read_bytes(), type=ProcessRecord)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
-
-    def _write(self, service: Service, process: psutil.Process) -> None:
-        record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
-        write_json(self._record_path(service.name), record)
 
     def _wait(self, service: Service, process: psutil.Process) -> None:
         deadline = time.monotonic() + service.start_seconds
@@ -286,10 +283,10 @@ def credentials(user: str | None) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a file anew, so that other processes read either the former or the new one as a whole."""
-    written = path.with_suffix(".new")
-    written.write_bytes(msgspec.json.encode(value))
-    written.replace(path)
+    """Replace a file, so that other processes read either the former or the new one as a whole."""
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(msgspec.json.encode(value))
+    temporary.replace(path)
 
 
 def _started(process: psutil.Process) -> float:

@@ -14,7 +14,7 @@ STABLE_SECONDS = 60.0
 class Restarts(Struct, frozen=True, kw_only=True):
     """What became of one service since `cotrail up`.
 
-    Times are seconds of the monotonic clock, which all processes share until the machine is started anew.
+    Times are seconds of the monotonic clock, which all processes share until the machine restarts.
     """
 
     count: int = 0

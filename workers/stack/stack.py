@@ -19,9 +19,8 @@ from cotrail.configuration.settings import Settings
 from cotrail.errors import InputError, UnavailableError
 from cotrail.workers import TAKEN_OUT
 from cotrail.workers.health import Problem
-from cotrail.workers.monitoring import warn_of_left_out
 from cotrail.workers.stack import python
-from cotrail.workers.stack.flower import Access, new_access, read_access
+from cotrail.workers.stack.flower import Access, new_access, read_access, warn_of_left_out
 from cotrail.workers.stack.place import STATE, find_place
 from cotrail.workers.stack.postgres import postgres
 from cotrail.workers.stack.process import Processes, Service, write_json
@@ -351,7 +350,7 @@ def _locked(lock: IO[str]) -> bool:
 
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise UnavailableError(f"{folder} must be a folder of your own; remove it, or set COTRAIL_HOME to another home")
     folder.chmod(0o700)

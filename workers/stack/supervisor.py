@@ -53,15 +53,15 @@ class Supervisor:
         before = dict(self._restarts)
         self._end_frozen()
         now = time.monotonic()
-        found = {name: self._stack.find(name) is not None for name in self._stack.started()}
-        for name, runs in found.items():
+        running = {name: self._stack.find(name) is not None for name in self._stack.started()}
+        for name, runs in running.items():
             self._see(name, now, runs=runs)
-        due = [name for name, runs in found.items() if not runs and self._restarts[name].is_due(now)]
+        due = [name for name, runs in running.items() if not runs and self._restarts[name].is_due(now)]
         if due:
             self._start(due[0])
         if self._restarts != before:
             self._save()
-        return not all(found.values())
+        return not all(running.values())
 
     def _end_frozen(self) -> None:
         others = [name for name in self._stack.started() if name != self._name]
@@ -101,8 +101,8 @@ class Supervisor:
 
 def wait_for(stack: Stack, names: Iterable[str], seconds: float) -> None:
     """Wait until one of these services dies, and no longer than so many seconds."""
-    found = map(stack.find, names)
-    wait_for_an_end([process.pid for process in found if process is not None], seconds)
+    processes = map(stack.find, names)
+    wait_for_an_end([process.pid for process in processes if process is not None], seconds)
 
 
 def ended(guard: Guard, names: Iterable[str]) -> dict[str, str]:

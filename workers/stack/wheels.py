@@ -11,7 +11,7 @@ def package_folder(name: str, *, extra: str) -> Path:
 
     extra: the optional part of cotrail that installs it. Raises NotInstalledError where it isn't installed.
     """
-    found = find_spec(name)
-    if found is None or found.origin is None:
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
         raise not_installed(name, extra)
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

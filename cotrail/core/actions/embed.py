@@ -3,11 +3,12 @@
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Json
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 
 
 class Embed(Action, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.unusual_fields import unusual
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Drop
 from cotrail.core.few_shot import few_shot_prompt
@@ -19,9 +19,11 @@ from cotrail.core.generation import RULES, Sampling, Until
 from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompt_records import PromptRecord, Stored, long_texts, record_prompt
+from cotrail.core.prompt_records import PromptRecord, long_texts, record_prompt
 from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
 from cotrail.core.results import Generated, Json
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 
 
 class Prompted(Action, frozen=True, kw_only=True):

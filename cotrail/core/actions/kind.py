@@ -20,16 +20,13 @@ from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.ports.rater import By, Rating
 from cotrail.core.ports.retriever import Corpus
-from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Entailed, Extracted, Json, Rated, Result, Retrieved
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 
 Role = Literal["generation", "retrieval", "evidence"]
 """Workers that carry steps out: those with a language model, those with the corpora and knowledge sources, and those
 with the models that compare and read texts."""
-
-
-class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A step that a system yields; each kind is a class of its own."""
 
 
 class Splitter(Protocol):

@@ -1,9 +1,10 @@
 """Asking a knowledge source."""
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.results import Json, Retrieved
+from cotrail.core.system import Action
 
 
 class Lookup(Action, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """Opening a page of a corpus by its title."""
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit
 from cotrail.core.results import Json, Retrieved
+from cotrail.core.system import Action
 
 SCORE = 1.0
 """The score of each paragraph of an opened page: a title is it or isn't."""

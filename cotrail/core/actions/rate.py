@@ -3,12 +3,13 @@
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.rater import ROLES, By
-from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Json, Rated
+from cotrail.core.stored_parts import Stored
+from cotrail.core.system import Action
 
 
 class Rate(Action, frozen=True, kw_only=True):

@@ -8,12 +8,13 @@ from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.generate import READ, REASON, Prompted
-from cotrail.core.actions.kind import Action, ActionKind, Role
+from cotrail.core.actions.kind import ActionKind, Role
 from cotrail.core.actions.lookup import LOOKUP
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
+from cotrail.core.system import Action
 
 _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     RETRIEVE,

@@ -1,10 +1,11 @@
 """Searching a corpus."""
 
 from cotrail.common.unusual_fields import unusual
-from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import Field, Retriever, Scope
 from cotrail.core.results import Json, Retrieved
+from cotrail.core.system import Action
 
 
 class Retrieve(Action, frozen=True, kw_only=True):

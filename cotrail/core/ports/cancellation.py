@@ -42,3 +42,7 @@ class Cancellation:
         finally:
             with self._lock:
                 self._callbacks.remove(callback)
+
+
+class Interrupted(Exception):  # noqa: N818 - control flow, not a failure
+    """A generation was cancelled: its process is shutting down, or its result is no longer wanted."""

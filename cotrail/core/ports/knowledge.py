@@ -13,7 +13,7 @@ Source = Literal["wikidata", "wordnet", "conceptnet", "table"]
 LIMIT = 100
 """The most sentences that a look-up returns.
 
-Each of them is compared with every sentence of every chain, and one is kept: seldom one that shares the fewest words or
+Each of them is compared with every sentence of every chain, and one is kept: rarely one that shares the fewest words or
 has the weakest relation. A country alone has thousands of dated statements.
 """
 

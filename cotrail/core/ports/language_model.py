@@ -5,8 +5,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from cotrail.core.capabilities import Capability
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import Capability, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
@@ -37,7 +36,7 @@ class GenerationRequest(Struct, frozen=True):
         prompt, sampling = self.prompt, self.sampling
         needed: dict[Capability, bool] = {
             "turns": prompt.has_roles,
-            "continue": prompt.has_roles and prompt.goes_on,
+            "continue": prompt.has_roles and prompt.continues_last_turn,
             "scores": self.scored,
             "tools": bool(prompt.tools),
             "sampling": sampling.top_k != 0 or sampling.repetition_penalty != 1.0,
@@ -70,7 +69,3 @@ class LanguageModel(Protocol):
 
     def interrupt(self) -> None:
         """Makes every `generate` under way raise `Interrupted` soon: the process is shutting down."""
-
-
-class Interrupted(Exception):  # noqa: N818 - control flow, not a failure
-    """A generation was cancelled: its process is shutting down, or its result is no longer wanted."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.humanize import cut
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, MIB
+from cotrail.common.printable_text import cut
 from cotrail.common.text_files import read_text
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import markdown_sections

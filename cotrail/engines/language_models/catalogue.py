@@ -8,7 +8,7 @@ import tomli_w
 from msgspec import Struct
 
 from cotrail.common.nearest import unknown
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
@@ -269,10 +269,10 @@ def find_model(path: Path, name: str) -> ModelSpec:
     return specs[name]
 
 
-def unknown_model(path: Path, name: str, known: Iterable[str]) -> UnknownNameError:
+def unknown_model(path: Path, name: str, names: Iterable[str]) -> UnknownNameError:
     """The error for a model that isn't there; its note is a table that adds one of that name."""
-    said = f"{unknown('model', name, known)}; add one to {path}, a file or a server, for instance:"
-    error = UnknownNameError(said)
+    message = f"{unknown('model', name, names)}; add one to {path}, a file or a server, for instance:"
+    error = UnknownNameError(message)
     error.add_note(tomli_w.dumps({"models": {name: _suggested(name)}}).strip())
     return error
 

@@ -16,10 +16,9 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.core.prompts import Prompt, Turn
-from cotrail.engines.language_models.control_tokens import control_pattern
-from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.segments import Segment, control_pattern
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)
@@ -56,7 +55,7 @@ class ChatTemplate:
     def lay_out(self, prompt: Prompt) -> list[Segment]:
         """The segments of a conversation as the model is shown it; joined they are the whole text.
 
-        A last turn of the assistant's stays open, so that the model goes on in it.
+        A last turn of the assistant's stays open, so that the model continues it.
         Raises StepError where the template refuses the conversation.
         """
         held = {*prompt.render(), *self._source}
@@ -64,13 +63,13 @@ class ChatTemplate:
         end, hidden = next(unused), dict[str, str]()
 
         def hide(text: str) -> str:
-            return self._controls.sub(lambda found: hidden.setdefault(found[0], next(unused)), text)
+            return self._controls.sub(lambda match: hidden.setdefault(match[0], next(unused)), text)
 
         messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
-        if prompt.goes_on:
+        if prompt.continues_last_turn:
             messages[-1]["content"] += end
-        text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.goes_on)
-        if prompt.goes_on:
+        text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.continues_last_turn)
+        if prompt.continues_last_turn:
             text = _up_to(end, text)
         return _segments(text, {mark: control for control, mark in hidden.items()})
 
@@ -159,8 +158,8 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _up_to(end: str, text: str) -> str:
-    before, found, _ = text.rpartition(end)
-    if not found:
+    before, marker, _ = text.rpartition(end)
+    if not marker:
         raise StepError(
             "the model's chat template doesn't show the assistant's last turn, which is to be continued: take another "
             "model, or a system that continues no turns"

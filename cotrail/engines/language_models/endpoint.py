@@ -15,7 +15,7 @@ Api = Literal["completions", "chat"]
 roles is one message."""
 
 Continues = Literal["vllm", "llama.cpp", "prefix"]
-"""How a chat server is told to go on in the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
+"""How a chat server is told to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
 takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that message, as Mistral and DeepSeek do."""
 
 Absent = Literal["scores", "tools", "sampling"]
@@ -93,7 +93,10 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Raises InputError where the chat template can't be read.
         """
         decides = {"model": self.model, "revision": self.revision, "api": self.api, "context": self.context}
-        return hashlib.sha256(canonical(decides | self._later)).hexdigest()
+        # What came later isn't in the digest where it is unset, so that older tables keep theirs.
+        later = {"continues": self.continues, "chat_template": self.template, "bos": self.bos, "eos": self.eos}
+        decides |= {name: value for name, value in later.items() if value}
+        return hashlib.sha256(canonical(decides)).hexdigest()
 
     @property
     def beside(self) -> str:
@@ -109,9 +112,3 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return self.chat_template.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the chat template {self.chat_template} can't be read: {error}") from error
-
-    @property
-    def _later(self) -> dict[str, str]:
-        """What decides an output and came later; unset, it isn't in the digest, so that older tables keep theirs."""
-        later = {"continues": self.continues, "chat_template": self.template, "bos": self.bos, "eos": self.eos}
-        return {name: value for name, value in later.items() if value}

@@ -70,12 +70,12 @@ def _filled(question: str, answers: tuple[str, ...]) -> str:
 _REFERENCE = re.compile(r"#(\d{1,9})(?!\d)")
 _SEPARATED = re.compile(r" (?=,|'s\b)")
 
-LONGEST = 400
+LONGEST_FORM = 400
 """Characters of a question or a relation whose form is looked for; the longest that MuSiQue has are half as long.
 
 A longer one counts as of no known form: the time that some of the forms take grows with a power of the length."""
 
-_SHORT = rf"\A(?=.{{0,{LONGEST}}}\Z)"
+_SHORT = rf"\A(?=.{{0,{LONGEST_FORM}}}\Z)"
 _BE = "(?P<be>is|are|was|were)"
 _WH = "(?:whom?|what|which)"
 _SPOT = "(?:where|when|(?:in )?(?:what|which) (?:year|month|century|city|town|county|state|province|country|continent))"
@@ -138,9 +138,9 @@ def _related(subject: str, relation: str, answer: str) -> str:
 
 def _answered(question: str, answer: str) -> str:
     plain = " ".join(question.split()).rstrip(" ?")
-    known = (
+    answers = (
         form.format(**match.groupdict(), answer=answer)
         for pattern, form in _FORMS
         if (match := pattern.fullmatch(plain))
     )
-    return next(known, f"{plain}: {answer}" if plain else answer)
+    return next(answers, f"{plain}: {answer}" if plain else answer)

@@ -2,36 +2,12 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-
-
-class TokenCounts(Struct, frozen=True):
-    """Token counts of a generation, as in `Generated`."""
-
-    prompt: int
-    cached: int
-    generated: int
-    drafted: int = 0
-    accepted: int = 0
-
-
-class LlamaCppTimings(Struct, frozen=True):
-    """llama.cpp's token counts, in its own words: taken from the prefix cache, read, and written."""
-
-    cache_n: int = 0
-    prompt_n: int = 0
-    predicted_n: int = 0
-
-    @property
-    def counts(self) -> TokenCounts:
-        """The same counts under our names; the prompt includes its cached part."""
-        return TokenCounts(prompt=self.cache_n + self.prompt_n, cached=self.cache_n, generated=self.predicted_n)
+from cotrail.engines.language_models.token_counts import TokenCounts
 
 
 def generated(

@@ -14,8 +14,8 @@ from cotrail.core.answer_extraction import OPENING, YES_OR_NO
 from cotrail.core.generation import Ended
 from cotrail.core.page_titles import title_question
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import GenerationRequest, Interrupted
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
+from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, Text, Written
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack
@@ -151,8 +151,8 @@ class ScriptedModel:
         packed = pack(request.prompt, _words, self._script.context, request.max_tokens)
         question, step = self._question(request), _step(request)
         script = self._script.questions.get(question, self._script.default)
-        written = "" if self._fails(question, step) else self._line(request, question, script)
-        text, raw, ended, stop = _ending(written, request)
+        line = "" if self._fails(question, step) else self._line(request, question, script)
+        text, raw, ended, stop = _ending(line, request)
         outside, calls = split_calls(text) if packed.tools else (text, ())
         return Generated(
             text=outside,
@@ -197,8 +197,8 @@ class ScriptedModel:
             return script.message(_messages(prompt), prompt.paragraphs)
         if until != "sentence":
             return script.answer_from(prompt.paragraphs)
-        written = len(prompt.written)
-        return script.sentences[written] if written < len(script.sentences) else script.conclusion
+        position = len(prompt.written)
+        return script.sentences[position] if position < len(script.sentences) else script.conclusion
 
     def _weights(self, text: str, count: int) -> Sequence[float]:
         table = self._script.probabilities or {}
@@ -207,15 +207,15 @@ class ScriptedModel:
 
     def _question(self, request: GenerationRequest) -> str:
         prompt, titles = request.prompt, _asked_for_titles(request)
-        if asked := titles[1] if titles else prompt.question:
-            return self._without_instruction(asked)
+        if question_text := titles[1] if titles else prompt.question:
+            return self._without_instruction(question_text)
         own_words = "\n".join(piece.text for piece in prompt.pieces if isinstance(piece, Text))
-        known = [question for question in self._script.questions if question in own_words]
-        return max(known, key=lambda question: (len(question), question), default="")
+        candidates = [question for question in self._script.questions if question in own_words]
+        return max(candidates, key=lambda question: (len(question), question), default="")
 
-    def _without_instruction(self, asked: str) -> str:
+    def _without_instruction(self, question: str) -> str:
         """The question itself: instructions, as for Flan-T5, stand on the lines before it, and a prefix on its line."""
-        parts = asked.split("\n")
+        parts = question.split("\n")
         endings = ["\n".join(parts[start:]) for start in range(len(parts))]
         # A question may have several lines itself, so any ending of the prompt that the script knows counts.
         endings += [ending.removeprefix(YES_OR_NO) for ending in endings]
@@ -259,10 +259,10 @@ def _messages(prompt: Prompt) -> int:
     return sum(isinstance(piece, Written) for piece in prompt.pieces)
 
 
-def _ending(written: str, request: GenerationRequest) -> tuple[str, str, Ended, str]:
+def _ending(line: str, request: GenerationRequest) -> tuple[str, str, Ended, str]:
     """What is kept of a text, all that was written of it, why it ended, and before which stop string."""
     # Sentences and answers come whole, as the script has them.
-    tokens = _TOKEN.findall(written)
+    tokens = _TOKEN.findall(line)
     most = request.max_tokens if _is_message(request) else len(tokens)
     raw = "".join(tokens[:most])
     text, stop = before_stop(raw, request.stop)

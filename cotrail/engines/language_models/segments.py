@@ -1,4 +1,7 @@
-"""Segments of a conversation that a chat template laid out as text."""
+"""Segments of a conversation that a chat template laid out as text, and the control tokens between them."""
+
+import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -8,3 +11,9 @@ class Segment(Struct, frozen=True):
 
     text: str
     plain: bool = False
+
+
+def control_pattern(controls: Iterable[str]) -> re.Pattern[str]:
+    """Finds the texts of any of these control tokens, the longest one that begins at a place; of none, nothing."""
+    longest_first = sorted(filter(None, controls), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")

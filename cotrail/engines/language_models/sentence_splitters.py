@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from typing import Any
 
-from cotrail.common.sentence_boundaries import LONGEST
+from cotrail.common.sentence_boundaries import LONGEST_SENTENCE
 from cotrail.core.generation import RULES
 from cotrail.engines.optional_packages import check_package, install_extra
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
@@ -37,15 +37,15 @@ class Pipeline:
     def first_sentence(self, text: str) -> str:
         """The first sentence of a line, stripped; empty where there is none.
 
-        It ends within the first `LONGEST` characters, or else with the line: spaCy takes time quadratic in some texts,
-        and none of more than a million characters.
+        It ends within the first `LONGEST_SENTENCE` characters, or else with the line: spaCy takes time quadratic
+        in some texts, and none of more than a million characters.
         Raises InputError where the pipeline sets no sentence boundaries.
         """
         line = text.strip()
         # spaCy doesn't promise that a pipeline may be called by several threads at once.
         with self._calling:
             try:
-                sentences = list(self._nlp(line[:LONGEST]).sents)
+                sentences = list(self._nlp(line[:LONGEST_SENTENCE]).sents)
             except ValueError as error:
                 raise InputError(
                     f"the spaCy pipeline {self._name} sets no ends of sentences; take one with a parser, a senter or a "
@@ -70,14 +70,14 @@ def check_installed(splitter: str) -> None:
         return
     name, _, wanted = splitter.partition("@")
     try:
-        found = _version(name, wanted)
+        version = _version(name, wanted)
         check_package("spacy", "spacy")
     except NotInstalledError as error:
         raise InputError(str(error)) from error
-    if found != wanted:
+    if version != wanted:
         raise InputError(
-            f"the splitter {splitter} isn't installed here, {name} {found} is: {_download(name, wanted)}, or name "
-            f"{name}@{found}"
+            f"the splitter {splitter} isn't installed here, {name} {version} is: {_download(name, wanted)}, or name "
+            f"{name}@{version}"
         )
 
 
@@ -85,10 +85,10 @@ def check_installed(splitter: str) -> None:
 def open_pipeline(splitter: str) -> Pipeline:
     """The pipeline of that name and version, loaded once; raises NotInstalledError, ModelChangedError."""
     name, _, wanted = splitter.partition("@")
-    found = _version(name, wanted)
-    if found != wanted:
+    version = _version(name, wanted)
+    if version != wanted:
         raise ModelChangedError(
-            f"the run's sentences are those of the spaCy pipeline {name} {wanted}, and this worker has {found}; "
+            f"the run's sentences are those of the spaCy pipeline {name} {wanted}, and this worker has {version}; "
             f"install the former version ({_download(name, wanted)}), then `cotrail resume RUN`"
         )
     return Pipeline(name)

@@ -51,10 +51,10 @@ def kept(text: str, until: Until, stop: tuple[str, ...] = ()) -> str:
 
 def before_stop(text: str, stop: tuple[str, ...]) -> tuple[str, str]:
     """The text before the first of the stop strings in it, and that one; of two at the same place the longer one."""
-    found = [(place, -len(each), each) for each in stop if (place := text.find(each)) >= 0]
-    if not found:
+    matches = [(place, -len(each), each) for each in stop if (place := text.find(each)) >= 0]
+    if not matches:
         return text, ""
-    place, _, first = min(found)
+    place, _, first = min(matches)
     return text[:place], first
 
 
@@ -63,10 +63,10 @@ def why_ended(text: str, until: Until, stop: tuple[str, ...], otherwise: Ended) 
 
     otherwise: the reason where the text has neither a stop string nor all that `until` asks for.
     """
-    before, found = before_stop(text, stop)
+    before, stop_string = before_stop(text, stop)
     if _completeness(until)(before):
         return "until", ""
-    return ("stop", found) if found else (otherwise, "")
+    return ("stop", stop_string) if stop_string else (otherwise, "")
 
 
 def stop_condition(until: Until, stop: tuple[str, ...] = ()) -> Callable[[str], bool]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.errors import InputError

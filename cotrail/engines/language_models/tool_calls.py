@@ -26,12 +26,12 @@ def split_calls(text: str) -> tuple[str, tuple[Call, ...]]:
     """
     calls: list[Call] = []
 
-    def take(found: re.Match[str]) -> str:
+    def take(match: re.Match[str]) -> str:
         try:
-            written = msgspec.json.decode(found[1] or "", type=_Written)
+            call = msgspec.json.decode(match[1] or "", type=_Written)
         except (msgspec.DecodeError, RecursionError):
-            return found[0]
-        calls.append(Call(name=written.name, arguments=bytes(written.arguments).decode()))
+            return match[0]
+        calls.append(Call(name=call.name, arguments=bytes(call.arguments).decode()))
         return ""
 
     outside = _CALL.sub(take, text)

@@ -23,18 +23,20 @@ MAX_PAGES = 15
 
 
 class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Choice of the pages to search, for a question that pins a passage (IRCoT, appendix B).
-
-    count: number of titles that are asked for; titles: whether `all` that the model writes are looked up, or only as
-        many as were `asked` for; max_tokens: the most tokens that name titles.
-    scope: `only` searches the paragraphs of these pages, `after` filters the best of a search of the whole corpus, as
-        the released code does.
-    """
+    """Choice of the pages to search, for a question that pins a passage (IRCoT, appendix B)."""
 
     count: Positive = 3
+    """Number of titles that are asked for."""
+
     titles: Literal["all", "asked"] = "all"
+    """Whether `all` that the model writes are looked up, or only as many as were `asked` for."""
+
     max_tokens: Positive = 64
+    """The most tokens that name titles."""
+
     scope: Scope = "only"
+    """`only` searches the paragraphs of these pages, `after` filters the best of a search of the whole corpus, as
+    the released code does."""
 
 
 PageSettings1 = with_defaults(PageSettings, titles="asked")
@@ -63,5 +65,5 @@ def find_pages(
     if settings.titles == "asked":
         titles = titles[: settings.count]
     # A model may misspell a title or make one up, so that each stands for the corpus's nearest one.
-    found = yield from all_of((Retrieve(query=title, count=1, field="title") for title in titles), Retrieved)
-    return tuple(dict.fromkeys(hit.paragraph.title for each in found for hit in each.hits))[:MAX_PAGES]
+    searches = yield from all_of((Retrieve(query=title, count=1, field="title") for title in titles), Retrieved)
+    return tuple(dict.fromkeys(hit.paragraph.title for each in searches for hit in each.hits))[:MAX_PAGES]

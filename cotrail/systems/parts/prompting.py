@@ -10,16 +10,14 @@ from cotrail.core.questions import GoldParagraph, Question
 
 
 class PromptSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Composition of prompts.
-
-    drop: which demonstrations are left out where not all fit: the `last` ones, the `first` ones, or as in the
-        `released` code.
-    pinned: whether the passage that a question pins is at the `top` of its
-        paragraphs or at the `bottom`.
-    """
+    """Composition of prompts."""
 
     drop: Drop = "last"
+    """Which demonstrations are left out where not all fit: the `last` ones, the `first` ones, or as in the
+    `released` code."""
+
     pinned: Literal["top", "bottom"] = "top"
+    """Whether the passage that a question pins is at the `top` of its paragraphs or at the `bottom`."""
 
 
 def shown(question: Question, collected: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:

@@ -21,23 +21,26 @@ INSTRUCTION = "Answer the following question."
 
 
 class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The reader of a system.
-
-    reader: `direct` writes the answer at once, `cot` a chain of thought that ends in it; with `none` the answer is what
-        IRCoT's own chain states (appendix F), and other systems end with their paragraphs.
-    instruction: the line before the question where demonstrations have such a line: theirs (`demonstrated`), or always
-        "Answer the following question." (`released`, which the code does also for chains).
-    max_answer_tokens: the most tokens of a direct answer; max_chain_tokens: the most tokens of a reader's chain.
-    answers: what counts as the answer in what was written: what a chain states unless it is empty, and a direct
-        reader's text without a full stop at its end (`stated`), or what the `released` code makes of either, see
-        `cotrail.core.answer_extraction.released_answer`. It also says whether an empty statement ends IRCoT's chain.
-    """
+    """The reader of a system."""
 
     reader: Reader = "direct"
+    """`direct` writes the answer at once, `cot` a chain of thought that ends in it; with `none` the answer is what
+    IRCoT's own chain states (appendix F), and other systems end with their paragraphs."""
+
     instruction: Literal["demonstrated", "released"] = "demonstrated"
+    """The line before the question where demonstrations have such a line: theirs (`demonstrated`), or always
+    "Answer the following question." (`released`, which the code does also for chains)."""
+
     answers: Literal["stated", "released"] = "stated"
+    """What counts as the answer in what was written: what a chain states unless it is empty, and a direct reader's
+    text without a full stop at its end (`stated`), or what the `released` code makes of either, see
+    `cotrail.core.answer_extraction.released_answer`. It also says whether an empty statement ends IRCoT's chain."""
+
     max_answer_tokens: Positive = 64
+    """The most tokens of a direct answer."""
+
     max_chain_tokens: Positive = 200
+    """The most tokens of a reader's chain."""
 
     @property
     def forms(self) -> frozenset[AnswerForm]:

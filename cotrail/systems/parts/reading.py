@@ -10,7 +10,7 @@ from cotrail.systems.parts.prompting import PromptSettings
 from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
 
 
-def read(
+def read_answer(
     question: Question,
     paragraphs: tuple[Paragraph, ...],
     shots: Shots,

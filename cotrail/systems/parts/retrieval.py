@@ -21,38 +21,44 @@ from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph, sh
 
 
 class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Search for paragraphs and their collection (IRCoT, section 3.1, and the authors' released code).
+    """Search for paragraphs and their collection (IRCoT, section 3.1).
 
-    From the paper:
-
-    retrieval_count: paragraphs a search (K); max_paragraphs: paragraphs collected, at most.
-
-    From the code (`commaqa/inference/ircot.py`), which the paper doesn't say:
-
-    query_stop_words: words that are dropped from queries.
-    max_paragraph_words: paragraphs of more words are discarded.
-    prompt_paragraph_words: a paragraph is cut to this many words in the prompt.
-    duplicate_similarity: a paragraph is skipped if its title and its text are both at least this many percent similar
-        to those of one already collected.
-    duplicates: what is skipped: `alike` is that rule alone; the `released` code also skips a paragraph whose title is
-        one collected paragraph's and whose text is another's.
-    pinned: what happens if the corpus also holds the passage that a question pins. It isn't collected, by the same
-        similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too
-        by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's
-        prompt.
-    distinct_texts: whether paragraphs with the same text count as one in a search, as in the released code; see
-        `cotrail.core.ports.retriever.best`.
+    What follows `max_paragraphs` is from the authors' released code (`commaqa/inference/ircot.py`); the paper doesn't
+    say it.
     """
 
     retrieval_count: Positive = 4
+    """Paragraphs a search (K)."""
+
     max_paragraphs: Positive = 15
+    """Paragraphs collected, at most."""
+
     query_stop_words: tuple[str, ...] = ("who", "what", "when", "where", "why", "which", "how", "does", "is")
+    """Words that are dropped from queries."""
+
     max_paragraph_words: Positive = 600
+    """Paragraphs of more words are discarded."""
+
     prompt_paragraph_words: Positive = 350
+    """A paragraph is cut to this many words in the prompt."""
+
     duplicate_similarity: Annotated[float, Meta(ge=0, le=100)] = 90.0
+    """A paragraph is skipped if its title and its text are both at least this many percent similar to those of one
+    already collected."""
+
     duplicates: Literal["alike", "released"] = "alike"
+    """What is skipped: `alike` is that rule alone; the `released` code also skips a paragraph whose title is one
+    collected paragraph's and whose text is another's."""
+
     pinned: Literal["once", "again", "released"] = "once"
+    """What happens if the corpus also holds the passage that a question pins. It isn't collected, by the same
+    similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too
+    by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's
+    prompt."""
+
     distinct_texts: bool = False
+    """Whether paragraphs with the same text count as one in a search, as in the released code; see
+    `cotrail.core.ports.retriever.best`."""
 
 
 RetrievalSettings1 = with_defaults(RetrievalSettings, pinned="again")
@@ -78,7 +84,7 @@ def query_of(text: str, settings: RetrievalSettings) -> str:
 
 def collect(
     collected: tuple[Paragraph, ...],
-    found: Reply,
+    reply: Reply,
     settings: RetrievalSettings,
     pinned: Paragraph | None = None,
 ) -> tuple[Paragraph, ...]:
@@ -87,7 +93,7 @@ def collect(
     Skipped are paragraphs of too many words, those whose title and text are both similar to those of one already
     collected, and the corpus's copy of the passage that the question pins.
     """
-    for hit in expect(found, Retrieved).hits:
+    for hit in expect(reply, Retrieved).hits:
         paragraph = hit.paragraph
         if len(collected) >= settings.max_paragraphs:
             break
@@ -139,8 +145,9 @@ def _is_pinned(paragraph: Paragraph, pinned: Paragraph | None, settings: Retriev
 
 def _alike(one: Paragraph, other: Paragraph, similarity: float) -> bool:
     pairs = (one.title, other.title), (one.text, other.text)
-    return all(fuzz.ratio(a[:_COMPARED], b[:_COMPARED], score_cutoff=similarity) >= similarity for a, b in pairs)
+    beginnings = ((a[:_COMPARED_CHARACTERS], b[:_COMPARED_CHARACTERS]) for a, b in pairs)
+    return all(fuzz.ratio(a, b, score_cutoff=similarity) >= similarity for a, b in beginnings)
 
 
-_COMPARED = 20_000
+_COMPARED_CHARACTERS = 20_000
 """Characters of a title or a text that are compared: comparing takes time quadratic in them."""

@@ -3,22 +3,21 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.results import Failure, Generated, Result
-from cotrail.core.system import Part, StepFailed, Together, expect, expect_each
+from cotrail.core.system import Action, Part, StepFailed, Together, expect, expect_each
 
 ResultT = TypeVar("ResultT", bound=Result)
 
-NOTHING = "EmptyGenerationError"
+EMPTY_GENERATION = "EmptyGenerationError"
 """The failure in records from before an empty generation was a result like any other; they replay as the empty text."""
 
 
 def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[ResultT, ...]]:
     """The results of actions that don't need each other, in their order; nothing is yielded if there are none."""
-    asked = tuple(actions)
-    if not asked:
+    batch = tuple(actions)
+    if not batch:
         return ()
-    return expect_each((yield Together(asked)), expected)
+    return expect_each((yield Together(batch)), expected)
 
 
 def texts_of(actions: Iterable[Action]) -> Part[tuple[str, ...]]:
@@ -37,7 +36,7 @@ def text_of(action: Action) -> Part[str]:
     try:
         return expect((yield action), Generated).text
     except StepFailed as failed:
-        if failed.failure.type != NOTHING:
+        if failed.failure.type != EMPTY_GENERATION:
             raise
         return ""
 
@@ -45,6 +44,6 @@ def text_of(action: Action) -> Part[str]:
 def _text(outcome: Result | Failure) -> str:
     if not isinstance(outcome, Failure):
         return expect(outcome, Generated).text
-    if outcome.type != NOTHING:
+    if outcome.type != EMPTY_GENERATION:
         raise StepFailed(outcome)
     return ""

@@ -25,21 +25,22 @@ OPENINGS: dict[Task, str] = {"commonsense": "So the answer is", "temporal": "The
 
 
 class TaskSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prompts for the questions of a task, and the reading of what the model writes.
-
-    task: the form of questions and predictions: yes or no, a text, or true or false.
-    layout: how prompts are laid out; the task's own unless given.
-    until: where a text ends: behind a sentence, at the line's end, before a further demonstration (`chain`), or where
-        the model ends it. The paper's chains end where the model ends them or begins a further demonstration.
-    chain_rules: the rules by which chains are read and weighed: the paper's, those of the released code, or those of
-        the first versions of the systems (`words`).
-    """
+    """Prompts for the questions of a task, and the reading of what the model writes."""
 
     task: Task = "commonsense"
+    """The form of questions and predictions: yes or no, a text, or true or false."""
+
     prompting: PromptSettings = PromptSettings()
     layout: Layout | None = None
+    """How prompts are laid out; the task's own unless given."""
+
     until: Until = "chain"
+    """Where a text ends: behind a sentence, at the line's end, before a further demonstration (`chain`), or where
+    the model ends it. The paper's chains end where the model ends them or begins a further demonstration."""
+
     chain_rules: ChainRules = "paper"
+    """The rules by which chains are read and weighed: the paper's, those of the released code, or those of the
+    first versions of the systems (`words`)."""
 
     @property
     def prompt_layout(self) -> Layout:
@@ -48,24 +49,23 @@ class TaskSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class BaselineSettings(TaskSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A prompt without any knowledge source, answered once (Rethinking with Retrieval, sections 4.1 and 4.5).
-
-    max_tokens: the most tokens that the model writes.
-    """
+    """A prompt without any knowledge source, answered once (Rethinking with Retrieval, sections 4.1 and 4.5)."""
 
     max_tokens: Positive = 256
+    """The most tokens that the model writes."""
 
 
 class SampledSettings(TaskSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Several chains of thought (Wang et al., 2022), sampled as in Rethinking with Retrieval, section 4.5.
-
-    chains: their number; 10 unless given, and 9 for yes or no.
-    temperature: what they are sampled at; max_chain_tokens: the most tokens of a chain.
-    """
+    """Several chains of thought (Wang et al., 2022), sampled as in Rethinking with Retrieval, section 4.5."""
 
     chains: Positive | None = None
+    """The number of chains; 10 unless given, and 9 for yes or no."""
+
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    """The temperature at which chains are sampled."""
+
     max_chain_tokens: Positive = 256
+    """The most tokens of a chain."""
 
     @property
     def chain_count(self) -> int:
@@ -87,19 +87,19 @@ def task_prompt(
     demonstrations: Demonstrations,
     settings: TaskSettings,
     opening: str = "",
-    told: tuple[Paragraph, ...] = (),
+    facts: tuple[Paragraph, ...] = (),
 ) -> Prompt:
     """The demonstrations and the question, with no paragraph but the passage that it pins.
 
-    opening: the beginning of the answer, which the model continues; told: further paragraphs.
+    opening: the beginning of the answer, which the model continues; facts: further paragraphs.
     """
     layout = settings.prompt_layout
     # UnifiedQA recognises a yes-or-no question by itself.
-    asked = question.text if layout == "unifiedqa" else task_question(question, settings.task)
+    question_text = question.text if layout == "unifiedqa" else task_question(question, settings.task)
     return few_shot_prompt(
         demonstrations=demonstrations,
-        paragraphs=(*shown(question, ()), *told),
-        question=instructed(asked, demonstrations.instruction),
+        paragraphs=(*shown(question, ()), *facts),
+        question=instructed(question_text, demonstrations.instruction),
         sentences=(opening,) if opening else (),
         drop=settings.prompting.drop,
         layout=layout,

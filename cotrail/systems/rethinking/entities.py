@@ -17,8 +17,8 @@ class Entity(Struct, frozen=True):
 
     def replaced(self, sentence: str, text: str) -> str:
         """The sentence with another text in place of the entity, capitalised at the beginning of the sentence."""
-        written = text[:1].upper() + text[1:] if self.start == 0 else text
-        return sentence[: self.start] + written + sentence[self.start + len(self.text) :]
+        replacement = text[:1].upper() + text[1:] if self.start == 0 else text
+        return sentence[: self.start] + replacement + sentence[self.start + len(self.text) :]
 
 
 _SMALL = (

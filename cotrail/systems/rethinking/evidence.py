@@ -24,25 +24,29 @@ Found = dict[str, tuple[Paragraph, ...]]
 
 def find_evidence(question: Question, facts: Iterable[str], settings: RethinkingSettings) -> Part[dict[str, Evidence]]:
     """The evidence for each fact, in the order of the facts; a fact that several chains state is looked up once."""
-    found = yield from look_up(question, tuple(dict.fromkeys(facts)), settings)
-    nearest = yield from most_similar(found)
-    return (yield from judged(found, nearest))
+    paragraphs = yield from look_up(question, tuple(dict.fromkeys(facts)), settings)
+    nearest = yield from most_similar(paragraphs)
+    return (yield from judged(paragraphs, nearest))
 
 
 def look_up(question: Question, facts: tuple[str, ...], settings: RethinkingSettings) -> Part[Found]:
     """Search for all facts at once; a search that several of them share is made once."""
     # A dict keeps one of equal searches and the order of the first, which a replay must repeat exactly.
-    asked = {fact: tuple(places(question, fact, settings)) for fact in facts}
-    actions = tuple(dict.fromkeys(each for told in asked.values() for each in told if not isinstance(each, Paragraph)))
+    sources = {fact: tuple(places(question, fact, settings)) for fact in facts}
+    actions = tuple(
+        dict.fromkeys(
+            each for places_of_fact in sources.values() for each in places_of_fact if not isinstance(each, Paragraph)
+        )
+    )
     results = yield from all_of(actions, Retrieved)
-    found = dict(zip(actions, results, strict=True))
+    results_by_action = dict(zip(actions, results, strict=True))
     return {
         fact: tuple(
             paragraph
-            for each in told
-            for paragraph in ((each,) if isinstance(each, Paragraph) else found[each].paragraphs)
+            for each in places_of_fact
+            for paragraph in ((each,) if isinstance(each, Paragraph) else results_by_action[each].paragraphs)
         )
-        for fact, told in asked.items()
+        for fact, places_of_fact in sources.items()
     }
 
 
@@ -70,9 +74,9 @@ def places(question: Question, fact: str, settings: RethinkingSettings) -> Itera
                 yield Lookup(source=source, text=question.pinned.text, other=hypothesis)
 
 
-def most_similar(found: Found) -> Part[dict[str, tuple[Paragraph, float]]]:
+def most_similar(paragraphs_by_fact: Found) -> Part[dict[str, tuple[Paragraph, float]]]:
     """For each fact with any paragraph the most similar one, the first of equals, and its similarity M(s)."""
-    compared = {fact: paragraphs for fact, paragraphs in found.items() if paragraphs}
+    compared = {fact: paragraphs for fact, paragraphs in paragraphs_by_fact.items() if paragraphs}
     results = yield from all_of(
         (Embed(sentences=(fact,), paragraphs=each) for fact, each in compared.items()), Embedded
     )

@@ -91,12 +91,12 @@ def _questioned(
     drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
 ) -> Part[tuple[_Draft, ...]]:
     """The drafts with a question about each entity; those for which the model writes none are left out."""
-    asked = (
+    prompts = (
         few_shot_prompt(demonstrations=demonstrations, question=entity_question(draft.fact, draft.entity.text))
         for draft in drafts
     )
     questions = yield from texts_of(
-        Reason(prompt=prompt, max_tokens=reading.max_answer_tokens, until="line") for prompt in asked
+        Reason(prompt=prompt, max_tokens=reading.max_answer_tokens, until="line") for prompt in prompts
     )
     return tuple(replace(draft, question=text) for draft, text in zip(drafts, questions, strict=True) if text)
 

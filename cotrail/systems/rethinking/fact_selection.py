@@ -1,12 +1,11 @@
 """Variant I of Rethinking with Retrieval: fact selection (section 5.3 and appendix A.4)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.results import Embedded
 from cotrail.core.system import Part
 from cotrail.faithfulness.scores import Evidence, fact_score
-from cotrail.faithfulness.topics import topics
 from cotrail.faithfulness.weighing import ChosenFact
 from cotrail.systems.parts.steps import all_of
 from cotrail.systems.rethinking.settings import RethinkingSettings
@@ -39,6 +38,24 @@ def _topics(facts: tuple[str, ...], threshold: float) -> Part[dict[str, int]]:
         for embedded in results
         for fact, topic in zip(facts, topics(embedded.similarities, threshold), strict=True)
     }
+
+
+def topics(similarities: Sequence[Sequence[float]], threshold: float) -> tuple[int, ...]:
+    """Each sentence's topic, numbered from 0 in the order in which they are founded.
+
+    The paper calls its clustering greedy and doesn't define it. Here a sentence joins the first topic whose first
+    sentence is at least `threshold` similar to it, and founds a new topic if there is none.
+
+    similarities: n rows of n cosine similarities, of each sentence to every sentence.
+    """
+    founders: list[int] = []
+    numbers: list[int] = []
+    for number, row in enumerate(similarities):
+        joined = next((topic for topic, founder in enumerate(founders) if row[founder] >= threshold), len(founders))
+        if joined == len(founders):
+            founders.append(number)
+        numbers.append(joined)
+    return tuple(numbers)
 
 
 def _chosen(text: str, replaces: str, evidence: Mapping[str, Evidence]) -> ChosenFact:

@@ -15,41 +15,41 @@ from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt, task
 from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
-def infer_answer(question: Question, told: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Part[str]:
-    """The answer by the settings' way of inferring; told: the supporting facts."""
+def infer_answer(question: Question, facts: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Part[str]:
+    """The answer by the settings' way of inferring; facts: the supporting ones."""
     if settings.inference == "reader":
-        prompt, max_tokens = _reader_prompt(question, told, shots, settings), settings.reading.max_tokens
+        prompt, max_tokens = _reader_prompt(question, facts, shots, settings), settings.reading.max_tokens
     else:
-        prompt, max_tokens = _bare_prompt(question, told, settings), settings.reading.max_answer_tokens
+        prompt, max_tokens = _bare_prompt(question, facts, settings), settings.reading.max_answer_tokens
     text = expect((yield Read(prompt=prompt, max_tokens=max_tokens, until=settings.until)), Generated).text
     if settings.inference == "reader":
         text = settings.reading.answer_in(text)
     return task_answer(text, settings)
 
 
-def _reader_prompt(question: Question, told: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Prompt:
+def _reader_prompt(question: Question, facts: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Prompt:
     """The reader's: `cot` continues the facts, as the beginning of a chain; `direct` is shown them as a paragraph."""
     continues = settings.reading.reader == "cot"
-    asked = replace(question, text=task_question(question, settings.task))
-    shown_facts = () if continues else _passage(told)
+    task_form = replace(question, text=task_question(question, settings.task))
+    shown_facts = () if continues else _passage(facts)
     return reader_prompt(
-        asked,
+        task_form,
         shown(question, shown_facts),
         shots,
         settings.reading,
         settings.prompting,
-        sentences=told if continues else (),
+        sentences=facts if continues else (),
         layout=settings.prompt_layout,
     )
 
 
-def _bare_prompt(question: Question, told: tuple[str, ...], settings: RethinkingSettings) -> Prompt:
+def _bare_prompt(question: Question, facts: tuple[str, ...], settings: RethinkingSettings) -> Prompt:
     """Without demonstrations: as zero-shot prompting does, or in UnifiedQA's form."""
     if settings.inference == "unifiedqa":
         settings = replace(settings, layout="unifiedqa")
     opening = "" if settings.inference == "unifiedqa" else OPENINGS[settings.task]
-    return task_prompt(question, Demonstrations(), settings, opening, _passage(told))
+    return task_prompt(question, Demonstrations(), settings, opening, _passage(facts))
 
 
-def _passage(told: tuple[str, ...]) -> tuple[Paragraph, ...]:
-    return (passage_of(" ".join(told)),) if told else ()
+def _passage(facts: tuple[str, ...]) -> tuple[Paragraph, ...]:
+    return (passage_of(" ".join(facts)),) if facts else ()

@@ -26,15 +26,16 @@ KNOWLEDGE: dict[Task, tuple[KnowledgeSource, ...]] = {
 
 
 class ThresholdSettings(Thresholds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The thresholds T_m, T_e and T_c, with their bounds (appendix A.2).
-
-    similarity: T_m, from which on a sentence counts as similar to its evidence; entailment: T_e, from which on it
-        counts as entailed; contradiction: T_c, from which on as contradicted.
-    """
+    """The thresholds T_m, T_e and T_c, with their bounds (appendix A.2)."""
 
     similarity: Annotated[float, Meta(ge=-1, le=1)] = 0.5
+    """T_m, from which on a sentence counts as similar to its evidence."""
+
     entailment: Annotated[float, Meta(ge=0, le=1)] = 0.6
+    """T_e, from which on a sentence counts as entailed by its evidence."""
+
     contradiction: Annotated[float, Meta(ge=0, le=1)] = 0.99
+    """T_c, from which on a sentence counts as contradicted by its evidence."""
 
 
 Variant = Literal["basic", "selection", "generation"]
@@ -46,37 +47,42 @@ Inferring = Literal["reader", "zero-shot", "unifiedqa"]
 
 
 class RethinkingSettings(SampledSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Rethinking with Retrieval.
-
-    retrieval_count: paragraphs a search (K).
-    query: evidence is searched for with each `sentence` of the chains, or with the `question` alone (table 3).
-    knowledge: the sources of evidence; the task's own unless given. The earlier source wins among equally similar
-        evidence.
-    evidence: the part of the dataset's evidence that is used: the annotated `paragraphs`, or all of the `pages` that
-        they are from, which the corpus is searched for.
-    function: the faithfulness function; unless given the task's, and (3) for the variants and the dataset's own
-        evidence.
-    voting: whether chains of one prediction add up, or the most faithful chain decides (section 5.3).
-    variant: the `basic` approach, fact `selection` (I), or after it fact `generation` (II).
-    topic_similarity: the least similarity of facts about one topic. The paper gives no value; at this one "Aristotle
-        died in 2000." and "... in 322BC." are about one topic, and the populations of Albany in two states are not.
-    inference: how the variants infer the answer from the supporting facts (appendix A.5): by the reader of `reading`,
-        by a `zero-shot` prompt, or in the form of `unifiedqa`.
-    reading: the reader; with `none` the answer stays that of the basic approach. The token limits hold for the
-        questions and answers of variant II too.
-    """
+    """Rethinking with Retrieval."""
 
     retrieval_count: Positive = 10
+    """Paragraphs a search (K)."""
+
     query: Literal["sentence", "question"] = "sentence"
+    """Evidence is searched for with each `sentence` of the chains, or with the `question` alone (table 3)."""
+
     knowledge: tuple[KnowledgeSource, ...] = ()
+    """The sources of evidence; the task's own unless given. The earlier source wins among equally similar evidence."""
+
     evidence: EvidenceScope = "paragraphs"
+    """The part of the dataset's evidence that is used: the annotated `paragraphs`, or all of the `pages` that they
+    are from, which the corpus is searched for."""
+
     function: Function | None = None
+    """The faithfulness function; unless given the task's, and (3) for the variants and the dataset's own evidence."""
+
     thresholds: ThresholdSettings = ThresholdSettings()
     voting: bool = True
+    """Whether chains of one prediction add up, or the most faithful chain decides (section 5.3)."""
+
     variant: Variant = "basic"
+    """The `basic` approach, fact `selection` (I), or after it fact `generation` (II)."""
+
     topic_similarity: Annotated[float, Meta(ge=-1, le=1)] = 0.75
+    """The least similarity of facts about one topic. The paper gives no value; at this one "Aristotle died in
+    2000." and "... in 322BC." are about one topic, and the populations of Albany in two states are not."""
+
     inference: Inferring = "reader"
+    """How the variants infer the answer from the supporting facts (appendix A.5): by the reader of `reading`, by a
+    `zero-shot` prompt, or in the form of `unifiedqa`."""
+
     reading: ReaderSettings = ReaderSettings()
+    """The reader; with `none` the answer stays that of the basic approach. The token limits hold for the questions
+    and answers of variant II too."""
 
     @property
     def infers(self) -> bool:

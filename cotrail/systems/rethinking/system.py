@@ -54,10 +54,10 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     supporting = yield from select_facts(best, evidence, settings)
     if settings.variant == "generation":
         supporting = yield from generate_facts(supporting, evidence, shots, settings)
-    told = tuple(dict.fromkeys(fact.text for fact in supporting))
+    stated_facts = tuple(dict.fromkeys(fact.text for fact in supporting))
     if settings.infers:
-        text = yield from infer_answer(question, told, shots, settings)
-    return replace(answer, text=text, sentences=told, details=replace(weighing, facts=supporting))
+        text = yield from infer_answer(question, stated_facts, shots, settings)
+    return replace(answer, text=text, sentences=stated_facts, details=replace(weighing, facts=supporting))
 
 
 def _weigh(
@@ -71,7 +71,9 @@ def _weigh(
         ScoredChain(
             text=chain,
             prediction=prediction(chain, settings.task, settings.chain_rules),
-            facts=tuple(_scored(f, evidence[f]) for f in each),
+            facts=tuple(
+                ScoredFact(text=fact, scores=evidence[fact].scores, evidence=evidence[fact].digest) for fact in each
+            ),
         )
         for chain, each in zip(chains, stated, strict=True)
     )
@@ -83,10 +85,6 @@ def _weigh(
         voting=settings.voting,
         rules=settings.chain_rules,
     )
-
-
-def _scored(fact: str, evidence: Evidence) -> ScoredFact:
-    return ScoredFact(text=fact, scores=evidence.scores, evidence=evidence.digest)
 
 
 def _paragraphs(stated: Iterable[str], evidence: Mapping[str, Evidence]) -> tuple[Paragraph, ...]:

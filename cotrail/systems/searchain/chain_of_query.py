@@ -8,7 +8,8 @@ The form that the prompts ask for, each tag at the beginning of a line:
     [Final Content]: ...
 
 Models write much else: other brackets or none, Markdown, tags in the middle of a line, other numbers or none. Whatever
-can be told apart is read, and every departure is recorded as an `Oddity`. The time grows linearly with the message.
+can be told apart is read, and every departure is recorded as a `FormatViolation`. The time grows linearly with the
+message.
 """
 
 # ruff: noqa: RUF001 - models write the brackets of other scripts
@@ -22,7 +23,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.systems.searchain.oddities import MOST_ODDITIES, Oddity, What, quoted
+from cotrail.systems.searchain.format_violations import MOST_VIOLATIONS, FormatViolation, What, quoted
 
 Kind = Literal["query", "unsolved", "answer", "final", "question"]
 
@@ -51,7 +52,7 @@ class ChainOfQuery(Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...]
     final: str | None
     rest: str
-    oddities: tuple[Oddity, ...]
+    violations: tuple[FormatViolation, ...]
 
 
 def read_chain(
@@ -64,11 +65,11 @@ def read_chain(
 ) -> ChainOfQuery:
     """Read a model's message, whatever it is.
 
-    round: for the oddities; most: how many queries count.
+    round: for the violations; most: how many queries count.
     final_is_last: whether no answers are read behind a final content, and the last one counts even if it is empty, as
         in version 1 of the system.
     """
-    text = _without_thoughts(message)
+    text = message.rpartition(_THOUGHT)[2]  # without the thoughts that a reasoning model writes before it
     parser = _Parser(text, final_is_last=final_is_last)
     if len(text) < len(message):
         parser.record("text outside", message)
@@ -80,19 +81,14 @@ def read_chain(
     pairs = tuple(parser.pair(draft, answers) for draft in drafts[:most])
     if not pairs and not parser.final:
         parser.record("nothing", message)
-    oddities = tuple(Oddity(round=round, what=what, text=quoted) for what, quoted in parser.oddities)
+    violations = tuple(FormatViolation(round=round, what=what, text=quoted) for what, quoted in parser.violations)
     return ChainOfQuery(
         pairs=pairs,
         numbers=_numbers(drafts[:most]),
         final=parser.final or None,
         rest="\n".join(filter(None, parser.rest)),
-        oddities=oddities,
+        violations=violations,
     )
-
-
-def _without_thoughts(message: str) -> str:
-    """A message without the thoughts that a reasoning model writes before it."""
-    return message[message.rfind(_THOUGHT) + len(_THOUGHT) :] if _THOUGHT in message else message
 
 
 class _Tag(Struct, frozen=True):
@@ -103,7 +99,7 @@ class _Tag(Struct, frozen=True):
     is_strict: bool
 
 
-class _Draft(Struct):
+class _DraftPair(Struct):
     """A query while its message is read; answer: None until its tag is met."""
 
     tag: _Tag
@@ -120,9 +116,9 @@ class _Parser:
         self.final_is_last = final_is_last
         self.final = ""
         self.rest: list[str] = []
-        self.oddities: list[tuple[What, str]] = []
-        self._drafts: list[_Draft] = []
-        self._numbered: dict[int, _Draft] = {}
+        self.violations: list[tuple[What, str]] = []
+        self._drafts: list[_DraftPair] = []
+        self._numbered: dict[int, _DraftPair] = {}
 
     def sections(self) -> Iterator[tuple[_Tag, int]]:
         """The tags, each with the place where its text ends."""
@@ -158,14 +154,14 @@ class _Parser:
                 self.record("text outside", behind)
                 self.rest.append(behind.strip().partition("\n")[2].strip())
 
-    def asking(self) -> list[_Draft]:
+    def asking(self) -> list[_DraftPair]:
         """The queries that ask something."""
         for draft in self._drafts:
             if not draft.query:
                 self.record("no query", self.message[draft.tag.start : draft.tag.end])
         return [draft for draft in self._drafts if draft.query]
 
-    def pair(self, draft: _Draft, answers: AnswerRule) -> Pair:
+    def pair(self, draft: _DraftPair, answers: AnswerRule) -> Pair:
         answer = draft.answer or ""
         if draft.unsolved and answer:
             self.record("answer to an unsolved query", answer)
@@ -176,8 +172,8 @@ class _Parser:
         return Pair(query=draft.query, answer=answer, unsolved=draft.unsolved)
 
     def record(self, what: What, text: str) -> None:
-        if len(self.oddities) < MOST_ODDITIES:
-            self.oddities.append((what, quoted(text)))
+        if len(self.violations) < MOST_VIOLATIONS:
+            self.violations.append((what, quoted(text)))
 
     def _end_with(self, final: str) -> None:
         if final or self.final_is_last:
@@ -196,7 +192,7 @@ class _Parser:
     def _ask(self, tag: _Tag, query: str, *, unsolved: bool) -> None:
         if not self._follows(tag):
             self.record("number", self.message[tag.start : tag.end])
-        draft = _Draft(tag, query, unsolved)
+        draft = _DraftPair(tag, query, unsolved)
         self._drafts.append(draft)
         if tag.number is not None:
             self._numbered[tag.number] = draft
@@ -206,7 +202,7 @@ class _Parser:
         if tag.number is None:
             return tag.kind == "unsolved"
         free = 1
-        for draft in reversed(self._drafts[-_NEAR:]):
+        for draft in reversed(self._drafts[-_NEAR_CHARACTERS:]):
             if draft.tag.number is not None:
                 return draft.tag.number < tag.number <= draft.tag.number + free
             free += 1
@@ -231,7 +227,7 @@ class _Parser:
                 self.record("number", self.message[tag.start : tag.end])
             draft.answer = answer
 
-    def _draft_of(self, tag: _Tag) -> _Draft | None:
+    def _draft_of(self, tag: _Tag) -> _DraftPair | None:
         """The query that an answer belongs to: that of its number unless it has one already, else the last one."""
         draft = None if tag.number is None else self._numbered.get(tag.number)
         if draft is not None and draft.answer is None:
@@ -254,7 +250,7 @@ _CLOSING = "]］】〕〗」』）)>}》"
 _DECORATION = " \t\r\n*_`#>~-"
 _THOUGHT = "</think>"
 _FENCE = "```"
-_NEAR = 10
+_NEAR_CHARACTERS = 10
 """How many queries back a number is looked for; half the length of the longest decoration before a tag."""
 
 _TAG = re.compile(
@@ -308,7 +304,7 @@ def _kind(match: re.Match[str]) -> Kind:
 
 def _line(match: re.Match[str]) -> int | None:
     """The place where its line begins; None if other words stand before it there."""
-    start = max(0, match.start() - 2 * _NEAR)
+    start = max(0, match.start() - 2 * _NEAR_CHARACTERS)
     before, newline, decoration = match.string[start : match.start()].rpartition("\n")
     is_whole = bool(newline) or start == 0
     return start + len(before + newline) if is_whole and _LINE_BEGINNING.fullmatch(decoration) else None
@@ -325,7 +321,7 @@ def _is_tag(match: re.Match[str], *, begins: bool) -> bool:
 
 def _end(message: str) -> int:
     """The place where the message ends, before a tag that was cut off."""
-    near = max(0, len(message) - 4 * _NEAR)
+    near = max(0, len(message) - 4 * _NEAR_CHARACTERS)
     begun = max(message.rfind(bracket, near) for bracket in "[［【")
     if begun < 0:
         return len(message)
@@ -343,14 +339,14 @@ def _text(behind: str, tag: _Tag) -> str:
     return text[:-1].rstrip() if text.endswith("]") and text.count("[") < text.count("]") else text
 
 
-def _numbers(drafts: Sequence[_Draft]) -> tuple[int, ...]:
+def _numbers(drafts: Sequence[_DraftPair]) -> tuple[int, ...]:
     numbers: list[int] = []
     for draft in drafts:
         numbers.append(draft.tag.number or (numbers[-1] + 1 if numbers else 1))
     return tuple(numbers)
 
 
-def _is_flag(query: str, last: _Draft) -> bool:
+def _is_flag(query: str, last: _DraftPair) -> bool:
     """Return whether an unsolved query only says that the one before it is unsolved."""
     if last.answer or (query and last.unsolved):
         return False

@@ -34,10 +34,10 @@ def marked_parts(final: str, cited: Mapping[int, Node]) -> tuple[tuple[Mark, ...
 def parts_by_answers(final: str, path: Sequence[Node]) -> tuple[Mark, ...]:
     """The sentences of a final content without marks, by the nodes whose answers they contain."""
     answers = [(node.number, answer) for node in path if (answer := normalized(node.extracted or node.accepted))]
-    found = ((sentence, normalized(sentence)) for sentence in all_sentences(final))
+    sentences = ((sentence, normalized(sentence)) for sentence in all_sentences(final))
     marks = (
-        Mark(text=sentence, nodes=tuple(number for number, answer in answers if answer in told))
-        for sentence, told in found
+        Mark(text=sentence, nodes=tuple(number for number, answer in answers if answer in words))
+        for sentence, words in sentences
     )
     return tuple(mark for mark in marks if mark.nodes)
 

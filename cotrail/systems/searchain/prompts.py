@@ -24,13 +24,13 @@ that lead to the answer of the question step by step. Plan the whole chain befor
 [Answer 2]: and so on.
 """
 
-UNSOLVED = """\
+UNSOLVED_QUERY = """\
 If you do not know the answer to a query, do not guess. Write the query behind [Unsolved Query] and stop there. You \
 will be given a Reference that answers it, and then continue the chain:
 [Unsolved Query]: the query that you can not answer.
 """
 
-FINAL = """\
+FINAL_CONTENT = """\
 When the chain is complete, end it with the reasoning in a few sentences:
 [Final Content]: the reasoning. """
 
@@ -102,18 +102,18 @@ def own_prompt(settings: SearChainSettings) -> str:
     """Cotrail's own prompt for chains, with `QUESTION` in the question's place."""
     statement = STATEMENTS[settings.questions]
     if settings.retrieve and (settings.tracing or settings.is_first):
-        parts = (f"{TASK}{UNSOLVED}{FINAL}{MARKING}{statement}", EXAMPLES)
+        parts = (f"{TASK}{UNSOLVED_QUERY}{FINAL_CONTENT}{MARKING}{statement}", EXAMPLES)
     elif settings.retrieve:
-        parts = (f"{TASK}{UNSOLVED}{FINAL}{statement}", without_marks(EXAMPLES))
+        parts = (f"{TASK}{UNSOLVED_QUERY}{FINAL_CONTENT}{statement}", without_marks(EXAMPLES))
     else:
-        parts = (f"{TASK}{FINAL}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
+        parts = (f"{TASK}{FINAL_CONTENT}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
     return "\n\n".join((*parts, f"[Question]: {QUESTION}"))
 
 
 def feedback(question: Question, node: Node, document: Paragraph | None, settings: SearChainSettings) -> Turn:
     """The turn that corrects a node or completes it (section 3.2); of several references the oldest go first."""
-    asked = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
-    return user(told(node), asked, *([] if document is None else [_reference(document, node.round, settings)]))
+    question_piece = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
+    return user(told(node), question_piece, *([] if document is None else [_reference(document, node.round, settings)]))
 
 
 def told(node: Node) -> str:
@@ -133,12 +133,12 @@ def final_prompt(question: Question, pairs: Sequence[tuple[str, str]], settings:
         f"[Query {number}]: {query}\n[Answer {number}]:" + (f" {answer}" if answer else "")
         for number, (query, answer) in enumerate(pairs, start=1)
     )
-    asked = Asked(question.text, "[Question]: {question}\n")
+    question_piece = Asked(question.text, "[Question]: {question}\n")
     asks = (
         "You can try to generate the final answer for the [Question] by referring to the [Query]-[Answer] pairs, "
         f"starting with [Final Content]. {MARKING}{STATEMENTS[settings.questions]}\n"
     )
-    return user(asks, asked, numbered)
+    return user(asks, question_piece, numbered)
 
 
 def _reference(document: Paragraph, round: int, settings: SearChainSettings) -> Shown:  # noqa: A002

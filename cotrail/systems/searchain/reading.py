@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
+from cotrail.common.text_overlap import contained, rouge_l
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read
 from cotrail.core.paragraphs import Paragraph
@@ -23,8 +24,11 @@ INSTRUCTION = (
     f'nothing else. If the paragraph does not answer it, reply with the word "{UNANSWERABLE}".\n\n'
 )
 
-SUREST = 10.0
+HIGHEST_LOGIT = 10.0
 """The largest logit of a model's answer: certainty has none."""
+
+MOST_COMPARED_WORDS = 1000
+"""How many words of either text ROUGE-L compares: its time grows with the product of the lengths."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -51,7 +55,7 @@ def stands_in(answer: str, document: Paragraph) -> bool:
     """Return whether an answer is a piece of the document's title or text, in whatever case and punctuation.
 
     Whole words count: "no" doesn't stand in "know". Punctuation is dropped ("U.S." is "US") or parts words ("Arlo's"
-    has "Arlo"), as the answer may have it. Scripts without spaces have no borders of words to heed.
+    has "Arlo"), as the answer may have it. Scripts without spaces have no word boundaries to respect.
     """
     return any(_has(text, answer, form) for text in (document.title, document.text) for form in ("", " "))
 
@@ -95,21 +99,37 @@ def reader_prompt(query: str, document: Paragraph, words: int) -> Prompt:
 
 
 def confidence(log_probabilities: tuple[float, ...]) -> float:
-    """The logit of the geometric mean of the tokens' probabilities, within `SUREST`; 0, even odds, without tokens."""
+    """The logit of the tokens' geometric mean probability, within `HIGHEST_LOGIT`; 0, even odds, without tokens."""
     if not log_probabilities:
         return 0.0
-    least = 1 / (1 + math.exp(SUREST))
+    least = 1 / (1 + math.exp(HIGHEST_LOGIT))
     mean = math.exp(min(0.0, math.fsum(log_probabilities) / len(log_probabilities)))
     probability = min(max(mean, least), 1 - least)
     # Rounded, since mathematical libraries differ in the last digits.
     return round(math.log(probability / (1 - probability)), 6)
 
 
-def _reading(written: Generated) -> Reading:
-    text = written.text.strip().removesuffix(".").strip("\"'")
+def _reading(reply: Generated) -> Reading:
+    text = reply.text.strip().removesuffix(".").strip("\"'")
     # A reasoning model's first line is the beginning of its thoughts.
     is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
     return Reading(
         text=text if is_answer else "",
-        confidence=confidence(tuple(each for _, each in written.kept_tokens)),
+        confidence=confidence(tuple(each for _, each in reply.kept_tokens)),
     )
+
+
+def differs(extracted: str, answer: str, document: Paragraph, settings: SearChainSettings) -> bool:
+    """Return whether the model's answer to a query isn't consistent with the document retrieved for it.
+
+    extracted: what the reader read from the document; where that is nothing, nothing contradicts the answer.
+    """
+    if not normalized(extracted):
+        return False
+    if settings.has_long_answers:
+        return rouge_l(_cut(answer), _cut(document.text)) <= settings.alpha
+    return not contained(extracted, answer)
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split()[:MOST_COMPARED_WORDS])

@@ -27,64 +27,85 @@ Duplicates = Literal["equal", "embedder", "rater"]
 
 
 class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Search-in-the-Chain.
-
-    questions: what sort of questions are asked, which decides the words of the prompts; the dataset's own unless given.
-    answers: how an answer is compared with its document: `short` ones by containment, `long` ones by ROUGE-L; by the
-        sort of questions unless given.
-    rounds: how many chains the model writes at most (r_max, section 4.1).
-    theta: a reader corrects the model only above this confidence, which is on the scale of its logits.
-    alpha: a long answer of at most this ROUGE-L isn't consistent with its document.
-    reader: who reads the answer to a query from its document: the run's language model by a short prompt, or the
-        run's extractor.
-    readings: what counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
-        recorded, and the document has no answer then.
-    duplicates: what counts as a query that was asked before: one that is `equal` after normalization, one whose
-        embedding has a cosine similarity of `least_similarity` or more, or one that the run's `rater` gives more than
-        `least_rating`.
-    retrieve: whether documents are searched for; without it the model answers by a single chain (SearChain w/o IR,
-        table 1).
-    verify: whether the model is corrected; complete: whether queries that it can't answer are answered for it, and not
-        passed over.
-    tracing: whether a last turn writes the final content from the path, with marks; else it is that of the last chain,
-        for which no marks are asked.
-    node_answers: what counts as a query's answer: the text behind its `tag`; or, as in the released code, the next
-        `line` with the word "Answer" in it.
-    ahead: whether the documents of all queries of a chain are searched for and read at once, and not each after the
-        one before it has passed. It saves time and costs steps; the answer is the same.
-    stop: strings before one of which a message ends; by default where the model goes on with a further example.
-    max_queries: how many queries of a chain are looked at.
-    max_chain_tokens: the most tokens of a chain; max_final_tokens: the most of the final content;
-        max_answer_tokens: the most of a reader's answer.
-    least_similarity: of a query asked before, for the duplicates of the `embedder`; least_rating: the same for the
-        `rater`.
-    max_paragraph_words: a document is cut to this many words where the model is shown it.
-    temperature: of chains and final content; the run's unless given. The reader's is always 0.
-    """
+    """Search-in-the-Chain."""
 
     questions: Questions = "multi-hop"
+    """What sort of questions are asked, which decides the words of the prompts; the dataset's own unless given."""
+
     answers: Answers | None = None
+    """How an answer is compared with its document: `short` ones by containment, `long` ones by ROUGE-L; by the sort
+    of questions unless given."""
+
     rounds: Positive = 5
+    """How many chains the model writes at most (r_max, section 4.1)."""
+
     theta: float = 1.5
+    """A reader corrects the model only above this confidence, which is on the scale of its logits."""
+
     alpha: Annotated[float, Meta(ge=0, le=1)] = 0.35
+    """A long answer of at most this ROUGE-L isn't consistent with its document."""
+
     reader: Reader = "model"
+    """Who reads the answer to a query from its document: the run's language model by a short prompt, or the run's
+    extractor."""
+
     readings: Readings = "document"
+    """What counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
+    recorded, and the document has no answer then."""
+
     duplicates: Duplicates = "equal"
+    """What counts as a query that was asked before: one that is `equal` after normalization, one whose embedding
+    has a cosine similarity of `least_similarity` or more, or one that the run's `rater` gives more than
+    `least_rating`."""
+
     least_similarity: Annotated[float, Meta(ge=-1, le=1)] = 0.9
+    """The cosine similarity from which on a query was asked before, with the duplicates of the `embedder`."""
+
     least_rating: float = 0.5
+    """The rating above which a query was asked before, with the duplicates of the `rater`."""
+
     retrieve: bool = True
+    """Whether documents are searched for; without it the model answers by a single chain (SearChain w/o IR, table
+    1)."""
+
     verify: bool = True
+    """Whether the model is corrected."""
+
     complete: bool = True
+    """Whether queries that it can't answer are answered for it, and not passed over."""
+
     tracing: bool = True
+    """Whether a last turn writes the final content from the path, with marks; else it is that of the last chain,
+    for which no marks are asked."""
+
     node_answers: AnswerRule = "tag"
+    """What counts as a query's answer: the text behind its `tag`; or, as in the released code, the next `line` with
+    the word "Answer" in it."""
+
     ahead: bool = False
+    """Whether the documents of all queries of a chain are searched for and read at once, and not each after the one
+    before it has passed. It saves time and costs steps; the answer is the same."""
+
     stop: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(max_length=4)] = ("\n[Question]",)
+    """Strings before one of which a message ends; by default where the model begins a further example."""
+
     max_queries: Positive = 20
+    """How many queries of a chain are looked at."""
+
     max_chain_tokens: Positive = 1024
+    """The most tokens of a chain."""
+
     max_final_tokens: Positive = 512
+    """The most tokens of the final content."""
+
     max_answer_tokens: Positive = 32
+    """The most tokens of a reader's answer."""
+
     max_paragraph_words: Positive = 350
+    """A document is cut to this many words where the model is shown it."""
+
     temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature of chains and final content; the run's unless given. The reader's is always 0."""
 
     is_first: ClassVar[bool] = False
     """Whether these are settings of version 1 of the system."""

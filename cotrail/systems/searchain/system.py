@@ -1,21 +1,32 @@
 """Search-in-the-Chain: chains of queries that retrieval verifies and completes (Xu et al., 2023, algorithm 1)."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from cotrail.common.answer_normalization import normalized
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.rate import Rate
+from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Shots
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
+from cotrail.core.results import Embedded, Rated, Retrieved
+from cotrail.core.system import Answer, Part, System, expect
+from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.searchain.chain_of_query import read_chain
-from cotrail.systems.searchain.interaction import traverse
 from cotrail.systems.searchain.marks import stated, without_marks
 from cotrail.systems.searchain.prompts import chain_prompt, feedback
+from cotrail.systems.searchain.reading import Reading, differs, read_document
 from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
-from cotrail.systems.searchain.tracing import cite, trace
-from cotrail.systems.searchain.tree import GrowingTree, Node, Tree
-from cotrail.systems.searchain.writing import note_end, write
+from cotrail.systems.searchain.tracing import cite, note_end, trace, write
+from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
 from cotrail.systems.spec import Needs, SystemSpec
+
+MOST_QUERY_WORDS = 100
+"""How many words of a query are searched for: search engines refuse longer ones than a few hundred."""
 
 
 def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> System:
@@ -26,17 +37,17 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
     while tree.rounds < settings.rounds:
         if root is not None:
             chat = chat.add(feedback(question, root, tree.document_of(root), settings))
-        written = yield from write(chat, settings.max_chain_tokens, settings)
-        chat = chat.wrote(written.text)
+        message = yield from write(chat, settings.max_chain_tokens, settings)
+        chat = chat.wrote(message.text)
         chain = read_chain(
-            written.text,
+            message.text,
             round=tree.rounds + 1,
             most=settings.max_queries,
             answers=settings.node_answers,
             final_is_last=settings.is_first,
         )
         nodes = tree.grow(chain, root)
-        note_end(written, tree.rounds, tree)
+        note_end(message, tree.rounds, tree)
         root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
         if root is None:
             break
@@ -44,9 +55,101 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
     if not traced and settings.retrieve and not settings.is_first:
         cite(tree.final.text, tree.final.round, tree.cited(tree.final), tree)
     if not traced and not tree.final.text and chain.pairs:
-        tree.record(tree.rounds, "no final content", written.text)
+        tree.record(tree.rounds, "no final content", message.text)
     # A model that leaves out the tag has answered all the same.
     return answer(traced or tree.final.text or chain.rest, tree, settings)
+
+
+class LookUp(Struct, frozen=True):
+    """What retrieval says about a query: the best document, None where there is none, and what was read from it."""
+
+    document: Paragraph | None = None
+    reading: Reading | None = None
+
+
+def traverse(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSettings) -> Part[Node | None]:
+    """Verify and complete the nodes of a chain in their order; returns the first that needs feedback, None if none."""
+    ahead = (yield from look_ahead(chain, tree, settings)) if settings.ahead else {}
+    for node in chain:
+        if node.unsolved and not settings.complete:
+            continue
+        # By the paper duplicates of unsolved queries are skipped too; a query that stays unsolved would end it all.
+        if not node.unsolved and (yield from is_duplicate(node.query, tree.asked, settings)):
+            tree.set(replace(node, duplicate=True))
+            continue
+        evidence = ahead[node.number] if node.number in ahead else (yield from look_up(node, settings))
+        looked_at = judged(node, evidence, settings)
+        tree.set(looked_at, evidence.document)
+        if looked_at.unsolved or looked_at.source == "corrected":
+            return looked_at
+    return None
+
+
+def look_up(node: Node, settings: SearChainSettings) -> Part[LookUp]:
+    """Search for a node's query, and read the best document where its answer decides anything."""
+    query = " ".join(node.query.split()[:MOST_QUERY_WORDS])
+    result = expect((yield Retrieve(query=query, count=1)), Retrieved)
+    if not result.hits:
+        return LookUp()
+    document = result.hits[0].paragraph
+    if not node.unsolved and not settings.verify:
+        return LookUp(document)
+    return LookUp(document, (yield from read_document(node.query, document, settings)))
+
+
+def look_ahead(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSettings) -> Part[Mapping[int, LookUp]]:
+    """What retrieval says about all nodes that may be looked at, in parallel."""
+    nodes: list[Node] = []
+    for node in chain:
+        if node.unsolved and not settings.complete:
+            continue
+        earlier = (*tree.asked, *(each.query for each in nodes))
+        if node.unsolved or not any(same_query(node.query, query) for query in earlier):
+            nodes.append(node)
+        if node.unsolved:
+            break
+    evidence = yield from in_parallel(look_up(node, settings) for node in nodes)
+    return {node.number: each for node, each in zip(nodes, evidence, strict=True)}
+
+
+def judged(node: Node, evidence: LookUp, settings: SearChainSettings) -> Node:
+    """The node with what retrieval says about it, and whose answer counts."""
+    document, reading = evidence.document, evidence.reading
+    return replace(
+        node,
+        source=_source(node, evidence, settings),
+        extracted="" if reading is None else reading.text,
+        confidence=None if reading is None else reading.confidence,
+        paragraph=None if document is None else document.digest,
+        discarded=UNSET if reading is None else reading.discarded or UNSET,
+    )
+
+
+def _source(node: Node, evidence: LookUp, settings: SearChainSettings) -> Source | None:
+    document, reading = evidence.document, evidence.reading
+    if node.unsolved:
+        return None if document is None else "completed"
+    if document is None or reading is None or not settings.verify or reading.confidence <= settings.theta:
+        return "model"
+    return "corrected" if differs(reading.text, node.answer, document, settings) else "model"
+
+
+def is_duplicate(query: str, earlier: Sequence[str], settings: SearChainSettings) -> Part[bool]:
+    """Whether a query asks what an earlier one asked; no model is asked about a query that equals one."""
+    if any(same_query(query, each) for each in earlier):
+        return True
+    if not earlier or settings.duplicates == "equal":
+        return False
+    if settings.duplicates == "rater":
+        rated = expect((yield Rate(by="duplicate", text=query, others=tuple(earlier))), Rated)
+        return any(score > settings.least_rating for score in rated.scores)
+    compared = expect((yield Embed(sentences=(query, *earlier))), Embedded)
+    return any(similarity >= settings.least_similarity for similarity in compared.similarities[0][1:])
+
+
+def same_query(one: str, other: str) -> bool:
+    """Return whether two queries are equal after normalization; one without words equals only itself."""
+    return one == other or normalized(one) == normalized(other) != ""
 
 
 def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer:
@@ -62,7 +165,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer
             final=final,
             stated=stated(final),
             marks=tree.marks,
-            oddities=tuple(tree.oddities),
+            oddities=tuple(tree.violations),
             rounds=tree.rounds,
             reader=settings.reader if settings.reads else "",
             duplicates=settings.duplicates if settings.retrieve else "",

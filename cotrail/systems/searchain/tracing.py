@@ -1,30 +1,48 @@
-"""Tracing: the final content, and the nodes that support its parts (Search-in-the-Chain, section 3.2)."""
+"""Messages of the model, verbatim, and the last one, which traces the path (Search-in-the-Chain, section 3.2)."""
 
 from collections.abc import Mapping
 
+from cotrail.core.actions.generate import Reason
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
-from cotrail.core.system import Part
+from cotrail.core.results import Generated
+from cotrail.core.system import Part, expect
 from cotrail.systems.searchain.chain_of_query import read_chain
+from cotrail.systems.searchain.format_violations import MOST_CHARACTERS
 from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
 from cotrail.systems.searchain.prompts import final_prompt
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node
-from cotrail.systems.searchain.writing import note_end, write
+
+
+def write(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Part[Generated]:
+    """The model's next message, as far as the most tokens reach or to a stop string."""
+    message = Reason(
+        prompt=chat, max_tokens=max_tokens, until="stop", stop=settings.stop, temperature=settings.temperature
+    )
+    return expect((yield message), Generated)
+
+
+def note_end(message: Generated, round: int, tree: GrowingTree) -> None:  # noqa: A002
+    """Record where a message was cut off, by the token limit or before a further example."""
+    if message.ended == "length":
+        tree.record(round, "cut", message.text[-MOST_CHARACTERS:])
+    if message.ended == "stop":
+        tree.record(round, "further example", message.stop)
 
 
 def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:
     """The final content, for which the model is asked in one more turn, and whose marks the tree takes."""
     path = tuple(tree.path.values())
-    written = yield from write(
+    message = yield from write(
         chat.add(final_prompt(question, tree.pairs, settings)), settings.max_final_tokens, settings
     )
     turn = tree.rounds + 1
-    said = read_chain(written.text, round=turn, most=settings.max_queries, final_is_last=settings.is_first)
-    if said.final is None:
-        tree.record(turn, "no final content", written.text)
-    note_end(written, turn, tree)
-    final = said.final or said.rest
+    chain = read_chain(message.text, round=turn, most=settings.max_queries, final_is_last=settings.is_first)
+    if chain.final is None:
+        tree.record(turn, "no final content", message.text)
+    note_end(message, turn, tree)
+    final = chain.final or chain.rest
     cite(final, turn, dict(enumerate(path, start=1)), tree)
     if final and not tree.marks:
         tree.record(turn, "no marks", final)

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
 from cotrail.systems.searchain.chain_of_query import ChainOfQuery
-from cotrail.systems.searchain.oddities import MOST_ODDITIES, Oddity, What, quoted
+from cotrail.systems.searchain.format_violations import MOST_VIOLATIONS, FormatViolation, What, quoted
 
 Source = Literal["model", "corrected", "completed"]
 """Where the answer of a node comes from (table 2): the model, whose answer passed; or the search, which corrected it
@@ -68,8 +68,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     final: the final content as the model wrote it, with its marks; stated: what stands in it behind "answer is", empty
         where nothing does.
     marks: the parts of the final content with their nodes.
-    oddities: how the model's texts depart from the form that they were asked for; the turn of the final content counts
-        as a round more.
+    oddities: the format violations of the model's texts; the turn of the final content counts as a round more.
     rounds: how many chains the model wrote.
     reader, duplicates: what read the answers and what found duplicates; empty where nothing did.
     """
@@ -79,7 +78,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     final: str
     stated: str
     marks: tuple[Mark, ...]
-    oddities: tuple[Oddity, ...]
+    oddities: tuple[FormatViolation, ...]
     rounds: int
     reader: str
     duplicates: str
@@ -87,7 +86,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     @property
     def marks_are_written(self) -> bool:
         """Return whether the model wrote the marks; if it wrote none, they are found by the nodes' answers."""
-        return not any(oddity.what == "no marks" for oddity in self.oddities)
+        return not any(violation.what == "no marks" for violation in self.oddities)
 
 
 class FinalContent(Struct, frozen=True):
@@ -114,7 +113,7 @@ class GrowingTree:
         self.nodes: list[Node] = []
         self.path: dict[str, Node] = {}
         self.documents: dict[str, Paragraph] = {}
-        self.oddities: list[Oddity] = []
+        self.violations: list[FormatViolation] = []
         self.marks: tuple[Mark, ...] = ()
         self.final = FinalContent()
         self.rounds = 0
@@ -127,14 +126,14 @@ class GrowingTree:
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The queries of the path, each with its answer; one without an answer has what the model wrote for it last."""
-        written = {_key(node.query): node.answer for node in self.nodes if node.answer}
-        return tuple((node.query, node.accepted or written.get(key, "")) for key, node in self.path.items())
+        answers = {_key(node.query): node.answer for node in self.nodes if node.answer}
+        return tuple((node.query, node.accepted or answers.get(key, "")) for key, node in self.path.items())
 
     def grow(self, chain: ChainOfQuery, root: Node | None) -> tuple[Node, ...]:
         """Add the nodes of the next chain, and return them; root: the node whose feedback it follows."""
         first = len(self.nodes)
         self.rounds += 1
-        self.oddities += chain.oddities
+        self.violations += chain.violations
         self.nodes += (
             Node(
                 number=number,
@@ -168,17 +167,17 @@ class GrowingTree:
 
     def cited(self, final: "FinalContent") -> Mapping[int, Node]:
         """The nodes of the path by the numbers of a final content's marks."""
-        found = ((number, self.path.get(_key(node.query))) for number, node in final.numbered.items())
-        return {number: node for number, node in found if node is not None}
+        pairs = ((number, self.path.get(_key(node.query))) for number, node in final.numbered.items())
+        return {number: node for number, node in pairs if node is not None}
 
     def document_of(self, node: Node) -> Paragraph | None:
         """The supporting document of a node; None where it has none."""
         return None if node.paragraph is None else self.documents[node.paragraph]
 
     def record(self, round: int, what: What, text: str) -> None:  # noqa: A002
-        """Record an oddity of a round, unless it has as many as are recorded."""
-        if sum(each.round == round for each in self.oddities) < MOST_ODDITIES:
-            self.oddities.append(Oddity(round=round, what=what, text=quoted(text)))
+        """Record a format violation of a round, unless it has as many as are recorded."""
+        if sum(each.round == round for each in self.violations) < MOST_VIOLATIONS:
+            self.violations.append(FormatViolation(round=round, what=what, text=quoted(text)))
 
 
 def _key(query: str) -> str:

@@ -25,9 +25,9 @@ def install(path: Path) -> None:
     perform = step.perform
 
     def noting(message: Dispatch, execute: step.Execute) -> Any:
-        def noted(here: Runtime, claim: Claim) -> Result:
+        def noted(runtime: Runtime, claim: Claim) -> Result:
             _append(path, f"{claim.step_id} {claim.epoch}\n")
-            return execute(here, claim)
+            return execute(runtime, claim)
 
         return perform(message, noted)
 

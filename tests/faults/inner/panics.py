@@ -19,10 +19,10 @@ def install(path: Path) -> None:
     perform = step.perform
 
     def panicking(message: Dispatch, execute: step.Execute) -> Any:
-        def executing(here: Runtime, claim: Claim) -> Result:
+        def executing(runtime: Runtime, claim: Claim) -> Result:
             if path.exists():
                 raise PanicException("index out of bounds: the len is 0 but the index is 0")
-            return execute(here, claim)
+            return execute(runtime, claim)
 
         return perform(message, executing)
 

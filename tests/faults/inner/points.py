@@ -202,18 +202,18 @@ def _in_steps(at: At) -> None:
         return claim_ahead(self, message, in_turn=in_turn)
 
     def performing(message: Dispatch, execute: step.Execute) -> Any:
-        def executing(here: Runtime, claim: Claim) -> Result:
+        def executing(runtime: Runtime, claim: Claim) -> Result:
             at(Point.CLAIMED, [claim.step_id])
-            result = execute(here, claim)
+            result = execute(runtime, claim)
             at(Point.EXECUTED, [claim.step_id])
             return result
 
         return perform(message, executing)
 
-    def carrying_out(here: Runtime, claim: Claim) -> Result:
+    def carrying_out(runtime: Runtime, claim: Claim) -> Result:
         _executing.add(claim.step_id)
         try:
-            return carry_out(here, claim)
+            return carry_out(runtime, claim)
         finally:
             _executing.remove(claim.step_id)
 

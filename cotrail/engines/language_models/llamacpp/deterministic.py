@@ -16,7 +16,7 @@ from typing import IO, Any
 from msgspec import Struct
 
 from cotrail.core.generation import Sampling
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cotrail.core.generation import Sampling
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.optional_packages import not_installed
 from cotrail.errors import InputError, TransientStepError

@@ -6,10 +6,10 @@ from typing import Any
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.result import LlamaCppTimings
 from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition, why_ended
+from cotrail.engines.language_models.token_counts import LlamaCppTimings
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.errors import StepError, TransientStepError
 

@@ -32,8 +32,8 @@ class Calls:
         if index is None:
             index = len(self._pieces) - (1 if self._pieces and not piece.id else 0)
         self._pieces.setdefault(index, []).append(piece)
-        said = piece.function or _Function()
-        self.characters += len(said.name or "") + len(said.arguments or "")
+        function = piece.function or _Function()
+        self.characters += len(function.name or "") + len(function.arguments or "")
 
     def whole(self) -> tuple[Call, ...]:
         """The calls in their order."""

@@ -1,6 +1,6 @@
 """What the model of an endpoint lacks, as far as its table tells."""
 
-from cotrail.core.capabilities import Capability
+from cotrail.core.generation import Capability
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.endpoint import Endpoint
 

@@ -19,7 +19,7 @@ from tenacity import (
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.refusals import BUSY, message_in, refusal, seconds_to_wait
+from cotrail.engines.language_models.openai.refusals import BUSY, message_in, seconds_to_wait, step_error
 from cotrail.engines.language_models.openai.stream import OpenAIStream, Refused
 from cotrail.engines.language_models.openai.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
@@ -58,16 +58,16 @@ def _failure(state: RetryCallState) -> BaseException | None:
 
 def _wait(state: RetryCallState) -> float:
     error = _failure(state)
-    asked = error.seconds if isinstance(error, _AwayError) else None
-    return _BACKOFF(state) if asked is None else asked
+    seconds = error.seconds if isinstance(error, _AwayError) else None
+    return _BACKOFF(state) if seconds is None else seconds
 
 
 def _give_up(state: RetryCallState) -> None:
     error = _failure(state)
-    said = f"{error}; given up after {state.attempt_number} requests"
+    message = f"{error}; given up after {state.attempt_number} requests"
     if isinstance(error, _AwayError):
-        raise UnavailableError(said, error.seconds) from error
-    raise TransientStepError(said) from error
+        raise UnavailableError(message, error.seconds) from error
+    raise TransientStepError(message) from error
 
 
 _OUT_OF_TIME = stop_before_delay(LONGEST_WAIT)
@@ -171,16 +171,16 @@ class OpenAIClient:
             raise _BrokenOffError(f"{url} broke off: {self._said(_reason(error))}") from None
         if response.status_code in BUSY:
             wait = seconds_to_wait(response.headers.get("Retry-After"))
-            said = self._said(message_in(await _read(response)))
+            message = self._said(message_in(await _read(response)))
             await response.aclose()
-            raise _AwayError(f"{url} answered {response.status_code}: {said}", wait)
+            raise _AwayError(f"{url} answered {response.status_code}: {message}", wait)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
             raise StepError(f"{url} compresses its responses, though it was asked not to; turn its compression off")
         return response
 
     def _refusal(self, status: int, message: str) -> CotrailError:
-        return refusal(self._endpoint, status, self._said(message))
+        return step_error(self._endpoint, status, self._said(message))
 
     def _said(self, message: str) -> str:
         """A server's message, without the secrets that it may repeat."""

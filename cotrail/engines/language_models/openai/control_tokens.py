@@ -24,15 +24,15 @@ def control_tokens(text: str) -> frozenset[str]:
     return frozenset(_LOOKS_LIKE_ONE.findall(text))
 
 
-def cut(text: str) -> list[str]:
+def cut_controls(text: str) -> list[str]:
     """The text in pieces, none of which holds what looks like a control token: each is cut behind its first character.
 
     Joined, the pieces are the text again.
     """
-    places = [0, *(found.start() + 1 for found in _BEGINS_ONE.finditer(text)), len(text)]
+    places = [0, *(match.start() + 1 for match in _BEGINS_ONE.finditer(text)), len(text)]
     return [text[start:end] for start, end in pairwise(places)]
 
 
 def broken(text: str) -> str:
     """The text with a `BREAK` behind the first character of what looks like a control token."""
-    return BREAK.join(cut(text))
+    return BREAK.join(cut_controls(text))

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.errors import TransientStepError
 
 Done = TypeVar("Done")

@@ -8,8 +8,7 @@ from weakref import finalize
 from msgspec.structs import replace
 
 from cotrail.core.calls import Call
-from cotrail.core.capabilities import Capability
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import Capability, Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain
@@ -17,7 +16,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.openai.client import OpenAIClient
-from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, cut
+from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, cut_controls
 from cotrail.engines.language_models.openai.event_loop import EventLoopThread
 from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.openai.prompt_fields import Template, chat_fields
@@ -33,8 +32,9 @@ from cotrail.engines.language_models.openai.stream import OpenAIStream
 from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import StepError
@@ -70,8 +70,9 @@ class OpenAIModel:
 
         Raises StepError where the server can't do what is asked for.
         """
-        self._check(request)
         endpoint = self._endpoint
+        for capability in sorted(request.needs & self._lacking.keys()):
+            raise StepError(f"the model {endpoint.model} {self._lacking[capability]}")
         room = endpoint.context - reserved_tokens(endpoint.api)
         packed = pack(request.prompt, self._counter.count, room, request.max_tokens, self._tokens)
         most = output_tokens(self._tokens(packed), room, request.max_tokens)
@@ -83,7 +84,7 @@ class OpenAIModel:
             request.stop,
             opens=endpoint.api == "chat" and not _continues_a_turn(packed),
             echo=_echo(endpoint, packed),
-            told=bool(stop_strings(endpoint.api, request)),
+            knows_stop=bool(stop_strings(endpoint.api, request)),
         )
         self._complete(body, stream, cancellation)
         ended, stop = stream.ending()
@@ -113,10 +114,6 @@ class OpenAIModel:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
 
-    def _check(self, request: GenerationRequest) -> None:
-        for capability in sorted(request.needs & self._lacking.keys()):
-            raise StepError(f"the model {self._endpoint.model} {self._lacking[capability]}")
-
     def _with_calls(self, request: GenerationRequest, stream: OpenAIStream) -> tuple[str, tuple[Call, ...]]:
         """What the step asked for outside of calls of tools, and the calls."""
         if self._template is None or not request.prompt.tools:
@@ -132,7 +129,7 @@ class OpenAIModel:
         """The prompt as text, cut where it looks like control tokens and holds none."""
         if prompt.has_roles and self._template is not None:
             return self._template.pieces(prompt)
-        return cut(prompt.render())
+        return cut_controls(prompt.render())
 
     def _shown(self, prompt: Prompt) -> dict[str, Any]:
         """The fields of a body that hold the prompt."""
@@ -147,11 +144,11 @@ class OpenAIModel:
 
 
 def _continues_a_turn(prompt: Prompt) -> bool:
-    return prompt.has_roles and prompt.goes_on
+    return prompt.has_roles and prompt.continues_last_turn
 
 
 def _echo(endpoint: Endpoint, prompt: Prompt) -> str:
-    """What the server may repeat before it goes on: Mistral's writes the whole message that it continues."""
+    """What the server may repeat before it continues: Mistral's writes the whole message that it continues."""
     return broken(prompt.turns[-1].text) if endpoint.continues == "prefix" and _continues_a_turn(prompt) else ""
 
 

@@ -58,15 +58,15 @@ def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> 
         likely = msgspec.convert(logprobs or {}, _Logprobs).first
     except msgspec.ValidationError as error:
         raise StepError(f"{endpoint.url} returns log probabilities that aren't in OpenAI's form: {error}") from error
-    found = [_beginning(likely, choice) for choice in choices]
-    for choice, token in zip(choices, found, strict=True):
-        if token is None or found.count(token) > 1:
+    tokens = [_beginning(likely, choice) for choice in choices]
+    for choice, token in zip(choices, tokens, strict=True):
+        if token is None or tokens.count(token) > 1:
             raise StepError(
                 f"{endpoint.url} returned {len(likely)} likely next tokens, and none of them stands for {choice!r} "
                 "alone: use a model that cotrail's own workers run, or another entailer"
             )
     highest = max(likely.values())
-    return shares([_weight(likely, token, highest) for token in found if token is not None])
+    return shares([_weight(likely, token, highest) for token in tokens if token is not None])
 
 
 def _beginning(likely: Mapping[str, float], choice: str) -> str | None:

@@ -7,7 +7,7 @@ import msgspec
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Continues, Endpoint
-from cotrail.engines.language_models.openai.control_tokens import broken, control_tokens, cut
+from cotrail.engines.language_models.openai.control_tokens import broken, control_tokens, cut_controls
 
 INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
 """Beginning of the only message of a chat about a prompt without roles: a chat model would otherwise answer the whole
@@ -31,13 +31,13 @@ class Template:
         self._usual = self._laying_out(frozenset())
 
     def pieces(self, prompt: Prompt) -> list[str]:
-        """The conversation as text, cut as `cut` does, but not in the template's own control tokens."""
+        """The conversation as text, cut as `cut_controls` does, but not in the template's own control tokens."""
         # A conversation is rendered as JSON, whose escapes may stand within a control token.
         quoted = control_tokens(prompt.render().replace("\\", ""))
         template = self._laying_out(quoted) if quoted else self._usual
         pieces = [""]
         for segment in template.lay_out(prompt):
-            first, *others = cut(segment.text) if segment.plain else [segment.text]
+            first, *others = cut_controls(segment.text) if segment.plain else [segment.text]
             pieces[-1] += first
             pieces += others
         return pieces
@@ -51,7 +51,7 @@ def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:
     if not prompt.has_roles:
         return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{broken(prompt.render())}"}]}
     fields: dict[str, Any] = msgspec.json.decode(broken(prompt.render()))
-    if not prompt.goes_on or continues is None:
+    if not prompt.continues_last_turn or continues is None:
         return fields
     # Servers open a turn by themselves, and some can't tell where an empty one ends.
     if not prompt.turns[-1].text:

@@ -31,9 +31,9 @@ BUSY = (
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
 
-def refusal(endpoint: Endpoint, status: int, message: str) -> CotrailError:
+def step_error(endpoint: Endpoint, status: int, message: str) -> CotrailError:
     """The step's error for a status other than success."""
-    said = f"{endpoint.url} answered {status}: {message}"
+    sentence = f"{endpoint.url} answered {status}: {message}"
     match status:
         case 401 | 403:
             return BlockedError(_key_wanted(endpoint, status))
@@ -43,12 +43,12 @@ def refusal(endpoint: Endpoint, status: int, message: str) -> CotrailError:
                 "to into the list of models, start the workers again, then `cotrail resume RUN`"
             )
         case 408:
-            return TransientStepError(said)
+            return TransientStepError(sentence)
         case _ if status in BUSY:
-            return UnavailableError(said)
+            return UnavailableError(sentence)
         case _ if 400 <= status < 500:
-            return _too_long(endpoint, said) if _TOO_LONG.search(message) else StepError(said)
-    return TransientStepError(said)
+            return _too_long(endpoint, sentence) if _TOO_LONG.search(message) else StepError(sentence)
+    return TransientStepError(sentence)
 
 
 def message_in(body: bytes) -> str:
@@ -97,8 +97,8 @@ def _key_wanted(endpoint: Endpoint, status: int) -> str:
     return f"{endpoint.url} answered {status}: {todo}, start the workers again, then `cotrail resume RUN`"
 
 
-def _too_long(endpoint: Endpoint, said: str) -> PromptTooLongError:
+def _too_long(endpoint: Endpoint, sentence: str) -> PromptTooLongError:
     return PromptTooLongError(
-        f"{said}; the list of models gives {endpoint.model} a context of {endpoint.context} tokens: give it the "
+        f"{sentence}; the list of models gives {endpoint.model} a context of {endpoint.context} tokens: give it the "
         "server's, or less where the server doesn't count tokens"
     )

@@ -14,15 +14,15 @@ Scores = Sequence[tuple[str, float]]
 """The text and the log probability of each token."""
 
 
-class _Token(Struct, frozen=True):
+class _ScoredToken(Struct, frozen=True):
     token: str
     logprob: float
 
 
-class _Logprobs(Struct, frozen=True):
+class _TokenScores(Struct, frozen=True):
     """Tokens of one event: `content` of chats, and of everything that llama.cpp's server writes, or else two lists."""
 
-    content: tuple[_Token, ...] | None = None
+    content: tuple[_ScoredToken, ...] | None = None
     tokens: tuple[str, ...] | None = None
     token_logprobs: tuple[float, ...] | None = None
 
@@ -50,13 +50,13 @@ def joined_scores(endpoint: Endpoint, events: Sequence[tuple[str, Any]]) -> tupl
     """
     scores: list[tuple[str, float]] = []
     for text, logprobs in events:
-        found = _read(endpoint, logprobs)
-        if text and not found:
+        tokens = _read(endpoint, logprobs)
+        if text and not tokens:
             raise StepError(
                 f"{endpoint.url} returns no log probabilities, which the step asks for: take a server that does, as "
                 'vLLM and llama.cpp do; without = ["scores"] in the list of models has such runs refused'
             )
-        scores += _spread(text, found)
+        scores += _spread(text, tokens)
     while scores and not scores[-1][0]:
         scores.pop()
     return tuple(scores)
@@ -64,7 +64,7 @@ def joined_scores(endpoint: Endpoint, events: Sequence[tuple[str, Any]]) -> tupl
 
 def _read(endpoint: Endpoint, logprobs: Any) -> Scores:
     try:
-        return msgspec.convert(logprobs or {}, _Logprobs).scores
+        return msgspec.convert(logprobs or {}, _TokenScores).scores
     except ValueError as error:
         raise StepError(f"{endpoint.url} returns log probabilities that aren't in OpenAI's form: {error}") from error
 

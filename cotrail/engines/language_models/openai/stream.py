@@ -13,8 +13,8 @@ from cotrail.core.results import MOST_CHARACTERS
 from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.openai.calls import CallPiece, Calls
 from cotrail.engines.language_models.openai.refusals import error_message
-from cotrail.engines.language_models.result import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
+from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError, UnrecordableError
 
 END = "[DONE]"
@@ -91,14 +91,14 @@ class OpenAIStream:
     for verbatim. A completion that begins with a line break has ended its line; a chat message that does hasn't.
 
     opens: whether the text opens a chat message.
-    echo: what the server may repeat before it goes on, which is no part of the text either.
-    told: whether the server was told stop strings, which then don't stand in its text.
+    echo: what the server may repeat before it continues, which is no part of the text either.
+    knows_stop: whether the server was told the stop strings, which then don't stand in its text.
     counts: None where the server didn't report them; then a piece usually is one token.
     events: the text of each event, and the log probabilities that the server reported with it, or None.
     """
 
     def __init__(
-        self, until: Until, stop: tuple[str, ...] = (), *, opens: bool = False, echo: str = "", told: bool = False
+        self, until: Until, stop: tuple[str, ...] = (), *, opens: bool = False, echo: str = "", knows_stop: bool = False
     ) -> None:
         self._written = GrowingText()
         self.pieces = 0
@@ -106,7 +106,7 @@ class OpenAIStream:
         self.events: list[tuple[str, Any]] = []
         self._until = until
         self._stop = stop
-        self._told = told
+        self._knows_stop = knows_stop
         self._strips = opens and until != "stop"
         self._begun = not self._strips
         self._echo = echo
@@ -127,8 +127,8 @@ class OpenAIStream:
         chunk = _chunk(data)
         if chunk.error is not None:
             raise _refused(chunk.error)
-        said = chunk.usage or chunk.timings
-        self.counts = said.counts if said else self.counts
+        usage = chunk.usage or chunk.timings
+        self.counts = usage.counts if usage else self.counts
         return self._add(chunk.choices[0]) if chunk.choices else False
 
     def check(self) -> None:
@@ -170,7 +170,7 @@ class OpenAIStream:
             return "length"
         if self._calls.whole():
             return "calls"
-        return "until" if self._told and isinstance(self._last.stop_reason, str | UnsetType) else "end"
+        return "until" if self._knows_stop and isinstance(self._last.stop_reason, str | UnsetType) else "end"
 
     @property
     def _shown(self) -> str:

@@ -7,7 +7,7 @@ from transformers import AttentionInterface
 
 from cotrail.errors import InputError
 
-NAME = "cotrail"
+ATTENTION_NAME = "cotrail"
 """The attention's name in a model's `set_attn_implementation`."""
 
 
@@ -37,4 +37,4 @@ def grouped(
     return seen.reshape(batch, heads, length, value.shape[-1]).transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register(NAME, grouped)
+AttentionInterface.register(ATTENTION_NAME, grouped)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from cotrail.engines.language_models.transformers.kv_cache import ALIGNED, View
 from cotrail.engines.language_models.transformers.slots import Slot
 
-WASTE = 1.25
+MOST_WASTE = 1.25
 """The most rows a pass may have, as a multiple of those needed, so that they are adjacent and needn't be copied."""
 
 
@@ -43,7 +43,7 @@ class Batch:
         first, count = min(rows), max(rows) - min(rows) + 1
         self._rows: slice | torch.Tensor
         # Adjacent rows are a view of the cache; scattered ones are gathered, which copies all that they hold.
-        if count <= len(rows) * WASTE:
+        if count <= len(rows) * MOST_WASTE:
             self._rows, self._lines = slice(first, first + count), [row - first for row in rows]
         else:
             self._rows, self._lines = self._tensor(rows), list(range(len(rows)))

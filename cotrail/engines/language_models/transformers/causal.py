@@ -22,7 +22,7 @@ from cotrail.errors import InputError
 SPARE_ROWS = 2
 """Rows of `fast` beyond the active ones: they keep the prefixes of questions that wait for their paragraphs."""
 
-CHUNK = 512
+PREFILL_TOKENS = 512
 """The most tokens of a prompt that are read between two tokens of the texts being written (chunked prefill)."""
 
 READ_AT_ONCE = {"cuda": 8, "cpu": 1}
@@ -47,17 +47,17 @@ class CausalRunner:
     def __init__(self, model: Any, profile: Profile, slots: int, context: int) -> None:
         if not model._supports_sdpa:
             raise InputError("PyTorch's attention doesn't suit this model: use a GGUF of it with llama.cpp")
-        model.set_attn_implementation(attention.NAME)
+        model.set_attn_implementation(attention.ATTENTION_NAME)
         fast = profile == "fast"
         self._model = model
         self._context = context
         self._drafts = fast
         self._writes_ahead = fast and WRITES_AHEAD[model.device.type]
         self._continuations = Continuations()
-        self._chunk = CHUNK if fast else deterministic.CHUNK
+        self._chunk = PREFILL_TOKENS if fast else deterministic.CHUNK_TOKENS
         self._reads = READ_AT_ONCE[model.device.type]
-        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE, context)
-        self._slots = Slots(self._cache, rows, 1 if fast else deterministic.CHUNK)
+        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE_ROWS, context)
+        self._slots = Slots(self._cache, rows, 1 if fast else deterministic.CHUNK_TOKENS)
         self._most = max(1, min(slots, rows - SPARE_ROWS)) if fast else 1
 
     @property

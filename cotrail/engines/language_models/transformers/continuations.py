@@ -8,10 +8,10 @@ from collections import OrderedDict
 
 from cotrail.engines.language_models.transformers.request import Request
 
-LONGEST = 64
+EXTRA_TOKENS = 64
 """Tokens written beyond what was asked for."""
 
-REMEMBERED = 1024
+MOST_CONTINUATIONS = 1024
 """The most continuations kept, for questions that may not come back."""
 
 
@@ -31,7 +31,7 @@ class Continuations:
         # the tokens at the seam differ from those written.
         tokens = begun.vocabulary.encode(text[len(begun.kept) :], special=False)
         self._rests[begun.next_chain] = tokens
-        if len(self._rests) > REMEMBERED:
+        if len(self._rests) > MOST_CONTINUATIONS:
             self._rests.popitem(last=False)
 
     def recall(self, request: Request) -> list[int]:
@@ -46,7 +46,7 @@ def rest_of(request: Request, context: int) -> Request | None:
         return None
     tokens = [*request.tokens, *request.written]
     behind = request.text.lstrip()[len(request.kept) :]
-    room = min(LONGEST, context - len(tokens))
+    room = min(EXTRA_TOKENS, context - len(tokens))
     if not behind.strip() or "\n" in behind or room < 1:
         return None
     rest = Request(tokens, request.vocabulary, "line", room, request.sampling, request.shared)

@@ -7,8 +7,8 @@ read before or in between, and may be kept; the rest of a prompt and what the mo
 speculative decoding either, because a draft is verified in a pass of several tokens.
 """
 
-CHUNK = 128
+CHUNK_TOKENS = 128
 """Tokens of a chunk. On average, half a chunk of a shared prefix is read again."""
 
-SPARE = 3
+SPARE_ROWS = 3
 """Rows of the cache beside the active one: they keep the demonstrations of chains and of answers, and more."""

@@ -13,21 +13,21 @@ LONGEST_PREDICTED = 32
 """Tokens of a draft that the model wrote before, see `continuations`."""
 
 
-def lookup(prompt: bytes, written: Sequence[int], longest: int = LONGEST_DRAFT) -> list[int]:
+def lookup(prompt: bytes, tokens: Sequence[int], longest: int = LONGEST_DRAFT) -> list[int]:
     """The tokens that followed the last n-gram where it occurred last (prompt lookup decoding, Saxena 2023).
 
     prompt: its tokens, see `packed`.
     """
-    text = prompt + packed(written)
+    text = prompt + packed(tokens)
     size = array("I").itemsize
     for gram in GRAMS:
         end = text[-gram * size :]
-        found = text.rfind(end, 0, -size)
+        place = text.rfind(end, 0, -size)
         # A match of bytes may begin within a token; only aligned ones are matches of tokens.
-        while found > 0 and found % size:
-            found = text.rfind(end, 0, found + len(end) - 1)
-        if found >= 0 and len(text) > gram * size:
-            return array("I", text[found + len(end) :][: longest * size]).tolist()
+        while place > 0 and place % size:
+            place = text.rfind(end, 0, place + len(end) - 1)
+        if place >= 0 and len(text) > gram * size:
+            return array("I", text[place + len(end) :][: longest * size]).tolist()
     return []
 
 

@@ -44,13 +44,11 @@ def load(path: Path) -> Loaded:
     if not tokenizer.is_fast:
         raise InputError(f"{path} has no tokenizer.json: load and save its tokenizer once with transformers 5")
     vocabulary = Vocabulary(tokenizer, _ends(model, tokenizer))
-    return Loaded(model, vocabulary, _template(path, vocabulary))
-
-
-def _template(path: Path, vocabulary: Vocabulary) -> ChatTemplate | None:
     # From the files, as whoever submits a run reads it: transformers makes another choice of several templates.
     source = template_source(path)
-    return None if source is None else ChatTemplate(source, vocabulary.bos, vocabulary.eos, vocabulary.controls)
+    if source is None:
+        return Loaded(model, vocabulary, None)
+    return Loaded(model, vocabulary, ChatTemplate(source, vocabulary.bos, vocabulary.eos, vocabulary.controls))
 
 
 def _model(where: dict[str, Any]) -> Any:

@@ -11,9 +11,9 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
-from cotrail.engines.language_models.result import TokenCounts, generated
+from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
-from cotrail.engines.language_models.token_counts import cached_count
+from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request

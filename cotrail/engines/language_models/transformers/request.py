@@ -109,9 +109,9 @@ class Request:
         if not self.sampler.greedy:
             return []
         # The pass yields one token behind the draft, so that a draft leaves room for it.
-        written, left = len(self.written), self.max_tokens - len(self.written) - 1
-        if self.predicted[:written] == self.written and self.predicted[written:]:
-            return self.predicted[written:][: min(LONGEST_PREDICTED, left)]
+        count, left = len(self.written), self.max_tokens - len(self.written) - 1
+        if self.predicted[:count] == self.written and self.predicted[count:]:
+            return self.predicted[count:][: min(LONGEST_PREDICTED, left)]
         return lookup(self.packed, self.written)[:left]
 
     def take(self, token: int, logits: torch.Tensor | None = None) -> bool:

@@ -4,7 +4,7 @@ from collections import deque
 from threading import Condition, Thread
 from typing import Protocol
 
-from cotrail.core.ports.language_model import Interrupted
+from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.errors import CotrailError, TransientStepError
@@ -73,7 +73,9 @@ class Scheduler:
                 self._step()
             # Panics of the tokenizer's Rust code, for one, are no Exception.
             except BaseException as error:  # noqa: BLE001 - all callers wait for this thread, so it survives any error
-                self._start_over(error)
+                # Everything under way ends: the runner may have left it in an inconsistent state.
+                self._runner.cancel()
+                self._give_up(error)
         self._runner.cancel()
         self._give_up(Interrupted())
         # Without the lock: `submit` refuses requests by now.
@@ -96,12 +98,11 @@ class Scheduler:
         with self._changed:
             if not self._runner.busy:
                 self._changed.wait_for(lambda: self._interrupted or self._waiting)
-                self._changed.wait_for(self._is_full, self._runner.batching_delay)
+                self._changed.wait_for(
+                    lambda: self._interrupted or len(self._waiting) >= self._runner.room(), self._runner.batching_delay
+                )
             count = 0 if self._interrupted else min(self._runner.room(), len(self._waiting))
             return [self._waiting.popleft() for _ in range(count)]
-
-    def _is_full(self) -> bool:
-        return self._interrupted or len(self._waiting) >= self._runner.room()
 
     def _admit(self, requests: list[Request]) -> None:
         if not requests:
@@ -118,11 +119,6 @@ class Scheduler:
         if self._interrupted or not self._runner.busy:
             return
         self._runner.step()
-
-    def _start_over(self, error: BaseException) -> None:
-        """Ends everything under way, which the runner may have left in an inconsistent state."""
-        self._runner.cancel()
-        self._give_up(error)
 
     def _give_up(self, error: BaseException) -> None:
         _fail(self._admitted, error)

@@ -1,7 +1,7 @@
 """Model runner for encoder-decoder models: T5 and its relatives, such as Flan-T5.
 
 Prompts of similar lengths are read together, and all texts are written together, whenever they began (`seq2seq_cache`
-says why that gives the same results). A pass of the decoder, which costs nearly the same for one text as for many, thus
+says why that gives the same results). A pass of the decoder costs nearly the same for one text as for many, so it
 serves all of them.
 """
 
@@ -29,7 +29,7 @@ BATCHING_DELAY = 0.005
 TOKENS_AT_ONCE = {"cuda": 16_384, "cpu": 2048}
 """Tokens of the prompts read in one pass, padding included; a single one may be longer."""
 
-PADDING = 0.15
+MOST_PADDING = 0.15
 """The share of a pass that may be padding."""
 
 MEMORY_SHARE = 0.6
@@ -199,7 +199,7 @@ def length_group(requests: Sequence[Request], budget: int) -> list[Request]:
 
 def _suit(lengths: list[int], budget: int) -> bool:
     padded = max(lengths) * len(lengths)
-    return padded <= budget and sum(lengths) >= (1 - PADDING) * padded
+    return padded <= budget and sum(lengths) >= (1 - MOST_PADDING) * padded
 
 
 def _rows(model: Any, slots: int, context: int) -> int:

@@ -9,9 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from cotrail.common.storable_text import storable
-from cotrail.engines.language_models.control_tokens import control_pattern
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.segments import Segment, control_pattern
 
 SEEN_BEFORE = 8
 """Tokens before a text that decide how its first one is shown; a character has at most four."""
@@ -62,13 +61,13 @@ class Vocabulary:
         text: str = self._tokenizer.decode(tokens)
         return text
 
-    def written(self, before: Sequence[int] = ()) -> "Written":
+    def written(self, before: Sequence[int] = ()) -> "GrowingTokens":
         """An empty text, to be written token by token.
 
         before: the tokens that it stands behind; where there are none, some tokenizers drop the blank that it begins
             with.
         """
-        return Written(self._tokenizer, before[-SEEN_BEFORE:])
+        return GrowingTokens(self._tokenizer, before[-SEEN_BEFORE:])
 
     @cached_property
     def _quoting(self) -> Tokenizer:
@@ -77,14 +76,14 @@ class Vocabulary:
 
     def _named(self, text: str) -> str:
         """The text with its control tokens under the names that `_quoting` has for them."""
-        return self._control.sub(lambda found: _name(self._numbers[found[0]]), text)
+        return self._control.sub(lambda match: _name(self._numbers[match[0]]), text)
 
     def _ids(self, tokenizer: Tokenizer, text: str, *, special: bool) -> list[int]:
         ids: list[int] = tokenizer.encode(text, add_special_tokens=special).ids
         return ids
 
 
-class Written:
+class GrowingTokens:
     """Incremental detokenization; a character of several tokens appears with its last one."""
 
     def __init__(self, tokenizer: Any, before: Sequence[int]) -> None:

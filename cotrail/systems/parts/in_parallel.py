@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.results import Failure, Result
-from cotrail.core.system import Part, Reply, StepFailed, Together, expect_each
+from cotrail.core.system import Action, Part, Reply, StepFailed, Together, expect_each
 
 T = TypeVar("T")
 
 
-def abreast(parts: Iterable[Part[T]]) -> Part[tuple[T, ...]]:
+def in_parallel(parts: Iterable[Part[T]]) -> Part[tuple[T, ...]]:
     """Run parts that don't depend on each other in lock step; returns what each of them returns, in their order.
 
     The next actions of all unfinished parts are yielded in one `Together`. A failure is thrown into the part whose

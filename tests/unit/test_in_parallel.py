@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.actions.kind import Action
 from cotrail.core.history import Failed, Finished
 from cotrail.core.results import Failure, Result, Retrieved
-from cotrail.core.system import Answer, Part, StepFailed, System, Together, expect
-from cotrail.systems.parts.abreast import abreast
+from cotrail.core.system import Action, Answer, Part, StepFailed, System, Together, expect
+from cotrail.systems.parts.in_parallel import in_parallel
 from tests.replay.driving import FAILURE, found, live, replayed, search
 
 Shape = tuple[int, ...]
@@ -56,20 +55,20 @@ def alone(shapes: list[Shape]) -> Part[tuple[list[str], ...]]:
 
 @given(SHAPES)
 def test_parts_in_parallel_return_what_each_returns_alone(shapes: list[Shape]) -> None:
-    _, side_by_side = live(system(abreast(parts(shapes))), world)
+    _, side_by_side = live(system(in_parallel(parts(shapes))), world)
     _, one_by_one = live(system(alone(shapes)), world)
     assert side_by_side == one_by_one
 
 
 @given(SHAPES)
 def test_parts_in_parallel_replay(shapes: list[Shape]) -> None:
-    straight = live(system(abreast(parts(shapes))), world)
-    assert replayed(lambda: system(abreast(parts(shapes))), world) == straight
+    straight = live(system(in_parallel(parts(shapes))), world)
+    assert replayed(lambda: system(in_parallel(parts(shapes))), world) == straight
 
 
 @given(SHAPES)
 def test_each_round_is_one_together_of_all_unfinished_parts(shapes: list[Shape]) -> None:
-    running = system(abreast(parts(shapes)))
+    running = system(in_parallel(parts(shapes)))
     sizes, reply = [], None
     while True:
         try:
@@ -98,7 +97,7 @@ def test_a_failure_that_its_part_does_not_catch_ends_all_and_closes_them() -> No
     def careless() -> Part[None]:
         yield search("bad")
 
-    trace, ended = live(system(abreast([careful(), careless()])), world)
+    trace, ended = live(system(in_parallel([careful(), careless()])), world)
     assert isinstance(ended, Failed)
     assert ended.failure == FAILURE
     assert len(trace) == 2
@@ -106,6 +105,6 @@ def test_a_failure_that_its_part_does_not_catch_ends_all_and_closes_them() -> No
 
 
 def test_parts_that_return_at_once_yield_nothing() -> None:
-    trace, ended = live(system(abreast(parts([(), ()]))), world)
+    trace, ended = live(system(in_parallel(parts([(), ()]))), world)
     assert trace == []
     assert ended == Finished(Answer(text="([], [])"))

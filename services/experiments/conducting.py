@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
@@ -74,7 +74,7 @@ class StoredRuns:
         return read_standings(self._connection, self._experiment)
 
 
-def begin(engine: Engine, schedule: Schedule[Any], plan: dict[str, Any], *, reuse: bool) -> "Conductor":
+def begin(engine: Engine, schedule: Schedule, plan: dict[str, Any], *, reuse: bool) -> "Conductor":
     """Records an experiment with its schedule's plan, or continues one; InputError where that has another plan.
 
     reuse: whether its runs adopt steps from one another.
@@ -90,7 +90,7 @@ class Conductor:
     pinned: the models' identities by name, as when it was begun; reuse: whether its runs adopt steps from one another.
     """
 
-    def __init__(self, engine: Engine, schedule: Schedule[Any], pinned: Mapping[str, str], *, reuse: bool) -> None:
+    def __init__(self, engine: Engine, schedule: Schedule, pinned: Mapping[str, str], *, reuse: bool) -> None:
         self._engine = engine
         self._schedule = schedule
         self._pinned = pinned
@@ -114,7 +114,7 @@ class Conductor:
             steps, adopted = count_steps(connection, self._schedule.name)
         done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
         return ExperimentProgress(
-            planned=self._schedule.planned,
+            planned=len(self._schedule.cells),
             runs=len(standings),
             done=len(done),
             questions=sum(sum(counts.values()) for counts in standings.values()),

@@ -8,7 +8,7 @@ from pathlib import Path
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
-from cotrail.services.reports.experiment_report import ExperimentReport
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport
 from cotrail.services.reports.figures import write_figure
 from cotrail.services.reports.figures_in_pages import page_figure
 from cotrail.services.reports.pages import page

@@ -6,10 +6,10 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import read_run
 from cotrail.services.reports.configuration import configuration
-from cotrail.services.reports.experiment_report import ReportedRun
 from cotrail.services.reports.run_report import run_report
 
 

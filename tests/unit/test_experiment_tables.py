@@ -13,6 +13,7 @@ from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
 from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
+from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.experiments.report_tables import (
@@ -25,7 +26,6 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.services.reports.experiments import ircot_report
 from cotrail.services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import ADOPTED, MADE, line, made
 

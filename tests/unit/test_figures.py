@@ -15,9 +15,9 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
+from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.services.reports.documents import write_report
-from cotrail.services.reports.experiments import ircot_report
 from cotrail.services.reports.figures import PAPER, TOP, draw, write_figures
 from cotrail.systems.parts.reader import Reader
 from tests.unit.made_results import line, made

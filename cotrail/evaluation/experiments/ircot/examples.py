@@ -1,6 +1,7 @@
 """Example chains of NoR, OneR and IRCoT side by side, for questions that a rule selects (IRCoT, tables 2 and 5)."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -68,17 +69,14 @@ def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) 
 
 def _rows(contrast: ContrastingRuns) -> Iterator[TableRow]:
     line = contrast.runs[-1].cell.line
-    for question in contrast.questions:
-        chains = [run.chains.get(question) for run in contrast.runs]
-        shown = [chain for chain in chains if chain is not None]
-        if len(shown) == len(SIDE_BY_SIDE):
-            asked = shown[-1].question
-            if answers := " / ".join(shown[-1].answers):
-                asked = f"{asked} ({answers})"
-            written: dict[str, Value] = {
-                system: _written(chain) for system, chain in zip(SIDE_BY_SIDE, shown, strict=True)
-            }
-            yield TableRow(values={"place": line.dataset, "model": line.model, "question": asked, **written})
+    chained = (q for q in contrast.questions if all(q in run.chains for run in contrast.runs))
+    for question in islice(chained, EXAMPLES):
+        chains = [run.chains[question] for run in contrast.runs]
+        asked = chains[-1].question
+        if answers := " / ".join(chains[-1].answers):
+            asked = f"{asked} ({answers})"
+        written: dict[str, Value] = dict(zip(SIDE_BY_SIDE, map(_written, chains), strict=True))
+        yield TableRow(values={"place": line.dataset, "model": line.model, "question": asked, **written})
 
 
 def _written(chain: ExampleChain) -> str:

@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
-from cotrail.faithfulness.tasks import Task
+from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
@@ -128,6 +130,41 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
     def is_answered(self) -> bool:
         """Return whether every question has an answer."""
         return self.answered == len(self.questions)
+
+
+def read_run(run: RecordedRun) -> RethinkingRun:
+    """A recorded run under its id; InputError where it is of none of the tasks, or its questions have no answers."""
+    questions = tuple(_answered(each) for each in run.questions if each.answers)
+    if not questions:
+        raise InputError(f"run {run.id}: its questions come without answers, so nothing tells what is right")
+    return RethinkingRun(
+        id=run.id,
+        method=method_of(run.system, run.settings),
+        task=_task_of(run),
+        dataset=run.dataset,
+        model=run.model,
+        questions=questions,
+        cost=run.cost,
+    )
+
+
+def _answered(question: RecordedQuestion) -> Answered:
+    weighing = question.details if isinstance(question.details, Weighing) else None
+    return Answered(key=question.key, answers=question.answers, answer=question.answer, weighing=weighing)
+
+
+def _task_of(run: RecordedRun) -> Task:
+    """The dataset's task; for a user's own questions the one in the system's settings."""
+    if run.dataset in TASK_OF:
+        return TASK_OF[run.dataset]
+    try:
+        task: Task = msgspec.convert(run.settings.get("task"), Task)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"run {run.id} is on {run.dataset}, which is none of {', '.join(TASK_OF)}, and its settings name no task; "
+            "name other runs"
+        ) from error
+    return task
 
 
 class Growth(Struct, frozen=True, kw_only=True):

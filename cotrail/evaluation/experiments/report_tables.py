@@ -24,7 +24,7 @@ Unit = Literal[
     "seconds",
     "probability",
 ]
-"""Type of a column's values: texts (`passage`: long ones); names (see `ircot.naming`); scores (`mean`: without
+"""Type of a column's values: texts (`passage`: long ones); names (see `ReportTable.names`); scores (`mean`: without
 deviation, `percent`: with two decimals) and their differences; numbers (`average`: with two decimals)."""
 
 
@@ -88,13 +88,14 @@ class TableRow(Struct, frozen=True, kw_only=True):
 
 
 class ReportTable(Struct, frozen=True, kw_only=True):
-    """A table with at least one row of own results."""
+    """A table with at least one row of own results; names: display names of values that are names, as a system's."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
+    names: Mapping[str, str] = {}
 
 
 def listing(

@@ -6,16 +6,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
+from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.demonstrations.building import Style
 from cotrail.evaluation.experiments.experiment_file import Experiment, Temperature
 from cotrail.evaluation.experiments.ircot.cells import Goal
 from cotrail.systems.parts.reader import Reader
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
-
-
-PROCESSED_FORMAT = "ircot"
-"""Format name of the files that the authors of IRCoT processed, for all datasets."""
 
 
 class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

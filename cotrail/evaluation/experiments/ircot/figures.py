@@ -14,13 +14,14 @@ from cotrail.evaluation.experiments.ircot.measures import (
     runs_by_line,
 )
 from cotrail.evaluation.experiments.ircot.naming import (
+    READERS,
+    SHADES,
     SYSTEMS,
     in_order,
     model_key,
     parameters,
     place_of,
     place_title,
-    reader_title,
 )
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
 from cotrail.systems.parts.reader import Reader
@@ -85,14 +86,22 @@ def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> 
     }
     places = in_order(place for _, place in own)
     systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
-    series = [Series(system=name, points=tuple(own.get((name, place)) for place in places)) for name in systems]
+    series = [
+        Series(system=SYSTEMS[name], shade=SHADES[name], points=tuple(own.get((name, place)) for place in places))
+        for name in systems
+    ]
     reported = [
-        Series(system=row.system, points=tuple(_reported(row, place) for place in places), published=row.model)
+        Series(
+            system=SYSTEMS[row.system],
+            shade=SHADES[row.system],
+            points=tuple(_reported(row, place) for place in places),
+            published=row.model,
+        )
         for row in (_table_4(reader, systems) if beside_table_4 else ())
         if row.scores.keys() & places
     ]
     return Panel(
-        title=model if reader == "none" else f"{model}, {reader_title(reader)} reader",
+        title=model if reader == "none" else f"{model}, {READERS[reader]} reader",
         labels=tuple(place_title(place) + _star(own, place) for place in places),
         series=(*series, *reported),
     )
@@ -140,10 +149,14 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
         known = {model_key(model) for model in read_by}
         read_by |= {row.model: row.reader for row in theirs if model_key(row.model) not in known}
     models = sorted(read_by, key=lambda model: parameters(model) or 0) if sized else list(read_by)
-    series = [Series(system=name, points=tuple(own.get((name, model)) for model in models)) for name in systems]
+    series = [
+        Series(system=SYSTEMS[name], shade=SHADES[name], points=tuple(own.get((name, model)) for model in models))
+        for name in systems
+    ]
     reported = [
         Series(
-            system=row.system,
+            system=SYSTEMS[row.system],
+            shade=SHADES[row.system],
             points=tuple(
                 _reported(row, dataset) if model_key(model) == model_key(row.model) else None for model in models
             ),
@@ -152,9 +165,9 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
         for row in theirs
     ]
     shared = readers[0] if len(readers) == 1 else "none"
-    said = {model: "" if len(readers) == 1 else f", {reader_title(reader)}" for model, reader in read_by.items()}
+    said = {model: "" if len(readers) == 1 else f", {READERS[reader]}" for model, reader in read_by.items()}
     return Panel(
-        title=place_title(dataset) + ("" if shared == "none" else f", {reader_title(shared)} reader"),
+        title=place_title(dataset) + ("" if shared == "none" else f", {READERS[shared]} reader"),
         labels=tuple(_sized(model) + said[model] + _star(own, model) for model in models),
         series=(*series, *reported),
     )

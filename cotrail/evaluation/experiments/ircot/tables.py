@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.costs import costs, totals
 from cotrail.evaluation.experiments.ircot.examples import examples
@@ -30,6 +32,7 @@ from cotrail.evaluation.experiments.ircot.naming import (
     SYSTEMS,
     dataset_short,
     in_order,
+    names_in,
     place_of,
     place_title,
 )
@@ -97,7 +100,7 @@ def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
         costs(results),
         totals(results),
     )
-    return tuple(table for table in tables if table)
+    return tuple(replace(table, names=names_in(table)) for table in tables if table)
 
 
 def unanswered(results: CellResults) -> ReportTable | None:

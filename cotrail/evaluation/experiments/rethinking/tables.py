@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from cotrail.evaluation.experiments.charts import Chart, Panel, Series, point_of_share
+from cotrail.evaluation.experiments.charts import Chart, Panel, Series, Shade, point_of_share
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.rethinking import published
@@ -304,7 +304,10 @@ def _panel(run: RethinkingRun) -> Panel | None:
     grown = growth(run)
     if grown is None:
         return None
-    lines = {"self-consistency": grown.voted, "rethinking": grown.faithful}
+    lines: tuple[tuple[str, Shade, tuple[float, ...]], ...] = (
+        ("self-consistency", "middle", grown.voted),
+        ("rethinking", "strong", grown.faithful),
+    )
     asked = grown.questions
     return Panel(
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
@@ -312,9 +315,10 @@ def _panel(run: RethinkingRun) -> Panel | None:
         series=tuple(
             Series(
                 system=system,
+                shade=shade,
                 points=tuple(point_of_share(round(share * asked), asked, runs=(run.id,)) for share in shares),
             )
-            for system, shares in lines.items()
+            for system, shade, shares in lines
             if shares
         ),
     )

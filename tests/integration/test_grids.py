@@ -30,11 +30,13 @@ systems = ["no-retrieval", "one-step"]
 [run]
 reader = "cot"
 
-[variations.shallow]
+[[variations]]
+name = "shallow"
 systems = ["one-step"]
 run = {{ retrieval_count = 3 }}
 
-[variations.direct]
+[[variations]]
+name = "direct"
 run = {{ reader = "direct" }}
 {DATASET}"""
 MADE_UP = f'protocol = "made-up"\nname = "ours"\n{DATASET}'

@@ -30,6 +30,9 @@ LABELS = (
 METRICS = tuple(Column(name, title, "decimal" if name in COUNTS else "mean") for name, title in TITLES.items())
 
 
+VariationName = Annotated[str, Meta(pattern="^[^/]+$", description="a name without slashes", examples=["many-chains"])]
+
+
 class GridFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Location of a dataset's questions, and what is searched and shown for them.
 
@@ -50,6 +53,7 @@ class Variation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     systems: those that it is tried with; all by default. run: keys of their run files.
     """
 
+    name: VariationName
     systems: tuple[str, ...] | None = None
     run: dict[str, Any]
 
@@ -57,7 +61,7 @@ class Variation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class GridExperiment(Experiment, frozen=True, kw_only=True, tag="grid"):
     """A free grid.
 
-    run: keys of the run files of all runs. variations: by name; each system is also tried as it is.
+    run: keys of the run files of all runs. variations: each system is also tried as it is.
     """
 
     datasets: Annotated[dict[str, GridFiles], Meta(min_length=1)]
@@ -65,13 +69,15 @@ class GridExperiment(Experiment, frozen=True, kw_only=True, tag="grid"):
     systems: Annotated[tuple[str, ...], Meta(min_length=1)]
     temperature: Temperature = 0.0
     run: dict[str, Any] = field(default_factory=dict)
-    variations: dict[str, Variation] = field(default_factory=dict)
+    variations: tuple[Variation, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, variation in self.variations.items():
-            for system in variation.systems or ():
-                if system not in self.systems:
-                    raise ValueError(f"`variations.{name}`: {nearest.unknown('system', system, self.systems)}")
+        names = [variation.name for variation in self.variations]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"there are two variations {twice[0]}; give each a name of its own")
+        for variation in self.variations:
+            if unknown := set(variation.systems or ()) - set(self.systems):
+                raise ValueError(f"variation {variation.name}: {nearest.unknown('system', min(unknown), self.systems)}")
 
 
 class GridRun(Struct, frozen=True, kw_only=True):
@@ -90,9 +96,9 @@ def cells(experiment: GridExperiment) -> Iterator[GridCell]:
         for dataset in experiment.datasets:
             for system in experiment.systems:
                 yield GridCell(dataset=dataset, model=model, method=system)
-                for name, variation in experiment.variations.items():
+                for variation in experiment.variations:
                     if variation.systems is None or system in variation.systems:
-                        yield GridCell(dataset=dataset, model=model, method=system, variation=name)
+                        yield GridCell(dataset=dataset, model=model, method=system, variation=variation.name)
 
 
 def request(experiment: GridExperiment, cell: GridCell) -> RunKeys:
@@ -107,8 +113,8 @@ def request(experiment: GridExperiment, cell: GridCell) -> RunKeys:
         model=cell.model,
         temperature=experiment.temperature,
     )
-    varied = experiment.variations[cell.variation].run if cell.variation else {}
-    return merged(merged(shared, experiment.run), varied)
+    varied = {variation.name: variation.run for variation in experiment.variations}
+    return merged(merged(shared, experiment.run), varied.get(cell.variation, {}))
 
 
 def read_run(cell: GridCell, run: RecordedRun) -> GridRun:

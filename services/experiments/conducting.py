@@ -5,26 +5,21 @@ Each round decides everything again from what the store holds, so a process may 
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
 from cotrail.evaluation.experiments.registry import complete_plan
-from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
-from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.progress import count_steps, is_complete, read_standings
-from cotrail.models.queries.runs import read_run
-from cotrail.models.queries.traces import read_questions
 from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import Labels
 from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.experiments.recorded import StoredRuns
 from cotrail.services.experiments.schedule import Schedule
-from cotrail.services.scoring import scores_of
 from cotrail.systems.registry import find_system
 
 POLL_SECONDS = 1.0
@@ -50,28 +45,6 @@ class ExperimentProgress(Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Return whether nothing more will happen without a person's help."""
         return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
-
-
-class StoredRuns:
-    """The runs of an experiment in the store; see `RecordedRuns`."""
-
-    def __init__(self, connection: Connection, experiment: str) -> None:
-        self._connection = connection
-        self._experiment = experiment
-        self.ids = read_experiment(connection, experiment).runs
-
-    def is_complete(self, run: str) -> bool:
-        """See `RecordedRuns`."""
-        return is_complete(self._standings[run])
-
-    def scores(self, run: str) -> tuple[QuestionScores, ...]:
-        """See `RecordedRuns`."""
-        record = read_run(self._connection, run)
-        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
-
-    @cached_property
-    def _standings(self) -> Mapping[str, Mapping[str, int]]:
-        return read_standings(self._connection, self._experiment)
 
 
 def begin(engine: Engine, schedule: Schedule, plan: dict[str, Any], *, reuse: bool) -> "Conductor":

@@ -1,7 +1,7 @@
 """Runs of experiments, read from the store."""
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -9,9 +9,11 @@ from sqlalchemy import Connection
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.registry import paper_of
+from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.models.queries.annotations import chain_of, read_annotations
+from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.model_calls import read_calls
-from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.progress import is_complete, read_progress, read_standings
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.states import QuestionStatus
@@ -19,6 +21,28 @@ from cotrail.services.reports.costs import run_cost
 from cotrail.services.scoring import scores_of
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
+
+
+class StoredRuns:
+    """The runs of an experiment in the store; ids: by their names in the experiment."""
+
+    def __init__(self, connection: Connection, experiment: str) -> None:
+        self._connection = connection
+        self._experiment = experiment
+        self.ids = read_experiment(connection, experiment).runs
+
+    def is_complete(self, run: str) -> bool:
+        """Return whether every question of the run has ended with an answer or a failure, so that it can be scored."""
+        return is_complete(self._standings[run])
+
+    def scores(self, run: str) -> tuple[QuestionScores, ...]:
+        """The scores of the run's questions."""
+        record = read_run(self._connection, run)
+        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
+
+    @cached_property
+    def _standings(self) -> Mapping[str, Mapping[str, int]]:
+        return read_standings(self._connection, self._experiment)
 
 
 def read_results(connection: Connection, experiment: Experiment, runs: dict[str, str]) -> list[Any]:

@@ -1,9 +1,9 @@
 """Schedule of an experiment: which runs it has, given what is recorded, and what each of them is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -14,9 +14,9 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.paper import Cell, Stage
 from cotrail.evaluation.experiments.registry import paper_of
-from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.composing import check_evidence, compose
+from cotrail.services.experiments.recorded import StoredRuns
 from cotrail.services.prepared_run import PreparedRun
 from cotrail.services.provenance import file_record
 from cotrail.services.requests import PATHS, RunRequest, make_request
@@ -27,20 +27,6 @@ from cotrail.systems.spec import Needs
 
 ENGINES = ("extractor", "duplicate_rater", "relevance_rater")
 """The engines of a request that only some settings of a system have a use for."""
-
-
-class RecordedRuns(Protocol):
-    """The runs of an experiment that are recorded."""
-
-    @property
-    def ids(self) -> Mapping[str, str]:
-        """The runs' ids by their names in the experiment."""
-
-    def is_complete(self, run: str) -> bool:
-        """Return whether every question of the run has ended with an answer or a failure, so that it can be scored."""
-
-    def scores(self, run: str) -> tuple[QuestionScores, ...]:
-        """The scores of the run's questions."""
 
 
 class Schedule:
@@ -90,7 +76,7 @@ class Schedule:
         notes = [note for cell in self.cells for note in self.prepare(cell).notes]
         return list(dict.fromkeys((*notes, *self.inputs.notes())))
 
-    def due(self, recorded: RecordedRuns) -> Sequence[Cell]:
+    def due(self, recorded: StoredRuns) -> Sequence[Cell]:
         """The runs that can be submitted now and aren't yet."""
         ready = (cell for number in range(len(self._stages)) for cell in self._ready(recorded, number))
         return [cell for cell in ready if cell.name not in recorded.ids]
@@ -101,7 +87,7 @@ class Schedule:
             self._prepared[cell.name] = self._prepare(cell)
         return self._prepared[cell.name]
 
-    def _ready(self, recorded: RecordedRuns, number: int) -> Iterator[Cell]:
+    def _ready(self, recorded: StoredRuns, number: int) -> Iterator[Cell]:
         """The runs of a stage that wait for no others."""
         stage = self._stages[number]
         yield from stage.cells

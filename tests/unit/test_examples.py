@@ -31,7 +31,7 @@ def runs(*scores: Sequence[float], **labels: str) -> list[CellResult]:
 
 
 def chosen(results: Sequence[CellResult]) -> list[tuple[str, ...]]:
-    return [contrast.questions for contrast in contrasts(results)]
+    return [questions for _, questions in contrasts(results)]
 
 
 def test_those_are_chosen_that_ircot_answers_right_and_the_others_do_not_in_the_datasets_order() -> None:

@@ -10,7 +10,7 @@ from cotrail.common.humanize import count
 from cotrail.common.numbers import Positive
 from cotrail.common.trees import merged
 from cotrail.evaluation.experiments.costs import Cost, per_run, totals
-from cotrail.evaluation.experiments.experiment_file import Experiment, Temperature
+from cotrail.evaluation.experiments.experiment_file import Experiment, ExperimentName, Temperature
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import RunKeys
 from cotrail.evaluation.experiments.paper import GridCell, Paper, at_once
@@ -28,9 +28,6 @@ LABELS = (
     Column("answered", "Answered", "count"),
 )
 METRICS = tuple(Column(name, title, "decimal" if name in COUNTS else "mean") for name, title in TITLES.items())
-
-
-VariationName = Annotated[str, Meta(pattern="^[^/]+$", description="a name without slashes", examples=["many-chains"])]
 
 
 class GridFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +50,7 @@ class Variation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     systems: those that it is tried with; all by default. run: keys of their run files.
     """
 
-    name: VariationName
+    name: ExperimentName
     systems: tuple[str, ...] | None = None
     run: dict[str, Any]
 

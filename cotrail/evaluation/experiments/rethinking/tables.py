@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from msgspec.structs import asdict
+
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series, Shade, point_of_share
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
@@ -296,8 +298,7 @@ def _growing(run: RethinkingRun) -> Iterator[TableRow]:
 
 def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
     if found := contrast(ours, theirs):
-        counts = {"questions": found.questions, "ours": found.ours, "theirs": found.theirs, "p_value": found.p_value}
-        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts})
+        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(found)})
 
 
 def _panel(run: RethinkingRun) -> Panel | None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import asdict
+
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.searchain import published
@@ -149,7 +151,7 @@ def knowledge_sources(runs: SearChainRuns) -> ReportTable | None:
 
 def effect_of_retrieval(runs: SearChainRuns) -> ReportTable | None:
     """Scores where retrieval corrected or completed something (table 3)."""
-    own = [_effect(run, found) for run, found in _effects(runs)]
+    own = [_own(run, {"label": _title(run.dataset), **asdict(found)}) for run, found in _effects(runs)]
     return beside("effect", "Effect of IR (table 3)", EFFECT, own, published.EFFECT, [S_IR])
 
 
@@ -211,44 +213,22 @@ def _sources(run: SearChainRun) -> TableRow:
     return _own(run, {"label": _title(run.dataset), "nodes": found.nodes, **values})
 
 
-def _effect(run: SearChainRun, found: Effect) -> TableRow:
-    values: dict[str, Value] = {
-        "label": _title(run.dataset),
-        "without": found.without,
-        "helped_without": found.helped_without,
-        "helped_with": found.helped_with,
-        "questions": found.questions,
-        "helped": found.helped,
-    }
-    return _own(run, values)
-
-
 def _efficiency(run: SearChainRun) -> TableRow | None:
     found = efficiency(run.questions)
     if found is None:
         return None
-    values: dict[str, Value] = {
-        "read": found.read,
-        "read_again": found.read_again,
-        "written": found.written,
-        "rounds": found.rounds,
-        "seconds": run.cost.asked.seconds / run.answered if run.cost and run.answered else None,
-        "questions": found.questions,
-    }
-    return _own(run, values)
+    seconds = run.cost.asked.seconds / run.answered if run.cost and run.answered else None
+    return _own(run, {**asdict(found), "seconds": seconds})
 
 
 def _citations(run: SearChainRun) -> TableRow:
     found = citations(run.questions)
-    values: dict[str, Value] = {
-        "contents": found.contents,
+    shares = {
         "marked": _share(found.marked, found.contents),
-        "references": found.references,
         "gold": _share(found.gold, found.references),
-        "path": found.path,
         "named": _share(found.named, found.path),
     }
-    return _own(run, values)
+    return _own(run, asdict(found) | shares)
 
 
 def _share(count: int, of: int) -> float | None:
